@@ -1,0 +1,1 @@
+"""Research-reproduction tasks as pytest items."""

@@ -1,0 +1,200 @@
+"""The task: one research problem as its file states it.
+
+Frozen models validated strictly; how they are read from YAML, with line numbers, is in `loading`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+
+TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
+SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+# Token budgets of the SUPER paper (section 4): the sum of prompt tokens over all calls of a trial.
+TOKEN_BUDGETS = {"expert": 600_000, "auto": 600_000, "masked": 400_000, "functions": 600_000}
+
+SetName = Literal["expert", "masked", "auto", "functions"]
+
+
+def parse_size(value: object) -> int:
+    """Bytes of a size such as `512m`, `4g` or a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)b?", value.strip().lower())):
+        return int(float(match[1]) * SIZE_UNITS[match[2]])
+    raise ValueError("not a size: write it as 512m or 4g")
+
+
+def check_regex(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+def check_relative(path: str) -> str:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+        raise ValueError("must be a relative path that stays in its folder")
+    return path
+
+
+def has_leaf(value: object) -> bool:
+    """Whether a gold answer holds a value to compare: an empty list or mapping holds none."""
+    if isinstance(value, dict):
+        return any(has_leaf(child) for child in value.values())
+    if isinstance(value, list):
+        return any(has_leaf(child) for child in value)
+    return True
+
+
+Size = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str)]
+Regex = Annotated[str, AfterValidator(check_regex)]
+RelativePath = Annotated[str, AfterValidator(check_relative)]
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Repository(Model):
+    """Where the research code comes from: exactly one of `git`, `pypi`, `path`."""
+
+    git: Text | None = None
+    """URL of a git repository; needs `commit`."""
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
+    """The full commit hash."""
+    pypi: Text | None = None
+    """Name of a project on the package index; needs `version` and `sha256`."""
+    version: Text | None = None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Digest of the source distribution."""
+    path: RelativePath | None = None
+    """A folder, relative to the task file."""
+    provide: bool = False
+    """Put it into the working directory before the agent starts; else the agent fetches it, as in SUPER."""
+
+    @model_validator(mode="after")
+    def check_source(self) -> Self:
+        sources = {"git": ("commit",), "pypi": ("version", "sha256"), "path": ()}
+        given = [name for name in sources if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("needs exactly one of git, pypi, path")
+        needed = sources[given[0]]
+        missing = [name for name in needed if getattr(self, name) is None]
+        surplus = [name for name in ("commit", "version", "sha256") if name not in needed and getattr(self, name)]
+        if missing:
+            raise ValueError(f"{given[0]} needs {' and '.join(missing)}")
+        if surplus:
+            raise ValueError(f"{given[0]} takes no {' and no '.join(surplus)}")
+        return self
+
+
+class Entrypoint(Model):
+    """The script whose real run the script_executed metric looks for."""
+
+    path: RelativePath
+    min_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
+    """A shorter run does not count (SUPER, appendix B.2)."""
+
+
+class Edit(Model):
+    """Replace `before`, which must stand exactly once in the file, by `after`."""
+
+    path: Text
+    before: Annotated[str, Field(min_length=1)]
+    after: str
+
+
+def cell_or_edit(value: object) -> object:
+    return {"cell": value} if isinstance(value, str) else value
+
+
+class PreExecuted(Model):
+    """What is run before the agent starts, uncharged and uncredited: a cell or an edit."""
+
+    cell: Text | None = None
+    edit: Edit | None = None
+
+    @model_validator(mode="after")
+    def check_kind(self) -> Self:
+        if (self.cell is None) == (self.edit is None):
+            raise ValueError("needs exactly one of cell, edit")
+        return self
+
+
+class SandboxSpec(Model):
+    """What the sandbox must give and enforce; a limit that is written here is required, not wished for."""
+
+    image: Text | None = None
+    cpus: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    memory: Size | None = None
+    """Bytes, or text such as 4g."""
+    disk: Size | None = None
+    pids: Annotated[int, Field(gt=0)] | None = None
+    network: bool | None = None
+    """true: the task needs the network; false: it must not have it."""
+    gpus: Annotated[int, Field(ge=0)] | None = None
+    env: dict[str, str] = {}
+
+
+class Limits(Model):
+    """The budget of a trial. Times in seconds."""
+
+    compute: Seconds = 1800.0
+    """Time in which cells run; model time is not counted (SUPER, section 4)."""
+    cell: Seconds = 300.0
+    """After this long the agent is asked whether to wait on or to interrupt."""
+    tokens: Annotated[int, Field(gt=0)] | None = None
+    """Sum of prompt tokens over all calls; by default the paper's for the set."""
+    cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """US dollars."""
+    steps: Annotated[int, Field(gt=0)] | None = None
+    wall: Seconds | None = None
+    """All time, model time included."""
+
+
+class Solution(Model):
+    """The gold solution: cells in the file, or a notebook next to it."""
+
+    cells: Annotated[list[Text], Field(min_length=1)] | None = None
+    notebook: RelativePath | None = None
+    answer_cell: Annotated[int, Field(ge=1)] | None = None
+    """Number of the code cell, from 1, whose value is submitted; by default the last."""
+
+    @model_validator(mode="after")
+    def check_kind(self) -> Self:
+        if (self.cells is None) == (self.notebook is None):
+            raise ValueError("needs exactly one of cells, notebook")
+        return self
+
+
+class Task(Model):
+    """One problem, as its task file states it."""
+
+    id: Annotated[str, Field(pattern=TASK_ID, max_length=200)]
+    set: SetName
+    category: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] | None = None
+    query: Text
+    repository: Repository | None = None
+    answer: Any = None
+    """The gold answer: any JSON value."""
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.01
+    """Absolute; a number within it of the gold one is right."""
+    landmarks: list[Regex] = []
+    entrypoint: Entrypoint | None = None
+    pre_execute: list[Annotated[PreExecuted, BeforeValidator(cell_or_edit)]] = []
+    solution: Solution | None = None
+    sandbox: SandboxSpec = SandboxSpec()
+    limits: Limits = Limits()
+    tags: list[Text] = []
+
+    _path: str = PrivateAttr(default="")
+    _line: int = PrivateAttr(default=1)

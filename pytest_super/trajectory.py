@@ -1,0 +1,49 @@
+"""The ordered steps of a trial: thought, action, observation, times, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Origin = Literal["pre_execute", "agent"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Action:
+    """What is done in a step: `execute`, `edit`, `submit`, `interrupt`, `continue_wait`, …"""
+
+    type: str
+    content: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One step. `origin` tells pre-executed steps from the agent's own; their text never does."""
+
+    number: int
+    origin: Origin
+    action: Action
+    thought: str = ""
+    observation: str = ""
+    """What the agent is shown."""
+    outcome: str = "ok"
+    """Of a cell: a kernel.cell.Outcome; of another action `ok` or `error`."""
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    """Of a cell: nbformat 4 outputs."""
+    landmarks: list[int] = field(default_factory=list)
+    """Indices of the task's landmarks first seen in this step's output."""
+    started: str = ""
+    """ISO 8601 with offset."""
+    ended: str = ""
+    seconds: float = 0.0
+    """How long its cell ran, until idle or until the step ended."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+def step_to_data(step: Step) -> dict[str, Any]:
+    return asdict(step)
+
+
+def step_from_data(data: dict[str, Any]) -> Step:
+    return Step(**{**data, "action": Action(**data["action"])})
