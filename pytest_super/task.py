@@ -9,7 +9,15 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    model_validator,
+)
 
 TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
 SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -24,7 +32,9 @@ def parse_size(value: object) -> int:
     """Bytes of a size such as `512m`, `4g` or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    if isinstance(value, str) and (match := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)b?", value.strip().lower())):
+    if isinstance(value, str) and (
+        match := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)b?", value.strip().lower())
+    ):
         return int(float(match[1]) * SIZE_UNITS[match[2]])
     raise ValueError("not a size: write it as 512m or 4g")
 
@@ -89,7 +99,9 @@ class Repository(Model):
             raise ValueError("needs exactly one of git, pypi, path")
         needed = sources[given[0]]
         missing = [name for name in needed if getattr(self, name) is None]
-        surplus = [name for name in ("commit", "version", "sha256") if name not in needed and getattr(self, name)]
+        surplus = [
+            name for name in ("commit", "version", "sha256") if name not in needed and getattr(self, name)
+        ]
         if missing:
             raise ValueError(f"{given[0]} needs {' and '.join(missing)}")
         if surplus:

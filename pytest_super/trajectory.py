@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 Origin = Literal["pre_execute", "agent"]
@@ -47,3 +48,8 @@ def step_to_data(step: Step) -> dict[str, Any]:
 
 def step_from_data(data: dict[str, Any]) -> Step:
     return Step(**{**data, "action": Action(**data["action"])})
+
+
+def now() -> str:
+    """The time as a step states it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

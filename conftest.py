@@ -1,0 +1,3 @@
+"""For the project's own tests."""
+
+pytest_plugins = ["pytester"]

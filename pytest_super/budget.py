@@ -1,0 +1,82 @@
+"""What a trial may spend: compute seconds, tokens, cost, steps, wall time."""
+
+from __future__ import annotations
+
+import time
+from math import inf
+from typing import TYPE_CHECKING
+
+from pytest_super.task import TOKEN_BUDGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.task import Limits, Task
+
+
+class Budget:
+    """Knows used and remaining. Asking never raises; the trial decides what a spent budget means.
+
+    Compute time is read from the kernel's meter, so that it runs on while the agent thinks about a
+    cell that is still running; what ran before `start_metering` is free.
+    """
+
+    def __init__(self, limits: Limits, *, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self.token_limit = limits.tokens or tokens
+        self.clock = clock
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.cost_usd: float | None = None
+        self.model_seconds = 0.0
+        self.steps = 0
+        self._meter: Callable[[], float] = float
+        self._free = 0.0
+        self._started = clock()
+
+    def start_metering(self, busy_seconds: Callable[[], float]) -> None:
+        """From now on the time that `busy_seconds` counts is compute time, and wall time passes."""
+        self._meter = busy_seconds
+        self._free = busy_seconds()
+        self._started = self.clock()
+
+    @property
+    def compute_seconds(self) -> float:
+        return self._meter() - self._free
+
+    @property
+    def wall_seconds(self) -> float:
+        return self.clock() - self._started
+
+    def seconds_left(self) -> float:
+        """How long a cell may run on before the compute or the wall budget is spent."""
+        compute = self.limits.compute - self.compute_seconds
+        wall = inf if self.limits.wall is None else self.limits.wall - self.wall_seconds
+        return max(0.0, min(compute, wall))
+
+    def charge_model(
+        self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
+    ) -> None:
+        """Count one call of a model. `cost_usd` is None where it is not known."""
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
+        self.model_seconds += seconds
+        if cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
+
+    def spent(self) -> str | None:
+        """The first limit that is reached: compute, wall, tokens, cost or steps; None when all is left."""
+        limits = self.limits
+        reached = {
+            "compute": self.compute_seconds >= limits.compute,
+            "wall": limits.wall is not None and self.wall_seconds >= limits.wall,
+            "tokens": self.prompt_tokens >= self.token_limit,
+            "cost": limits.cost is not None and (self.cost_usd or 0.0) >= limits.cost,
+            "steps": limits.steps is not None and self.steps >= limits.steps,
+        }
+        return next((name for name, is_reached in reached.items() if is_reached), None)
+
+
+def budget_for(task: Task, clock: Callable[[], float] = time.monotonic) -> Budget:
+    """The budget that a task file states, with the paper's token limit for its set."""
+    return Budget(task.limits, tokens=TOKEN_BUDGETS[task.set], clock=clock)

@@ -1,0 +1,109 @@
+"""`pytest-super …`: what is not a test run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError, TaskFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_super.task import Task
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 done, 1 something is wrong with what was named, 2 the command line itself."""
+    parsed = parser().parse_args(arguments)
+    try:
+        status: int = parsed.run(parsed)
+    except SuperError as error:
+        print(f"pytest-super: {error}", file=sys.stderr)
+        return 1
+    return status
+
+
+def parser() -> argparse.ArgumentParser:
+    from pytest_super.kernel.image import add_image_parser
+
+    top = argparse.ArgumentParser(prog="pytest-super", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    init = commands.add_parser("init", help="starter tasks, a conftest and a CI file in a folder")
+    init.add_argument("folder", nargs="?", type=Path, default=Path())
+    init.set_defaults(run=run_init)
+    validate = commands.add_parser("validate", help="check task files; no agent is run")
+    validate.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    validate.set_defaults(run=run_validate)
+    schema = commands.add_parser("schema", help="print the JSON Schema of task files")
+    schema.set_defaults(run=run_schema)
+    add_image_parser(commands)
+    return top
+
+
+def run_init(arguments: argparse.Namespace) -> int:
+    from pytest_super.starter import write_starter
+
+    written = write_starter(arguments.folder)
+    for path in written:
+        print(path)
+    print("\nnow run: pytest --super-agent=gold\n(the tasks import what pytest-super[tasks] installs)")
+    return 0
+
+
+def run_validate(arguments: argparse.Namespace) -> int:
+    files = [file for path in arguments.paths for file in task_files(path)]
+    tasks, errors = load_all(files)
+    for error in errors:
+        print(error)
+    if errors:
+        return 1
+    print(f"{len(tasks)} tasks in {len(files)} files are valid")
+    return 0
+
+
+def task_files(path: Path) -> list[Path]:
+    """The task files in a folder and below it, or the one file. Raises SuperError when there are none."""
+    from pytest_super.loading import TASK_SUFFIX
+
+    if path.is_file():
+        return [path]
+    found = sorted(path.rglob(f"*{TASK_SUFFIX}"))
+    if not found:
+        raise SuperError(f"{path}: no *{TASK_SUFFIX} file is there")
+    return found
+
+
+def load_all(files: list[Path]) -> tuple[list[Task], list[str]]:
+    from pytest_super.collection import refuse_known_ids
+    from pytest_super.loading import load_tasks
+
+    tasks: list[Task] = []
+    errors: list[str] = []
+    places: dict[str, str] = {}
+    for file in files:
+        try:
+            loaded = load_tasks(file)
+            refuse_known_ids(loaded, places, str(file))
+        except TaskFileError as error:
+            errors.append(str(error))
+        else:
+            tasks += loaded
+    return tasks, errors
+
+
+def run_schema(_arguments: argparse.Namespace) -> int:
+    print(schema_text(), end="")
+    return 0
+
+
+def schema_text() -> str:
+    from pytest_super.task import Task
+
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Task.model_json_schema()}
+    return json.dumps(schema, indent=2) + "\n"
+
+

@@ -1,0 +1,151 @@
+"""Task files as pytest modules and tasks as pytest functions.
+
+A Function with `callobj` needs no private pytest name: the arguments of `run_task` are the fixtures
+of the item, so that a conftest overrides them as those of any test.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.conduct import Unsolved, run_task
+from pytest_super.errors import SuperError, TaskFileError
+from pytest_super.loading import load_tasks
+from pytest_super.results import TrialFolder, TrialResult, epoch_name
+from pytest_super.run import RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.task import Task
+
+# Beyond limits.wall: time for the cell to be stopped, the trial scored and the sandbox removed.
+WALL_GRACE = 120.0
+
+TASK_PLACES = pytest.StashKey[dict[str, str]]()
+
+
+class TaskFile(pytest.Module):
+    """A `*.task.yaml` file."""
+
+    def _getobj(self) -> types.ModuleType:
+        return types.ModuleType(self.path.stem)
+
+    def collect(self) -> Iterator[TaskItem]:
+        try:
+            tasks = load_tasks(self.path, shown=self.nodeid)
+            refuse_known_ids(tasks, self.session.stash.setdefault(TASK_PLACES, {}), self.nodeid)
+        except TaskFileError as error:
+            raise self.CollectError(str(error)) from None
+        for epoch in range(1, self.config.stash[RUN].settings.epochs + 1):
+            for task in tasks:
+                name = epoch_name(task.id, epoch)
+                yield TaskItem.from_parent(self, name=name, callobj=run_task, task=task, epoch=epoch)
+
+
+def refuse_known_ids(tasks: list[Task], places: dict[str, str], file: str) -> None:
+    """Results are kept by task id, so an id is unique in a run. Raises TaskFileError."""
+    errors = []
+    for task in tasks:
+        place = f"{file}:{task._line}"
+        known = places.setdefault(task.id, place)
+        if known != place:
+            errors.append(f"{place}:1: the id `{task.id}` stands already at {known}")
+    if errors:
+        raise TaskFileError("\n".join(errors))
+
+
+class TaskItem(pytest.Function):
+    """One trial to be run: a task in one epoch."""
+
+    def __init__(self, *, task: Task, epoch: int, **arguments: Any) -> None:
+        self.task = task
+        self.epoch = epoch
+        super().__init__(**arguments)
+        self.add_marker(pytest.mark.super_set(name=task.set))
+        self.extra_keyword_matches.add(task.set)
+        if task.category:
+            self.add_marker(pytest.mark.super_category(name=task.category))
+            self.extra_keyword_matches.add(task.category)
+        if task.limits.wall is not None:
+            self.add_marker(pytest.mark.timeout(task.limits.wall + WALL_GRACE, method="signal"))
+        # Known from collection on, so that a trial whose worker dies is still told by category.
+        self.user_properties += [
+            ("super.set", task.set),
+            ("super.category", task.category or ""),
+            ("super.epoch", epoch),
+        ]
+        self._folder: TrialFolder | None = None
+
+    @property
+    def folder(self) -> TrialFolder:
+        """The trial's folder on disk, made when it is first asked for. Raises InfrastructureError."""
+        if self._folder is None:
+            self._folder = TrialFolder(self.config.stash[RUN].path, self.start_result())
+        return self._folder
+
+    def start_result(self) -> TrialResult:
+        run = self.config.stash[RUN]
+        return TrialResult(
+            id=self.task.id,
+            set=self.task.set,
+            category=self.task.category,
+            epoch=self.epoch,
+            attempt=1,
+            agent=run.settings.agent,
+            sandbox=run.sandbox,
+            isolated=run.sandbox != "local",
+        )
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        return self.path, self.task._line - 1, self.name
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """A short text for what is no fault in anybody's code; a traceback for what is."""
+        if isinstance(excinfo.value, (Unsolved, SuperError)):
+            return excinfo.getrepr(style="value")
+        return super().repr_failure(excinfo, style)
+
+
+def deselect(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Keep the tasks that --super-set and --super-category ask for, and all that is no task."""
+    settings = config.stash[RUN].settings
+    dropped = [item for item in items if isinstance(item, TaskItem) and not is_wanted(item.task, settings)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in set(dropped)]
+
+
+def is_wanted(task: Task, settings: Any) -> bool:
+    in_set = not settings.sets or task.set in settings.sets
+    in_category = not settings.categories or task.category in settings.categories
+    return in_set and in_category
+
+
+def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -> None:
+    """Order the tasks long, short, long, short among the places they hold.
+
+    An xdist worker always holds the next item while it runs one, so that two long ones in a row make
+    a worker the last to end (measured: the longest first is worse than a random order).
+    """
+    places = [index for index, item in enumerate(items) if isinstance(item, TaskItem)]
+    tasks = [item for item in items if isinstance(item, TaskItem)]
+
+    def seconds(item: TaskItem) -> float:
+        return expected.get(item.task.id, item.task.limits.compute)
+
+    ranked = sorted(tasks, key=lambda item: (-seconds(item), item.nodeid))
+    for place, item in zip(places, alternate(ranked), strict=True):
+        items[place] = item
+
+
+def alternate(ranked: list[TaskItem]) -> Iterator[TaskItem]:
+    low, high = 0, len(ranked) - 1
+    while low <= high:
+        yield ranked[low]
+        if low < high:
+            yield ranked[high]
+        low, high = low + 1, high - 1

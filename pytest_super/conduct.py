@@ -1,0 +1,187 @@
+"""A trial from its fixtures to its result: run, score, store, and fail the item if it is not solved."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.preexecution import pre_execute
+from pytest_super.report.notebook import write_notebook
+from pytest_super.run import RUN
+from pytest_super.scoring import Evidence, Score, Scorer, score_as_paper
+from pytest_super.trajectory import now
+from pytest_super.trial import Trial, public_part, run_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_super.budget import Budget
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.results import TrialResult
+    from pytest_super.task import Task
+    from pytest_super.trial import Agent
+
+RESULT = pytest.StashKey["TrialResult"]()
+
+
+class Unsolved(Exception):
+    """The agent did not solve the task; the text says how far it came."""
+
+    # As pytest does with its own, so that the short summary shows the text and not a module's name.
+    __module__ = "builtins"
+
+
+def run_task(
+    request: pytest.FixtureRequest,
+    super_task: Task,
+    super_agent: Agent,
+    super_kernel: Kernel,
+    super_budget: Budget,
+) -> None:
+    """The body of a task item; its arguments are the fixtures that a conftest may override."""
+    item = request.node
+    conductor = Conductor(item, super_task, super_kernel, super_budget)
+    cause = conductor.run(super_agent)
+    result = conductor.result(cause)
+    item.stash[RESULT] = result
+    item.ihook.pytest_super_trial_finished(item=item, result=result)
+    if cause is not None:
+        raise cause
+    if not result.solved:
+        raise Unsolved(describe(result))
+
+
+class Conductor:
+    """Runs one trial and turns what it left into the result, on disk when it is returned."""
+
+    def __init__(self, item: Any, task: Task, kernel: Kernel, budget: Budget) -> None:
+        self.item = item
+        self.folder = item.folder
+        self.task = task
+        self.budget = budget
+        self.landmarks = LandmarkMatcher(task.landmarks)
+        self.stop_reason = "interrupted"
+        self.started, self.began = now(), monotonic()
+        self.trial = Trial(
+            public_part(task), kernel=kernel, budget=budget, landmarks=self.landmarks, record=self.record
+        )
+
+    def record(self, step: Any) -> None:
+        self.folder.write_step(step)
+        self.item.ihook.pytest_super_step(item=self.item, step=step)
+
+    def run(self, agent: Agent) -> BaseException | None:
+        """Run the trial to its end; returns what ended it from outside, to be raised when all is stored."""
+        kernel = self.trial.kernel
+        try:
+            for step in pre_execute(self.task, kernel):
+                self.trial.add_pre_executed(step)
+            self.budget.start_metering(lambda: kernel.busy_seconds)
+            self.stop_reason = run_agent(agent, self.trial)
+        except InfrastructureError as error:
+            self.stop_reason = "error"
+            return error
+        except pytest.fail.Exception as error:
+            # pytest-timeout's signal method ends an item this way.
+            self.stop_reason = "timeout"
+            return error
+        except BaseException as error:
+            return error
+        return None
+
+    def result(self, cause: BaseException | None) -> TrialResult:
+        """Score what the trial left, and store it."""
+        self.landmarks.end_cell()
+        error = error_of(cause)
+        facts = self.spent() if error else self.spent() | self.scored()
+        result = replace(
+            self.folder.start,
+            stop_reason=self.stop_reason,
+            error=error,
+            agent_error=self.trial.error,
+            submitted=self.trial.submitted,
+            started=self.started,
+            **facts,
+        )
+        self.folder.write_result(result)
+        write_notebook(self.folder.path, self.task, self.trial.history)
+        return result
+
+    def spent(self) -> dict[str, Any]:
+        budget = self.budget
+        return {
+            "compute_seconds": round(budget.compute_seconds, 3),
+            "model_seconds": round(budget.model_seconds, 3),
+            "wall_seconds": round(monotonic() - self.began, 3),
+            "prompt_tokens": budget.prompt_tokens,
+            "completion_tokens": budget.completion_tokens,
+            "cost_usd": budget.cost_usd,
+            "steps": sum(step.origin == "agent" for step in self.trial.history),
+        }
+
+    def scored(self) -> dict[str, Any]:
+        evidence = Evidence(
+            steps=self.trial.history,
+            submission=self.trial.submission,
+            submitted=self.trial.submitted,
+            landmarks=self.landmarks,
+        )
+        score: Score = scorer(self.item.config.stash[RUN].settings.scoring)(self.task, evidence)
+        added = self.item.ihook.pytest_super_score(item=self.item, task=self.task, evidence=evidence)
+        return {
+            "accuracy": score.accuracy,
+            "landmarks": score.landmarks,
+            "landmarks_found": [asdict(landmark) for landmark in self.landmarks.landmarks],
+            "script_executed": score.script_executed,
+            "solved": score.solves(self.task),
+            "metrics": merged(added),
+        }
+
+
+def error_of(cause: BaseException | None) -> str | None:
+    """Why the trial is not valid; a trial that pytest-timeout ended is."""
+    if cause is None or isinstance(cause, pytest.fail.Exception):
+        return None
+    if isinstance(cause, InfrastructureError):
+        return str(cause)
+    return f"interrupted by {type(cause).__name__}" + (f": {cause}" if str(cause) else "")
+
+
+def merged(added: Iterable[Mapping[str, float | None] | None]) -> dict[str, float | None]:
+    return {name: value for metrics in added if metrics for name, value in metrics.items()}
+
+
+def scorer(name: str) -> Scorer:
+    if name == "reference":
+        from pytest_super.metrics.reference import score_as_reference
+
+        return score_as_reference
+    return score_as_paper
+
+
+def describe(result: TrialResult) -> str:
+    """Why a trial is not solved, in one line, and where its trajectory lies."""
+    parts = [
+        f"accuracy {result.accuracy:.3g}" if result.accuracy is not None else "",
+        f"landmarks {result.landmarks:.3g}" if result.landmarks is not None else "",
+        f"script_executed {result.script_executed:g}" if result.script_executed is not None else "",
+    ]
+    figures = ", ".join(part for part in parts if part)
+    text = f"{figures}; {STOPS.get(result.stop_reason, result.stop_reason)}"
+    if result.agent_error:
+        text += f" ({result.agent_error.strip().splitlines()[-1]})"
+    return f"{text}; {result.folder}/trajectory.jsonl"
+
+
+STOPS = {
+    "submitted": "submitted",
+    "returned": "the agent ended without a submission",
+    "agent_error": "the agent raised",
+    "sandbox_lost": "the sandbox was lost",
+    "timeout": "stopped by pytest-timeout",
+} | {name: f"the {name} budget was spent" for name in ("compute", "wall", "tokens", "cost", "steps")}

@@ -1,0 +1,55 @@
+"""The fixtures of a task item. Override any of them in a conftest, as with every fixture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.run import RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.budget import Budget
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.task import Task
+    from pytest_super.trial import Agent
+
+
+@pytest.fixture
+def super_task(request: pytest.FixtureRequest) -> Task:
+    """The task of this item, its gold answer included: keep it from the agent."""
+    task: Task = request.node.task
+    return task
+
+
+@pytest.fixture
+def super_agent(request: pytest.FixtureRequest, super_task: Task) -> Agent:
+    """The agent that --super-agent names, made for this trial alone."""
+    config = request.config
+    name = config.stash[RUN].settings.agent
+    agent: Agent | None = request.node.ihook.pytest_super_make_agent(
+        config=config, name=name, task=super_task
+    )
+    if agent is None:
+        pytest.skip(f"the agent {name} cannot try this task")
+    return agent
+
+
+@pytest.fixture
+def super_budget(super_task: Task) -> Budget:
+    """What the trial may spend; by default what the task file says."""
+    from pytest_super.budget import budget_for
+
+    return budget_for(super_task)
+
+
+@pytest.fixture
+def super_kernel(request: pytest.FixtureRequest, super_task: Task) -> Iterator[Kernel]:
+    """A fresh kernel in a fresh sandbox, with the repository in its working directory where the task says so."""
+    from pytest_super.provision import start_kernel, stop_kernel
+
+    sandbox, kernel = start_kernel(request.node, super_task)
+    yield kernel
+    stop_kernel(request.node, sandbox, kernel)

@@ -1,0 +1,61 @@
+"""The plugin's own hooks. "Worker" is the process that runs the trial: with xdist a worker, else the only one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.results import TrialResult
+    from pytest_super.scoring import Evidence
+    from pytest_super.task import Task
+    from pytest_super.trajectory import Step
+    from pytest_super.trial import Agent
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_super_make_agent(config: pytest.Config, name: str, task: Task) -> Agent | None:
+    """Make the agent that `--super-agent=name` asks for, anew for each trial. Worker, at setup.
+
+    Return None to leave it to the next plugin; call pytest.skip where the agent cannot try the task::
+
+        def pytest_super_make_agent(name):
+            if name == "mine":
+                return MyAgent()
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_super_make_sandbox(config: pytest.Config, task: Task) -> Sandbox | None:
+    """Make, but do not start, the sandbox of one trial. Worker, at setup.
+
+    Return None to leave it to the built-in docker and local ones.
+    """
+
+
+def pytest_super_step(item: pytest.Item, step: Step) -> None:
+    """A step was taken and is on disk. Worker, in the middle of the trial: be quick."""
+
+
+def pytest_super_score(
+    item: pytest.Item, task: Task, evidence: Evidence
+) -> Mapping[str, float | None] | None:
+    """Metrics of your own, by name. Worker, after the trial; they go into the results and JUnit XML.
+
+    None as a value says that the metric does not apply::
+
+        def pytest_super_score(evidence):
+            return {"cells": len(evidence.steps)}
+    """
+
+
+def pytest_super_trial_finished(item: pytest.Item, result: TrialResult) -> None:
+    """A trial has ended, was scored and is on disk. Worker; the sandbox still lives."""
+
+
+def pytest_super_run_finished(config: pytest.Config, results: list[TrialResult]) -> None:
+    """The run is over; `results` holds the last attempt of each trial. Controller, before the summary."""

@@ -1,0 +1,278 @@
+"""Task files read from YAML: the scalars of JSON and YAML 1.2, and every error with its place.
+
+PyYAML's own rules would change answers by reading them (`5e-05` and `1e-3` are strings there, `no`
+is False, `1:30` is 90), so plain scalars are resolved by the core schema of YAML 1.2 instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, AnyStr
+
+import yaml
+from pydantic import ValidationError
+
+from pytest_super.errors import TaskFileError
+from pytest_super.rules import broken_rules
+from pytest_super.task import Edit, Entrypoint, Limits, PreExecuted, Repository, SandboxSpec, Solution, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from pydantic_core import ErrorDetails
+
+TASK_SUFFIX = ".task.yaml"
+MAX_BYTES = 4 * 2**20
+# Aliases may make a small file expand without end.
+MAX_VALUES = 200_000
+
+Location = tuple[str | int, ...]
+
+# Their source text is their value: an arXiv id such as 2205.00048 or a version 1.10 is no number.
+TEXT_FIELDS = {("id",), ("repository", "version"), ("repository", "commit"), ("repository", "sha256")}
+MODELS = {
+    "repository": Repository,
+    "entrypoint": Entrypoint,
+    "pre_execute": PreExecuted,
+    "edit": Edit,
+    "solution": Solution,
+    "sandbox": SandboxSpec,
+    "limits": Limits,
+}
+TAG = "tag:yaml.org,2002:"
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's parser, in C where it can be, with YAML 1.2's plain scalars."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+
+for name, pattern, first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+0123456789."),
+    ),
+):
+    Loader.add_implicit_resolver(TAG + name, re.compile(f"^(?:{pattern})$"), first)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One error in a task file; line and column count from 1."""
+
+    line: int
+    column: int
+    message: str
+
+
+class Unreadable(Exception):
+    """The text is no YAML that we take; carries the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+
+def unreadable(mark: Any, message: str) -> Unreadable:
+    """`mark` is PyYAML's, which counts from 0."""
+    return Unreadable(Problem(mark.line + 1, mark.column + 1, message))
+
+
+def load_tasks(path: Path, shown: str | None = None) -> list[Task]:
+    """The tasks of a file, in order. Messages call it `shown`, by default its path.
+
+    Raises TaskFileError with all that is wrong in the file, a `file:line:col: message` a line.
+    """
+    tasks: list[Task] = []
+    problems: list[Problem] = []
+    try:
+        for node in documents(path):
+            task, found = build_task(node, path)
+            problems += found
+            if task is not None:
+                tasks.append(task)
+        problems += duplicate_ids(tasks)
+    except Unreadable as error:
+        problems.append(error.problem)
+    if not tasks and not problems:
+        problems.append(Problem(1, 1, "there is no task in this file"))
+    if problems:
+        problems.sort(key=lambda problem: (problem.line, problem.column))
+        raise TaskFileError("\n".join(f"{shown or path}:{p.line}:{p.column}: {p.message}" for p in problems))
+    return tasks
+
+
+def read_text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            message = f"the file has {size:,} bytes, a task file at most {MAX_BYTES:,}: keep data in files of its own"
+            raise Unreadable(Problem(1, 1, message))
+        data = path.read_bytes()
+    except OSError as error:
+        raise Unreadable(Problem(1, 1, f"cannot be read: {error.strerror}")) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = position(data, error.start, b"\n")
+        message = f"not UTF-8 (byte 0x{data[error.start]:02x}): save the file as UTF-8"
+        raise Unreadable(Problem(line, column, message)) from None
+
+
+def documents(path: Path) -> Iterator[yaml.Node]:
+    text = read_text(path)
+    try:
+        for node in yaml.compose_all(text, Loader=Loader):
+            if not is_empty(node):
+                yield node
+    except yaml.MarkedYAMLError as error:
+        message = ", ".join(part for part in (error.context, error.problem) if part)
+        raise unreadable(error.problem_mark or error.context_mark, f"broken YAML: {message}") from None
+    except yaml.reader.ReaderError as error:
+        line, column = position(text, error.position, "\n")
+        raise Unreadable(Problem(line, column, f"broken YAML: {error.reason}")) from None
+
+
+def position(text: AnyStr, index: int, newline: AnyStr) -> tuple[int, int]:
+    return text.count(newline, 0, index) + 1, index - text.rfind(newline, 0, index)
+
+
+def is_empty(node: yaml.Node | None) -> bool:
+    return node is None or (isinstance(node, yaml.ScalarNode) and node.tag == TAG + "null" and not node.value)
+
+
+def build_task(node: yaml.Node, path: Path) -> tuple[Task | None, list[Problem]]:
+    if not isinstance(node, yaml.MappingNode):
+        return None, [problem_at(node, "a task is a mapping of fields: id, set, query, …")]
+    try:
+        data = Reader().value(node)
+    except Unreadable as error:
+        return None, [error.problem]
+    try:
+        task = Task.model_validate(data)
+    except ValidationError as error:
+        return None, [explain(detail, node) for detail in error.errors(include_url=False)]
+    task._path = str(path)
+    task._line = node_at(node, ("id",)).start_mark.line + 1
+    broken = [problem_at(node_at(node, loc), message) for loc, message in broken_rules(task, path.parent)]
+    return task, broken
+
+
+class Reader:
+    """Turns nodes into plain JSON values; refuses duplicate keys, foreign tags and endless aliases."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def value(self, node: yaml.Node, location: Location = ()) -> Any:
+        self.count += 1
+        if self.count > MAX_VALUES:
+            raise unreadable(node.start_mark, f"more than {MAX_VALUES:,} values once aliases are expanded")
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, location)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(child, (*location, index)) for index, child in enumerate(node.value)]
+        if location in TEXT_FIELDS or location[:2] == ("sandbox", "env"):
+            return node.value
+        return scalar(node)
+
+    def mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, child in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise unreadable(key.start_mark, "a key must be plain text")
+            if key.value in result:
+                raise unreadable(key.start_mark, f"the key `{key.value}` stands twice")
+            result[key.value] = self.value(child, (*location, key.value))
+        return result
+
+
+def scalar(node: yaml.ScalarNode) -> Any:
+    text = node.value
+    match node.tag.removeprefix(TAG):
+        case "str":
+            return text
+        case "null":
+            return None
+        case "bool":
+            return text.lower() == "true"
+        case "int":
+            return int(text, 0) if text[:2] in ("0x", "0o") else whole_number(node)
+        case "float":
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    raise unreadable(node.start_mark, f"the tag {node.tag} is not for task files")
+
+
+def whole_number(node: yaml.ScalarNode) -> int:
+    try:
+        return int(node.value)
+    except ValueError:
+        raise unreadable(
+            node.start_mark, f"a number of {len(node.value):,} digits: write it as text"
+        ) from None
+
+
+def explain(detail: ErrorDetails, root: yaml.Node) -> Problem:
+    """A pydantic error as a sentence at the place in the file that a person must change."""
+    location: Location = detail["loc"]
+    field = dotted(location)
+    if detail["type"] == "missing":
+        return problem_at(node_at(root, location[:-1]), f"`{field}` is missing")
+    if detail["type"] == "extra_forbidden":
+        return problem_at(key_at(root, location), f"unknown field `{field}`{nearest(location)}")
+    reason = detail["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
+    return problem_at(node_at(root, location), f"`{field}` {reason}" if field else reason)
+
+
+def dotted(location: Location) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".")
+
+
+def nearest(location: Location) -> str:
+    names = [part for part in location[:-1] if isinstance(part, str)]
+    model = MODELS[names[-1]] if names else Task
+    close = difflib.get_close_matches(str(location[-1]), model.model_fields, n=1)
+    return f"; did you mean `{close[0]}`?" if close else f"; known are {', '.join(model.model_fields)}"
+
+
+def node_at(root: yaml.Node, location: Location) -> yaml.Node:
+    """The node at `location`, or the deepest one on the way to it."""
+    node = root
+    for part in location:
+        child = None
+        if isinstance(node, yaml.MappingNode):
+            child = next((value for key, value in node.value if key.value == part), None)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            child = node.value[part]
+        if child is None:
+            break
+        node = child
+    return node
+
+
+def key_at(root: yaml.Node, location: Location) -> yaml.Node:
+    parent = node_at(root, location[:-1])
+    pairs: Iterable[tuple[yaml.Node, yaml.Node]] = (
+        parent.value if isinstance(parent, yaml.MappingNode) else ()
+    )
+    return next((key for key, _ in pairs if key.value == location[-1]), parent)
+
+
+def problem_at(node: yaml.Node, message: str) -> Problem:
+    return Problem(node.start_mark.line + 1, node.start_mark.column + 1, message)
+
+
+def duplicate_ids(tasks: list[Task]) -> Iterator[Problem]:
+    lines: dict[str, int] = {}
+    for task in tasks:
+        if task.id in lines:
+            yield Problem(task._line, 1, f"the id `{task.id}` stands already at line {lines[task.id]}")
+        lines.setdefault(task.id, task._line)

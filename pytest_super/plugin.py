@@ -1,0 +1,34 @@
+"""The face to pytest: options, markers and the switch that turns a session into a run.
+
+Loaded in every pytest run of everyone who has the package installed, so it imports nothing but
+pytest and the standard library, and without an agent it registers nothing more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.options import add_options, read_settings
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    from pytest_super import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "super_set(name): a task of this set (pytest-super)")
+    config.addinivalue_line("markers", "super_category(name): a task of this category (pytest-super)")
+    settings = read_settings(config)
+    if settings is not None:
+        from pytest_super.session import activate
+
+        activate(config, settings)

@@ -1,0 +1,64 @@
+"""Pre-executed cells and edits: run to their end before the agent starts, uncharged, uncredited."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytest_super.editing import edit_file
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.cell import Outcome
+from pytest_super.observation import observation_of
+from pytest_super.trajectory import Action, Step, now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.task import Edit, PreExecuted, Task
+
+
+def pre_execute(task: Task, kernel: Kernel) -> Iterator[Step]:
+    """The steps of a task's prefix, each yielded when it has ended.
+
+    A cell may raise: a sub-problem can start from a failure. Raises InfrastructureError when the
+    prefix cannot be run at all, since the agent has done nothing yet.
+    """
+    for number, part in enumerate(task.pre_execute, 1):
+        yield edit_step(part.edit, kernel, number) if part.edit else cell_step(part, kernel, number)
+
+
+def cell_step(part: PreExecuted, kernel: Kernel, number: int) -> Step:
+    assert part.cell is not None
+    started = now()
+    result = kernel.execute(part.cell)
+    if result.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
+        raise InfrastructureError(
+            f"pre-executed cell {number} ended in {result.outcome.value}: {result.detail}"
+        )
+    return Step(
+        number=number,
+        origin="pre_execute",
+        action=Action(type="execute", content=part.cell),
+        observation=observation_of(result),
+        outcome=result.outcome.value,
+        outputs=result.outputs,
+        started=started,
+        ended=now(),
+        seconds=result.seconds,
+    )
+
+
+def edit_step(edit: Edit, kernel: Kernel, number: int) -> Step:
+    started = now()
+    observation, outcome = edit_file(kernel, edit.path, edit.before, edit.after)
+    if outcome != "ok":
+        raise InfrastructureError(f"pre-executed edit {number} of {edit.path} cannot be made: {observation}")
+    return Step(
+        number=number,
+        origin="pre_execute",
+        action=Action(type="edit", content=json.dumps(edit.model_dump(), ensure_ascii=False)),
+        observation=observation,
+        started=started,
+        ended=now(),
+    )

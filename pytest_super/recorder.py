@@ -1,0 +1,134 @@
+"""The controller's side of a run: results stored as their reports arrive, the summary, the gate, JUnit XML.
+
+The same object with and without xdist. A trial's report carries its result; where no report arrives
+(an interrupted item, a worker that died) the trial's folder tells, so the folders are swept at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.report.collected import keyword_hints
+from pytest_super.report.junit import rewrite_junit
+from pytest_super.report.summary import gate_accuracy
+from pytest_super.report.terminal import summary_lines
+from pytest_super.results import RunFolder, TrialResult, create_run
+from pytest_super.run import facts_of
+from pytest_super.verdict import REQUEUED, is_task
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pytest_super.run import Run
+
+MAX_ATTEMPTS = 2
+"""A trial whose worker died is run once more; a second death is an error."""
+
+
+class Recorder:
+    """Gathers the results of a run and tells of them."""
+
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        self.config = config
+        self.run = run
+        self.folder: RunFolder | None = None
+        self.deaths: Counter[str] = Counter()
+        self.failed_reports = 0
+        self.failed_by_error = 0
+        self.trouble: list[str] = []
+
+    def pytest_report_header(self) -> str:
+        note = f" ({self.run.sandbox_note})" if self.run.sandbox_note else ""
+        return f"super: agent {self.run.settings.agent}, sandbox {self.run.sandbox}{note}, results {self.run.path}"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["super"] = self.run.to_worker()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Nothing is written before something is going to run."""
+        if session.testsfailed and not self.config.option.continue_on_collection_errors:
+            return
+        try:
+            self.folder = create_run(
+                self.run.settings.directory, facts_of(self.config, self.run), self.run.id
+            )
+        except InfrastructureError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        data = getattr(report, "super_result", None)
+        if data is not None:
+            self.record(TrialResult.from_data(data))
+        if report.failed:
+            self.failed_reports += 1
+            is_error = report.when != "call" or data is None or data["error"] is not None
+            self.failed_by_error += is_task(report.nodeid) and is_error
+
+    def record(self, result: TrialResult) -> None:
+        if self.folder is None:
+            return
+        try:
+            self.folder.record(result)
+        except InfrastructureError as error:
+            self.trouble.append(str(error))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
+        """Run a trial whose worker died once more, before its crash is reported."""
+        if not is_task(crashitem):
+            return
+        self.deaths[crashitem] += 1
+        if self.deaths[crashitem] < MAX_ATTEMPTS:
+            sched.mark_test_pending(crashitem)
+            report.outcome = REQUEUED
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """After xdist has ended its workers and pytest has written its XML, before the summary is printed."""
+        yield
+        if self.folder is None:
+            return
+        try:
+            self.folder.sweep()
+        except InfrastructureError as error:
+            self.trouble.append(str(error))
+        results = self.folder.final()
+        session.exitstatus = self.exit_status(session.exitstatus, results)
+        self.config.hook.pytest_super_run_finished(config=self.config, results=results)
+        if xml := self.config.getoption("xmlpath", None):
+            rewrite_junit(xml, results, self.run.settings)
+
+    def exit_status(self, status: int, results: list[TrialResult]) -> int:
+        """Pytest's own, but for the gate, for errors that are allowed, and for results that could not be stored."""
+        settings = self.run.settings
+        only_errors = self.failed_reports == self.failed_by_error
+        if status == pytest.ExitCode.TESTS_FAILED and settings.allow_errors and only_errors:
+            status = pytest.ExitCode.OK
+        if status == pytest.ExitCode.OK and settings.fail_under is not None:
+            reached = gate_accuracy(results)
+            if reached is None or reached < settings.fail_under:
+                status = pytest.ExitCode.TESTS_FAILED
+        if status == pytest.ExitCode.OK and self.trouble:
+            status = pytest.ExitCode.TESTS_FAILED
+        return status
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        results = self.folder.final() if self.folder else []
+        if not results:
+            return
+        assert self.folder is not None
+        terminalreporter.section("super")
+        lines = summary_lines(results, self.run.settings.fail_under, len(self.folder.results))
+        for line in [*lines, *self.trouble, *self.hints(results), f"results: {self.folder.path}"]:
+            terminalreporter.write_line(line)
+
+    def hints(self, results: list[TrialResult]) -> list[str]:
+        return list(
+            keyword_hints(self.config.option.keyword, ((result.id, result.category) for result in results))
+        )

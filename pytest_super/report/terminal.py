@@ -1,0 +1,91 @@
+"""The summary in the terminal, made by one iterator of lines."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_super.conduct import describe
+from pytest_super.report.summary import Group, gate_accuracy, groups, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_super.results import TrialResult
+
+CONTROL = re.compile(r"[^\n -~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+LINE_LIMIT = 300
+
+
+def summary_lines(results: list[TrialResult], fail_under: float | None, attempts: int) -> Iterator[str]:
+    """The table, the totals, what failed and why, and the gate. `attempts` counts re-queued ones too."""
+    yield from table_lines([*groups(results), total(results)])
+    yield ""
+    yield " · ".join(total_facts(results, attempts))
+    yield from unsolved_lines(results)
+    yield from gate_lines(results, fail_under)
+
+
+def total(results: list[TrialResult]) -> Group:
+    return summarise(results, set_name="all")
+
+
+def table_lines(rows: Iterable[Group]) -> Iterator[str]:
+    yield (
+        f"{'set':<10} {'category':<14} {'n':>5} {'solved':>8} {'accuracy':>9} {'landmarks':>10} "
+        f"{'submitted':>10} {'executed':>9} {'errors':>7}"
+    )
+    for row in rows:
+        yield (
+            f"{row.set:<10} {row.category or '-':<14} {row.trials:>5} {figure(row.solved):>8} "
+            f"{figure(row.accuracy):>9} {figure(row.landmarks):>10} {figure(row.submitted):>10} "
+            f"{figure(row.script_executed):>9} {row.errors:>7}"
+        )
+
+
+def figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def total_facts(results: list[TrialResult], attempts: int) -> Iterator[str]:
+    yield f"compute {sum(result.compute_seconds for result in results):.1f} s"
+    tokens = sum(result.prompt_tokens + result.completion_tokens for result in results)
+    if tokens:
+        yield f"tokens {tokens:,}"
+    costs = [result.cost_usd for result in results if result.cost_usd is not None]
+    if costs:
+        yield f"cost ${sum(costs):.2f}"
+    if attempts > len(results):
+        yield f"{attempts - len(results)} attempts lost to crashes and run again"
+    if any(result.is_error for result in results) and (with_errors := gate_accuracy(results)) is not None:
+        yield f"accuracy with errors as 0: {with_errors:.3f}"
+    if any(not result.isolated for result in results):
+        yield "not isolated: not comparable with isolated runs"
+
+
+def unsolved_lines(results: Iterable[TrialResult]) -> Iterator[str]:
+    for result in sorted(results, key=lambda result: (not result.is_error, result.name)):
+        if result.is_error:
+            yield printable(f"error   {result.name}: {result.error} ({result.folder})")
+        elif not result.solved:
+            yield printable(f"missed  {result.name}: {describe(result)}")
+        if result.kept:
+            yield printable(f"kept    {result.name}: {result.kept}")
+
+
+def gate_lines(results: list[TrialResult], fail_under: float | None) -> Iterator[str]:
+    if fail_under is None:
+        return
+    reached = gate_accuracy(results)
+    if reached is None:
+        yield "gate: FAILED, no trial has an accuracy"
+    elif reached < fail_under:
+        yield f"gate: FAILED, mean accuracy {reached:.4f} is under {fail_under:g}"
+    else:
+        yield f"gate: passed, mean accuracy {reached:.4f} is at least {fail_under:g}"
+
+
+def printable(text: str) -> str:
+    """One line that cannot move the cursor, whatever a sandbox or a model wrote into it."""
+    line = CONTROL.sub("?", text.replace("\n", " | "))
+    return line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}…"

@@ -1,0 +1,64 @@
+"""What a task file must hold beyond the type of each field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import TaskFileError
+from pytest_super.solution import read_solution
+from pytest_super.task import has_leaf
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.task import Task
+
+Broken = Iterator[tuple[tuple[str | int, ...], str]]
+
+
+def broken_rules(task: Task, folder: Path) -> Broken:
+    """Location and message of each rule that `task`, read from a file in `folder`, breaks."""
+    yield from broken_answer(task)
+    if task.set == "auto" and task.entrypoint is None:
+        yield (), "an auto task needs an `entrypoint`: whether it ran is its metric"
+    if task.set == "masked" and task.category is None:
+        yield (), "a masked task needs a `category`"
+    yield from broken_solution(task, folder)
+    yield from broken_path(task, folder)
+
+
+def broken_answer(task: Task) -> Broken:
+    given = "answer" in task.model_fields_set
+    if task.set in ("expert", "masked") and not given:
+        yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
+    elif given and (task.answer is None or not has_leaf(task.answer)):
+        yield ("answer",), "`answer` holds no value to compare with"
+
+
+def broken_solution(task: Task, folder: Path) -> Broken:
+    if task.solution is None:
+        return
+    try:
+        read_solution(task.solution, folder)
+    except TaskFileError as error:
+        key = "answer_cell" if "answer_cell" in str(error) else "notebook"
+        yield ("solution", key), str(error)
+
+
+def broken_path(task: Task, folder: Path) -> Broken:
+    """A repository folder is copied to where the agent can read it, so nothing gold may lie in it."""
+    if task.repository is None or task.repository.path is None:
+        return
+    tree = folder / task.repository.path
+    place = ("repository", "path")
+    if not tree.is_dir():
+        yield place, f"there is no folder {tree}"
+    elif next(tree.rglob("*.task.yaml"), None):
+        yield place, f"{tree} holds task files, which the agent would read"
+    elif task.solution and task.solution.notebook and is_inside(folder / task.solution.notebook, tree):
+        yield place, f"{tree} holds the solution, which the agent would read"
+
+
+def is_inside(path: Path, tree: Path) -> bool:
+    return path.resolve().is_relative_to(tree.resolve())

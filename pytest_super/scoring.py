@@ -1,0 +1,67 @@
+"""The score of a trial: what the metrics say of its trajectory and submission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.metrics.accuracy import accuracy
+
+if TYPE_CHECKING:
+    from pytest_super.metrics.landmarks import LandmarkMatcher
+    from pytest_super.task import Task
+    from pytest_super.trajectory import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A metric that does not apply to the task is None, and left out of means."""
+
+    accuracy: float | None
+    landmarks: float | None
+    script_executed: float | None
+    submitted: bool
+
+    def solves(self, task: Task) -> bool:
+        """Accuracy 1, or for the auto set, which has no gold answer, script_executed 1."""
+        return (self.script_executed if task.set == "auto" else self.accuracy) == 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What a trial leaves to be judged."""
+
+    steps: list[Step]
+    submission: Any
+    submitted: bool
+    landmarks: LandmarkMatcher
+
+
+Scorer = Callable[["Task", Evidence], Score]
+
+
+def score_as_paper(task: Task, evidence: Evidence) -> Score:
+    """The metrics as the SUPER paper states them (sections 3.1.2 and 3.3.2)."""
+    return Score(
+        accuracy=accuracy_of(task, evidence),
+        landmarks=evidence.landmarks.score,
+        script_executed=script_executed_of(task, evidence),
+        submitted=evidence.submitted,
+    )
+
+
+def accuracy_of(task: Task, evidence: Evidence) -> float | None:
+    if "answer" not in task.model_fields_set:
+        return None
+    if not evidence.submitted:
+        return 0.0
+    return accuracy(task.answer, evidence.submission, tolerance=task.tolerance)
+
+
+def script_executed_of(task: Task, evidence: Evidence) -> float | None:
+    if task.entrypoint is None:
+        return None
+    from pytest_super.metrics.script_executed import script_executed
+
+    return script_executed(evidence.steps, task.entrypoint)

@@ -1,0 +1,135 @@
+"""A session with an agent: what it collects, in which order, and what its trials' reports carry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super import fixtures
+from pytest_super.agents import find_agent
+from pytest_super.collection import TaskFile, TaskItem, deselect, pair_long_with_short
+from pytest_super.errors import SuperError
+from pytest_super.lifetime import die_with_parent, interrupt_on_sigterm
+from pytest_super.provision import make_sandbox
+from pytest_super.report.collected import collected_lines
+from pytest_super.run import RUN, is_worker, open_run
+from pytest_super.verdict import judge, status
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.options import Settings
+    from pytest_super.task import Task
+    from pytest_super.trial import Agent
+
+TASK_SUFFIX = ".task.yaml"
+# xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
+DIST_MODES = ("no", "load")
+
+
+def activate(config: pytest.Config, settings: Settings) -> None:
+    """Make this session a run; check first all that can be checked before money is spent.
+
+    Raises pytest.UsageError.
+    """
+    if not is_worker(config):
+        refuse_dist_modes(config)
+        refuse_unknown_agent(config, settings.agent)
+        collect_tasks_by_default(config)
+    run = open_run(config, settings)
+    config.stash[RUN] = run
+    config.pluginmanager.register(fixtures, "super-fixtures")
+    config.pluginmanager.register(Session(), "super-session")
+    if is_worker(config):
+        die_with_parent()
+    elif not config.option.collectonly:
+        from pytest_super.recorder import Recorder
+
+        config.pluginmanager.register(Recorder(config, run), "super-recorder")
+
+
+def refuse_dist_modes(config: pytest.Config) -> None:
+    mode = config.getoption("dist", "no")
+    if mode not in DIST_MODES:
+        raise pytest.UsageError(f"tasks run under --dist=load (what -n means by itself), not --dist={mode}")
+    # The order of the items counts only when they are handed out one by one.
+    if getattr(config.option, "maxschedchunk", 1) is None:
+        config.option.maxschedchunk = 1
+
+
+def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
+    """A conftest or plugin may make agents by names that are its own."""
+    own = ("super_agent", "pytest_super_make_agent")
+    if any(hasattr(plugin, attribute) for plugin in config.pluginmanager.get_plugins() for attribute in own):
+        return
+    try:
+        find_agent(name)
+    except SuperError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def collect_tasks_by_default(config: pytest.Config) -> None:
+    """With an agent and no path, the ini value super_tasks says what is collected."""
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        return
+    paths = [config.rootpath / path for path in config.getini("super_tasks")]
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        raise pytest.UsageError(
+            f"there is no {', '.join(missing)} to collect tasks from: "
+            "name a path, set super_tasks, or make starter tasks with `pytest-super init`"
+        )
+    config.args = [str(path) for path in paths]
+
+
+class Session:
+    """The hooks of a run, in every process that collects."""
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> TaskFile | None:
+        if file_path.name.endswith(TASK_SUFFIX):
+            return TaskFile.from_parent(parent, path=file_path)
+        return None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        deselect(items, config)
+        if is_worker(config):
+            pair_long_with_short(items, config.stash[RUN].expected_seconds)
+
+    def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+        return collected_lines(config, [item for item in items if isinstance(item, TaskItem)])
+
+    def pytest_sessionstart(self) -> None:
+        interrupt_on_sigterm()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Without xdist pytest runs nothing when a file is broken; a worker would, and spend money."""
+        config = session.config
+        if is_worker(config) and session.testsfailed and not config.option.continue_on_collection_errors:
+            session.shouldfail = f"{session.testsfailed} errors during collection"
+            return True
+        return None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if isinstance(item, TaskItem):
+            judge(item, call, report)
+        return report
+
+    def pytest_report_teststatus(self, report: Any) -> Any:
+        return status(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_super_make_agent(self, name: str, task: Task) -> Agent | None:
+        return find_agent(name)(task)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_super_make_sandbox(self, config: pytest.Config, task: Task) -> Sandbox:
+        return make_sandbox(config.stash[RUN], task)

@@ -1,0 +1,56 @@
+"""The gold solution's cells, from the task file or from the notebook next to it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import TaskFileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.task import Solution
+
+
+@dataclass(frozen=True)
+class GoldCells:
+    """Code cells in order, and the index of the one whose value is the answer."""
+
+    cells: list[str]
+    answer: int
+
+
+def read_solution(solution: Solution, folder: Path) -> GoldCells:
+    """The cells of a solution; `folder` holds the task file. Raises TaskFileError."""
+    if solution.cells is not None:
+        cells = list(solution.cells)
+    else:
+        assert solution.notebook is not None
+        cells = read_notebook(folder / solution.notebook)
+    answer = solution.answer_cell or len(cells)
+    if answer > len(cells):
+        raise TaskFileError(f"answer_cell is {answer}, but there are {len(cells)} code cells")
+    return GoldCells(cells, answer - 1)
+
+
+def read_notebook(path: Path) -> list[str]:
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        if notebook["nbformat"] != 4:
+            raise TaskFileError(f"{path} has notebook format {notebook['nbformat']}: save it as format 4")
+        cells = [cell_source(cell) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    except OSError as error:
+        raise TaskFileError(f"the notebook {path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise TaskFileError(f"{path} is not a notebook: {error!r}") from None
+    cells = [cell for cell in cells if cell.strip()]
+    if not cells:
+        raise TaskFileError(f"the notebook {path} has no code cells")
+    return cells
+
+
+def cell_source(cell: dict[str, Any]) -> str:
+    source = cell["source"]
+    return source if isinstance(source, str) else "".join(source)

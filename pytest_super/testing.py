@@ -1,0 +1,178 @@
+"""For the tests of agents and of conftests: a clock that is moved by hand, and a kernel without a process."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import EngineError
+from pytest_super.kernel.cell import CellResult, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class FakeClock:
+    """Seconds that pass when somebody says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Dead(BaseException):
+    """Raised inside a cell to end more than the cell."""
+
+    def __init__(self, outcome: Outcome, detail: str) -> None:
+        self.result = CellResult(outcome=outcome, detail=detail)
+
+
+class FakeKernel:
+    """Runs cells, Python only, in a namespace of this process; has the methods of kernel.client.Kernel.
+
+    In a cell `sleep(seconds)` makes the cell last that long by the clock, `die()` kills the kernel,
+    `lose()` the sandbox, and `fail_engine()` raises EngineError, as a lost engine does.
+    """
+
+    workdir = "/fake"
+
+    def __init__(self, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.files: dict[str, bytes] = {}
+        self.restarts = 0
+        self.is_closed = False
+        self._busy = 0.0
+        self._left = 0.0
+        self._ran = 0.0
+        self._pending: CellResult | None = None
+        self._reset()
+
+    @property
+    def is_running(self) -> bool:
+        return self._pending is not None
+
+    @property
+    def busy_seconds(self) -> float:
+        return self._busy
+
+    def start(self) -> None:
+        """Ready from the first."""
+
+    def execute(
+        self, code: str, *, timeout: float | None = None, listener: Callable[[str], None] | None = None
+    ) -> CellResult:
+        assert self._pending is None, "a cell still runs"
+        self._left = self._ran = 0.0
+        try:
+            self._pending = self._run(code)
+        except Dead as death:
+            return death.result
+        if listener is not None:
+            listener(self._pending.text)
+        return self.wait(timeout)
+
+    def wait(self, timeout: float | None = None) -> CellResult:
+        assert self._pending is not None, "no cell runs"
+        passed = self._left if timeout is None else min(timeout, self._left)
+        self._pass(passed)
+        if self._left > 0:
+            return CellResult(outcome=Outcome.TIMED_OUT, seconds=self._ran)
+        return self._end(self._pending)
+
+    def interrupt(self, timeout: float = 0.0) -> CellResult:
+        assert self._pending is not None, "no cell runs"
+        return self._end(CellResult(outcome=Outcome.INTERRUPTED, seconds=self._ran))
+
+    def restart(self) -> None:
+        self.restarts += 1
+        self._reset()
+
+    def read_file(self, path: str) -> bytes:
+        if path not in self.files:
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return self.files[path]
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self.files[path] = data
+
+    def list_files(self, path: str = ".") -> list[str]:
+        return sorted(self.files)
+
+    def upload(self, tree: Path, path: str) -> None:
+        for file in sorted(tree.rglob("*")):
+            if file.is_file():
+                self.files[f"{path}/{file.relative_to(tree)}"] = file.read_bytes()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def _reset(self) -> None:
+        self._pending = None
+        self._namespace: dict[str, Any] = {
+            "sleep": self._sleep,
+            "die": lambda: self._raise(Dead(Outcome.KERNEL_DIED, "exit code 3")),
+            "lose": lambda: self._raise(Dead(Outcome.SANDBOX_LOST, "killed (exit code 137)")),
+            "fail_engine": lambda: self._raise(EngineError("the engine does not answer")),
+        }
+
+    def _sleep(self, seconds: float) -> None:
+        self._left += seconds
+
+    def _raise(self, error: BaseException) -> None:
+        raise error
+
+    def _pass(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
+        self._busy += seconds
+        self._ran += seconds
+        self._left -= seconds
+
+    def _end(self, result: CellResult) -> CellResult:
+        self._pending, self._left = None, 0.0
+        return result
+
+    def _run(self, code: str) -> CellResult:
+        printed = io.StringIO()
+        value: object = None
+        error = ""
+        with contextlib.redirect_stdout(printed):
+            try:
+                value = self._evaluate(code)
+            except EngineError:
+                raise
+            except Exception as raised:
+                error = "".join(traceback.format_exception_only(raised)).strip()
+        return cell_result(printed.getvalue(), value, error)
+
+    def _evaluate(self, code: str) -> object:
+        """Run the cell; its value is that of the last expression."""
+        module = ast.parse(code)
+        last = module.body.pop() if module.body and isinstance(module.body[-1], ast.Expr) else None
+        exec(compile(module, "<cell>", "exec"), self._namespace)
+        if last is None:
+            return None
+        return eval(compile(ast.Expression(last.value), "<cell>", "eval"), self._namespace)
+
+
+def cell_result(printed: str, value: object, error: str) -> CellResult:
+    outputs: list[dict[str, Any]] = []
+    if printed:
+        outputs.append({"output_type": "stream", "name": "stdout", "text": printed})
+    if value is not None:
+        data = {"text/plain": repr(value)}
+        outputs.append({"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": None})
+    if error:
+        name, _, words = error.partition(": ")
+        outputs.append({"output_type": "error", "ename": name, "evalue": words, "traceback": [error]})
+    text = printed + (repr(value) if value is not None else "") + error
+    outcome = Outcome.ERROR if error else Outcome.OK
+    return CellResult(outcome=outcome, text=text, outputs=outputs, detail=error)

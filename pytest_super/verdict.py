@@ -1,0 +1,101 @@
+"""What a trial's report says to pytest: passed, failed, missed under a gate, or an error of the infrastructure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.conduct import RESULT, Unsolved
+from pytest_super.errors import InfrastructureError, SuperError
+from pytest_super.run import RUN
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_super.collection import TaskItem
+    from pytest_super.results import TrialResult
+
+
+REQUEUED = "requeued"
+# What xdist says of a report that no worker made.
+CRASH_PHASE = "???"
+
+
+def is_task(nodeid: str) -> bool:
+    return ".task.yaml::" in nodeid
+
+
+def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Put the trial's result on its report, and the verdict where it is not pytest's own."""
+    if report.when == "setup" and report.failed:
+        judge_setup(item, call, report)
+    if report.when == "call" and RESULT in item.stash:
+        judge_call(item, call, report)
+
+
+def judge_setup(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    assert call.excinfo is not None
+    if isinstance(call.excinfo.value, SuperError):
+        report.longrepr = str(call.excinfo.getrepr(style="value"))
+    attach(item, report, failed_setup(item, call.excinfo.exconly()))
+
+
+def failed_setup(item: TaskItem, error: str) -> TrialResult:
+    """The result of a trial that never began, on disk where that can be."""
+    try:
+        result = replace(item.folder.start, stop_reason="error", error=error)
+        item.folder.write_result(result)
+        item.folder.close()
+    except InfrastructureError as disk:
+        result = replace(item.start_result(), stop_reason="error", error=f"{error}\n{disk}")
+    return result
+
+
+def judge_call(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    result = item.stash[RESULT]
+    attach(item, report, result)
+    if item.config.stash[RUN].settings.is_gated and call.excinfo and call.excinfo.errisinstance(Unsolved):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.task._line, f"Skipped: missed: {call.excinfo.value}")
+
+
+def attach(item: TaskItem, report: pytest.TestReport, result: TrialResult) -> None:
+    report.super_result = result.to_data()
+    properties = result_properties(result)
+    item.user_properties += properties
+    report.user_properties = [*item.user_properties]
+
+
+def result_properties(result: TrialResult) -> list[tuple[str, object]]:
+    """The figures of a trial as JUnit properties; one that does not apply is an empty text."""
+    figures = {
+        "accuracy": result.accuracy,
+        "landmarks": result.landmarks,
+        "script_executed": result.script_executed,
+        "submitted": int(result.submitted),
+        "solved": int(result.solved),
+        "tokens": result.prompt_tokens + result.completion_tokens,
+        "cost_usd": result.cost_usd,
+        "compute_seconds": result.compute_seconds,
+        "stop_reason": result.stop_reason,
+        **result.metrics,
+    }
+    return [(f"super.{name}", "" if value is None else value) for name, value in figures.items()]
+
+
+def status(report: Any) -> Any:
+    """Category, letter and word of a report in the terminal; None leaves it to pytest."""
+    result = getattr(report, "super_result", None)
+    if report.outcome == REQUEUED:
+        return REQUEUED, "R", "REQUEUED"
+    if report.when == CRASH_PHASE and is_task(report.nodeid):
+        return "error", "E", "ERROR"
+    if result is None or report.when != "call":
+        return None
+    if result["error"] is not None and report.failed:
+        return "error", "E", "ERROR"
+    if report.outcome == "skipped":
+        return "missed", "m", ("MISSED", {"yellow": True})
+    return None
+
+

@@ -1,0 +1,90 @@
+"""A project with tasks on a fake kernel, run by a pytest of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FAKE_KERNEL = """
+import pytest
+from pytest_super.testing import FakeKernel
+
+@pytest.fixture
+def super_kernel():
+    kernel = FakeKernel()
+    yield kernel
+    kernel.close()
+"""
+
+# Answers per task id, what a scripted agent does.
+AGENT = """
+import os, signal, time
+from pathlib import Path
+
+class Agent:
+    def run(self, trial):
+        id = trial.task.id
+        if id.startswith("wrong"):
+            trial.execute("print('half way')")
+            trial.submit(0)
+        elif id.startswith("raises"):
+            raise ValueError("agent bug")
+        elif id.startswith("silent"):
+            return
+        elif id.startswith("engine"):
+            trial.execute("fail_engine()")
+        elif id.startswith("crash_once"):
+            mark = Path("crashed")
+            if not mark.exists():
+                mark.touch()
+                trial.execute("1")
+                os.kill(os.getpid(), signal.SIGKILL)
+            trial.submit(42)
+        elif id.startswith("crash"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif id.startswith("hang"):
+            trial.execute("print('begun')")
+            Path("hanging").touch()
+            time.sleep(60)
+        else:
+            trial.execute("print('half way')")
+            trial.execute("print('done')")
+            trial.submit(42)
+"""
+
+
+class Project:
+    """A folder with a conftest, an agent and tasks, and runs in it."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path: Path = pytester.path
+        pytester.makeconftest(FAKE_KERNEL)
+        pytester.makepyfile(agent=AGENT)
+        pytester.makeini("[pytest]\npythonpath = .\n")
+        (self.path / "tasks").mkdir()
+
+    def add_task(self, id: str, file: str = "", **fields: Any) -> Path:
+        """A task file; JSON is YAML."""
+        task = {"id": id, "set": "expert", "query": "do it", "answer": 42, **fields}
+        path = self.path / "tasks" / f"{file or id}.task.yaml"
+        path.write_text(json.dumps({key: value for key, value in task.items() if value is not None}))
+        return path
+
+    def run(self, *arguments: str, agent: str = "agent:Agent") -> pytest.RunResult:
+        return self.pytester.runpytest_subprocess(f"--super-agent={agent}", "--super-sandbox=local", *arguments)
+
+    @property
+    def results(self) -> dict[str, dict[str, Any]]:
+        """The lines of results.jsonl, by name of the trial; the last attempt of each."""
+        lines = (self.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        return {f"{row['id']}[{row['epoch']}]": row for row in sorted(rows, key=lambda row: row["attempt"])}
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    return Project(pytester)

@@ -1,0 +1,227 @@
+"""A run of tasks: outcomes, selection, epochs, the gate, with and without xdist."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Project
+
+WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n0",), ("-n2",)], ids=["", "n0", "n2"])
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, workers: tuple[str, ...]) -> None:
+    project.add_task("right", landmarks=["half", "done"])
+    project.add_task("wrong", landmarks=["half", "done"])
+    project.add_task("raises_data", set="masked", category="data")
+    project.add_task("silent")
+    project.add_task("engine")
+    result = project.run(*workers)
+    result.assert_outcomes(passed=1, failed=3, errors=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    rows = project.results
+    facts = {name: (row["accuracy"], row["landmarks"], row["stop_reason"]) for name, row in rows.items()}
+    assert facts == {
+        "right[1]": (1.0, 1.0, "submitted"),
+        "wrong[1]": (0.0, 0.5, "submitted"),
+        "raises_data[1]": (0.0, None, "agent_error"),
+        "silent[1]": (0.0, None, "returned"),
+        "engine[1]": (None, None, "error"),
+    }
+    result.stdout.re_match_lines(
+        [
+            r"expert +- +4 +0\.333 +0\.333 +0\.750 +0\.667 +- +1",
+            r"masked +data +1 +0\.000 +0\.000 +- +0\.000 +- +0",
+            r"all +- +5 +0\.250",
+            r"error   engine: the engine does not answer",
+            r"missed  raises_data: accuracy 0; the agent raised \(ValueError: agent bug\); trials/raises_data",
+        ],
+            )
+
+
+def test_an_unsolved_task_fails_with_a_short_text_and_no_traceback(project: Project) -> None:
+    project.add_task("wrong")
+    result = project.run()
+    result.stdout.fnmatch_lines(["accuracy 0; submitted; trials/wrong/1.1/trajectory.jsonl"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*conduct.py*")
+
+
+def test_what_a_trial_did_is_on_disk(project: Project) -> None:
+    project.add_task("right")
+    project.run()
+    folder = project.path / ".super/runs/latest" / project.results["right[1]"]["folder"]
+    steps = [json.loads(line) for line in (folder / "trajectory.jsonl").read_text().splitlines()]
+    assert [step["action"]["type"] for step in steps] == ["execute", "execute", "submit"]
+    notebook = json.loads((folder / "trajectory.ipynb").read_text())
+    assert "print('done')" in [cell["source"] for cell in notebook["cells"]]
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_epochs_repeat_every_task_under_readable_ids(project: Project, workers: tuple[str, ...]) -> None:
+    project.add_task("right")
+    project.add_task("wrong")
+    result = project.run("--super-epochs=3", "-v", *workers)
+    result.assert_outcomes(passed=3, failed=3)
+    result.stdout.fnmatch_lines(["*right.task.yaml::right[[]3[]]*"])
+    assert sorted(project.results) == [f"{id}[{n}]" for id in ("right", "wrong") for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selected"),
+    [
+        (["--super-category=data"], {"squad", "wrong"}),
+        (["--super-set=masked"], {"squad", "wrong"}),
+        (["-m", "super_category(name='data')"], {"squad", "wrong"}),
+        (["-k", "data"], {"squad", "wrong", "database"}),
+        (["-k", "squad"], {"squad"}),
+        (["--super-category=data", "--super-category=cpu"], {"squad", "wrong", "gpu"}),
+        (["tasks/squad.task.yaml"], {"squad"}),
+    ],
+)
+def test_tasks_are_selected_by_set_category_and_name(
+    project: Project, arguments: list[str], selected: set[str]
+) -> None:
+    project.add_task("squad", set="masked", category="data")
+    project.add_task("wrong", set="masked", category="data")
+    project.add_task("gpu", set="expert", category="cpu")
+    project.add_task("database")
+    result = project.run("--collect-only", "-q", *arguments)
+    listed = {line.split("::")[1] for line in result.outlines if "::" in line}
+    assert listed == selected
+
+
+def test_a_keyword_that_selects_more_than_the_category_is_hinted_at(project: Project) -> None:
+    project.add_task("squad", set="masked", category="data")
+    project.add_task("database")
+    for workers in ((), ("-n2",)):
+        project.run("-k", "data", *workers).stdout.fnmatch_lines(["*-k data also selects 1 tasks*"])
+
+
+def test_collect_only_lists_what_would_run_and_leaves_nothing(project: Project) -> None:
+    project.add_task("squad", set="masked", category="data", limits={"compute": 60})
+    result = project.run("--collect-only")
+    result.stdout.re_match_lines([r"squad +masked +data +60s +300s +400,000"])
+    assert not (project.path / ".super").exists()
+
+
+@WITH_AND_WITHOUT_XDIST
+@pytest.mark.parametrize(("threshold", "status"), [("0.5", 0), ("0.51", 1)])
+def test_under_a_gate_the_mean_accuracy_decides(
+    project: Project, workers: tuple[str, ...], threshold: str, status: int
+) -> None:
+    project.add_task("right")
+    project.add_task("wrong")
+    result = project.run(f"--super-fail-under={threshold}", *workers)
+    assert result.ret == status
+    assert result.parseoutcomes() == {"passed": 1, "missed": 1}
+    result.stdout.fnmatch_lines([f"gate: {'passed' if status == 0 else 'FAILED'}, mean accuracy 0.5000*"])
+
+
+def test_errors_count_as_zero_for_the_gate_and_fail_the_run_unless_allowed(project: Project) -> None:
+    project.add_task("right")
+    project.add_task("engine")
+    assert project.run("--super-fail-under=0.5").ret == 1
+    assert project.run("--super-fail-under=0.5", "--super-allow-errors").ret == 0
+    assert project.run("--super-fail-under=0.6", "--super-allow-errors").ret == 1
+
+
+def test_the_gold_agent_skips_a_task_without_a_solution(project: Project) -> None:
+    project.add_task("a", solution={"cells": ["40 + 2"]})
+    project.add_task("b")
+    result = project.run("-rs", agent="gold")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*the agent gold cannot try this task*"])
+
+
+def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Project) -> None:
+    for id in ("right", "crash_once", "crash"):
+        project.add_task(id)
+    result = project.run("-n2", "--junitxml=out.xml")
+    assert result.parseoutcomes() == {"passed": 2, "errors": 1, "requeued": 2} or result.ret == 1
+    rows = project.results
+    assert (rows["crash_once[1]"]["attempt"], rows["crash_once[1]"]["solved"]) == (2, True)
+    assert rows["crash[1]"]["error"] == "the process that ran this trial died"
+    result.stdout.fnmatch_lines(["*2 attempts lost to crashes*"])
+    xml = (project.path / "out.xml").read_text()
+    assert xml.count("<testcase") == 3
+
+
+def test_the_order_pairs_long_tasks_with_short_ones(project: Project) -> None:
+    for minutes in (1, 2, 3, 4, 5):
+        project.add_task(f"t{minutes}", limits={"compute": 60 * minutes})
+    result = project.run("-n1", "-v")
+    started = [line.split("::")[1].split()[0] for line in result.outlines if "PASSED" in line]
+    assert started == ["t5", "t1", "t4", "t2", "t3"]
+
+
+def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
+    project.add_task("right")
+    project.pytester.makeini(
+        "[pytest]\npythonpath = .\nsuper_agent = agent:Agent\nsuper_sandbox = local\nsuper_epochs = 2\n"
+    )
+    project.pytester.runpytest_subprocess().assert_outcomes(passed=2)
+
+
+def test_a_conftest_overrides_each_fixture(project: Project) -> None:
+    project.add_task("right")
+    conftest = project.path / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        + """
+@pytest.fixture
+def super_agent(super_task):
+    class Mine:
+        def run(self, trial):
+            trial.submit(super_task.answer + 1)
+    return Mine()
+
+@pytest.fixture
+def super_task(super_task):
+    return super_task.model_copy(update={"answer": 7})
+"""
+    )
+    project.run(agent="mine")
+    assert project.results["right[1]"]["accuracy"] == 0.0
+
+
+def test_hooks_make_agents_add_metrics_and_see_every_step(project: Project) -> None:
+    project.add_task("right")
+    conftest = project.path / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        + """
+from pathlib import Path
+
+class Agent:
+    def run(self, trial):
+        trial.execute("1")
+        trial.submit(42)
+
+def pytest_super_make_agent(name):
+    return Agent() if name == "special" else None
+
+def pytest_super_score(evidence):
+    return {"cells": len(evidence.steps), "unknown": None}
+
+def note(text):
+    with Path("notes").open("a") as file:
+        print(text, file=file)
+
+def pytest_super_step(step):
+    note(step.action.type)
+
+def pytest_super_trial_finished(result):
+    note(result.solved)
+
+def pytest_super_run_finished(results):
+    note(len(results))
+"""
+    )
+    project.run(agent="special").assert_outcomes(passed=1)
+    assert project.results["right[1]"]["metrics"] == {"cells": 2, "unknown": None}
+    assert (project.path / "notes").read_text().split() == ["execute", "submit", "True", "1"]

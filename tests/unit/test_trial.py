@@ -1,0 +1,226 @@
+"""The trial: what an agent can do in it, what is recorded, and how every budget ends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.budget import Budget
+from pytest_super.errors import EngineError, InfrastructureError
+from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.preexecution import pre_execute
+from pytest_super.task import Limits, Task
+from pytest_super.testing import FakeClock, FakeKernel
+from pytest_super.trial import Trial, TrialEnded, public_part, run_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.trajectory import Step
+
+
+class Bench:
+    """A trial on a fake kernel, with the steps it recorded."""
+
+    def __init__(self, tokens: int = 1000, landmarks: tuple[str, ...] = (), **limits: Any) -> None:
+        self.kernel = FakeKernel(FakeClock())
+        self.budget = Budget(Limits(**limits), tokens=tokens, clock=self.kernel.clock)
+        self.budget.start_metering(lambda: self.kernel.busy_seconds)
+        self.recorded: list[Step] = []
+        self.landmarks = LandmarkMatcher(landmarks)
+        self.trial = Trial(
+            public_part(make_task()),
+            kernel=self.kernel,  # type: ignore[arg-type]
+            budget=self.budget,
+            landmarks=self.landmarks,
+            record=self.recorded.append,
+        )
+
+    def run(self, act: Callable[[Trial], object]) -> str:
+        class OneShot:
+            def run(self, trial: Trial) -> None:
+                act(trial)
+
+        return run_agent(OneShot(), self.trial)
+
+
+def make_task(**fields: Any) -> Task:
+    return Task.model_validate({"id": "t", "set": "expert", "query": "do it", "answer": 42, **fields})
+
+
+def test_each_action_is_recorded_before_it_returns() -> None:
+    bench = Bench()
+    step = bench.trial.execute("print(6 * 7)", thought="multiply")
+    assert bench.recorded == [step]
+    assert (step.number, step.origin, step.thought) == (1, "agent", "multiply")
+    assert (step.outcome, step.observation) == ("ok", "42\n")
+
+
+def test_an_agent_sees_nothing_gold() -> None:
+    task = make_task(landmarks=["secret"], solution={"cells": ["42"]}, answer="secret")
+    assert "secret" not in repr(public_part(task))
+
+
+def test_state_is_kept_between_cells() -> None:
+    trial = Bench().trial
+    trial.execute("x = 2")
+    assert trial.execute("x + 1").observation == "3"
+
+
+def test_a_submission_ends_the_trial() -> None:
+    bench = Bench()
+    bench.trial.submit({"a": 1})
+    assert (bench.trial.submitted, bench.trial.submission) == (True, {"a": 1})
+    with pytest.raises(TrialEnded, match="submitted"):
+        bench.trial.execute("1")
+
+
+@pytest.mark.parametrize("answer", [0, 0.0, False, "", {}, [], None])
+def test_a_falsy_submission_is_a_submission(answer: object) -> None:
+    bench = Bench()
+    assert bench.run(lambda trial: trial.submit(answer)) == "submitted"
+    assert bench.trial.submitted
+
+
+def test_what_is_no_json_is_refused_and_the_trial_goes_on() -> None:
+    trial = Bench().trial
+    with pytest.raises(ValueError, match="JSON"):
+        trial.submit({1, 2})
+    assert trial.execute("1").outcome == "ok"
+
+
+def test_a_cell_at_its_limit_is_left_running_and_nothing_kills_it_silently() -> None:
+    bench = Bench(cell=300)
+    step = bench.trial.execute("sleep(500); print('trained')")
+    assert step.outcome == "timed_out"
+    assert "continue_wait" in step.observation
+    for refused in (bench.trial.execute("1"), bench.trial.edit("f", "a", "b")):
+        assert refused.outcome == "error"
+        assert "still running" in refused.observation
+    assert bench.trial.continue_wait().observation == "trained\n"
+
+
+def test_interrupt_stops_the_running_cell() -> None:
+    trial = Bench(cell=10).trial
+    trial.execute("sleep(100)")
+    assert trial.interrupt().outcome == "interrupted"
+    assert trial.execute("1").outcome == "ok"
+
+
+def test_waiting_for_nothing_is_told_at_once() -> None:
+    bench = Bench()
+    assert bench.trial.continue_wait().observation == "No cell is running."
+    assert bench.trial.interrupt().observation == "No cell is running."
+    assert bench.kernel.clock.now == 0
+
+
+def test_a_submission_is_accepted_while_a_cell_runs() -> None:
+    bench = Bench(cell=10)
+    bench.trial.execute("sleep(100)")
+    assert bench.run(lambda trial: trial.submit(1)) == "submitted"
+
+
+def test_the_compute_budget_ends_a_cell_in_its_middle() -> None:
+    bench = Bench(compute=100, cell=300)
+    assert bench.run(lambda trial: trial.execute("print('seen'); sleep(10_000)")) == "compute"
+    assert bench.kernel.clock.now == 100
+    assert bench.recorded[-1].outcome == "timed_out"
+
+
+def test_compute_runs_on_while_the_agent_thinks_about_a_running_cell() -> None:
+    bench = Bench(compute=100, cell=30)
+
+    def think(trial: Trial) -> None:
+        trial.execute("sleep(1000)")
+        bench.kernel._busy += 80
+        trial.continue_wait()
+
+    assert bench.run(think) == "compute"
+
+
+def test_a_spent_budget_ends_the_trial_even_if_the_agent_swallows_exceptions() -> None:
+    def stubborn(trial: Trial) -> None:
+        while True:
+            try:
+                trial.execute("sleep(50)")
+            except Exception:
+                continue
+
+    assert Bench(compute=120).run(stubborn) == "compute"
+
+
+def test_the_step_and_token_and_cost_and_wall_budgets_end_the_trial() -> None:
+    def forever(trial: Trial) -> None:
+        while True:
+            trial.execute("sleep(1)")
+            trial.budget.charge_model(prompt_tokens=10, completion_tokens=1, cost_usd=0.1, seconds=1)
+
+    assert Bench(steps=3).run(forever) == "steps"
+    assert Bench(tokens=35).run(forever) == "tokens"
+    assert Bench(cost=0.35).run(forever) == "cost"
+    assert Bench(wall=7).run(forever) == "wall"
+
+
+def test_an_agent_that_raises_ends_only_its_own_trial() -> None:
+    bench = Bench()
+    assert bench.run(lambda trial: trial.task.nonsense) == "agent_error"  # type: ignore[attr-defined]
+    assert bench.trial.error is not None
+    assert "nonsense" in bench.trial.error
+
+
+def test_a_dead_kernel_is_told_and_replaced() -> None:
+    bench = Bench()
+    step = bench.trial.execute("die()")
+    assert step.outcome == "kernel_died"
+    assert "exit code 3" in step.observation
+    assert "variables are lost" in step.observation
+    assert bench.kernel.restarts == 1
+    assert bench.trial.execute("1").outcome == "ok"
+
+
+def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing() -> None:
+    assert Bench().run(lambda trial: trial.execute("lose()")) == "sandbox_lost"
+
+
+def test_a_lost_engine_is_not_the_agents_doing() -> None:
+    with pytest.raises(EngineError):
+        Bench().run(lambda trial: trial.execute("fail_engine()"))
+
+
+def test_an_edit_changes_the_one_place_and_no_other_byte() -> None:
+    bench = Bench()
+    bench.kernel.files["f.py"] = b"a = 1\r\nb = 2\r\n\xe9"
+    assert bench.trial.edit("f.py", "b = 2", "b = 3").outcome == "ok"
+    assert bench.kernel.files["f.py"] == b"a = 1\r\nb = 3\r\n\xe9"
+    assert "stands 2 times" in bench.trial.edit("f.py", " = ", "=").observation
+    assert "not found" in bench.trial.edit("f.py", "c", "d").observation
+    assert "No such file" in bench.trial.edit("gone.py", "c", "d").observation
+
+
+def test_a_landmark_is_credited_to_the_step_that_first_shows_it() -> None:
+    bench = Bench(landmarks=("epoch 1", "done$"))
+    assert bench.trial.execute("print('epoch 1')").landmarks == [0]
+    assert bench.trial.execute("print('epoch 1'); print('done')").landmarks == []
+    assert bench.trial.execute("print('done', end='')").landmarks == [1]
+
+
+def test_pre_executed_cells_run_to_their_end_uncharged_and_uncredited() -> None:
+    bench = Bench(compute=100, landmarks=("ready",))
+    task = make_task(pre_execute=["x = 5", "sleep(1000); print('ready')", "raise ValueError('so')"])
+    for step in pre_execute(task, bench.kernel):  # type: ignore[arg-type]
+        bench.trial.add_pre_executed(step)
+    bench.budget.start_metering(lambda: bench.kernel.busy_seconds)
+    assert [step.origin for step in bench.trial.history] == ["pre_execute"] * 3
+    assert bench.trial.history[2].outcome == "error"
+    assert bench.budget.compute_seconds == 0
+    assert bench.landmarks.hits == [False]
+    assert bench.trial.execute("x").observation == "5"
+    assert bench.budget.steps == 1
+
+
+def test_an_edit_of_the_prefix_that_does_not_fit_is_no_fault_of_the_agent() -> None:
+    bench = Bench()
+    task = make_task(pre_execute=[{"edit": {"path": "f", "before": "a", "after": "b"}}])
+    with pytest.raises(InfrastructureError, match="pre-executed edit 1 of f"):
+        list(pre_execute(task, bench.kernel))  # type: ignore[arg-type]
