@@ -1,0 +1,194 @@
+"""Bad input and bad luck: one clear message each, and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.integration.conftest import Project
+
+USAGE = pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--super-agent=nonsense"], "*unknown agent `nonsense`: known are gold, or package.module:Name*"),
+        (["--super-agent=no.such:Agent"], "*the agent `no.such:Agent` cannot be imported*"),
+        (["--super-agent=agent:Gone"], "*the agent `agent:Gone` cannot be imported*"),
+        (["--super-epochs=3"], "*--super-epochs needs --super-agent*"),
+        (["--super-agent=gold", "--super-epochs=0"], "*--super-epochs=0: must be at least 1*"),
+        (["--super-agent=gold", "--super-epochs=x"], "*--super-epochs=x: *"),
+        (["--super-agent=gold", "--super-fail-under=2"], "*must be between 0 and 1*"),
+        (["--super-agent=gold", "--super-sandbox=moon"], "*choose from auto, docker, local*"),
+        (["--super-agent=gold", "--super-ca-bundle=gone.pem"], "*--super-ca-bundle: there is no file*"),
+        (["--super-agent=gold", "--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
+        (["--super-agent=gold", "-n2", "--dist=loadscope"], "*tasks run under --dist=load*"),
+        (["--super-agent=gold", "-n2", "--dist=worksteal"], "*tasks run under --dist=load*"),
+    ],
+)
+def test_a_wrong_option_is_one_message(project: Project, arguments: list[str], message: str) -> None:
+    project.add_task("right")
+    result = project.pytester.runpytest_subprocess(*arguments)
+    assert result.ret == USAGE
+    result.stderr.fnmatch_lines([message])
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_no_folder_of_tasks_is_told_with_what_to_do(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_subprocess("--super-agent=gold", "--super-sandbox=local")
+    assert result.ret == USAGE
+    result.stderr.fnmatch_lines(["*to collect tasks from*pytest-super init*"])
+
+
+def test_without_an_engine_an_untrusted_agent_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.add_task("right")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    result = project.pytester.runpytest_subprocess("--super-agent=agent:Agent")
+    assert result.ret == USAGE
+    result.stderr.fnmatch_lines(["*no container engine answers at unix:///nonexistent*--super-sandbox=local*"])
+
+
+def test_without_an_engine_the_gold_agent_runs_locally_and_says_so(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.add_task("a", solution={"cells": ["40 + 2"]})
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    result = project.pytester.runpytest_subprocess("--super-agent=gold")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["super: agent gold, sandbox local (no isolation, since no container engine*"])
+
+
+def test_a_limit_that_the_sandbox_cannot_enforce_refuses_the_task(project: Project) -> None:
+    (project.path / "conftest.py").unlink()
+    project.add_task("a", solution={"cells": ["42"]}, sandbox={"memory": "1g", "network": False})
+    result = project.run(agent="gold")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*a requires memory, no_network, which the local sandbox lacks*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_a_broken_file_stops_the_run_before_money_is_spent(project: Project, workers: tuple[str, ...]) -> None:
+    project.add_task("right")
+    (project.path / "tasks" / "bad.task.yaml").write_text("id: x\nset: expert\nqeury: hi\nanswer: 1\n")
+    result = project.run(*workers)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["tasks/bad.task.yaml:3:1: unknown field `qeury`; did you mean `query`[?]"])
+    assert not list(project.path.glob(".super/runs/*/trials"))
+
+
+def test_an_id_is_unique_across_files(project: Project) -> None:
+    project.add_task("same", file="a")
+    project.add_task("same", file="b")
+    result = project.run()
+    result.stdout.fnmatch_lines(["tasks/b.task.yaml:1:1: the id `same` stands already at tasks/a.task.yaml:1"])
+
+
+def test_a_disk_that_is_full_is_an_error_and_not_a_miss(project: Project) -> None:
+    project.add_task("right")
+    (project.path / "conftest.py").write_text(
+        (project.path / "conftest.py").read_text()
+        + """
+import errno
+from pytest_super.results import TrialFolder
+
+class FullFile:
+    def __init__(self, file):
+        self.file = file
+    def write(self, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    def close(self):
+        self.file.close()
+
+@pytest.fixture(autouse=True)
+def full_disk(request, super_kernel):
+    folder = request.node.folder
+    folder._steps = FullFile(folder._steps)
+"""
+    )
+    result = project.run()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["results cannot be written under *: No space left on device"])
+    assert project.results["right[1]"]["error"].startswith("results cannot be written")
+
+
+def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
+    """A run in a session of its own, as from a shell, with the trial in the middle of a cell."""
+    project.add_task("hang")
+    command = [sys.executable, "-m", "pytest", "--super-agent=agent:Agent", "--super-sandbox=local", *arguments]
+    with (project.path / "out.txt").open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=project.path, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    until((project.path / "hanging").exists)
+    return process
+
+
+def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def members(session: int) -> list[int]:
+    """Living processes of a session, zombies not counted."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
+def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
+    project: Project, workers: tuple[str, ...], signals: tuple[signal.Signals, ...]
+) -> None:
+    project.add_task("another_hang")
+    process = start(project, *workers)
+    for number in signals:
+        os.killpg(process.pid, number)
+    assert process.wait(30) != 0
+    until(lambda: not members(process.pid), 10)
+    [row] = [row for row in stored(project) if row["id"] == "hang"]
+    assert row["solved"] is False
+    trajectory = project.path / ".super/runs/latest" / row["folder"] / "trajectory.jsonl"
+    assert "begun" in trajectory.read_text()
+    if len(signals) == 1:
+        output = (project.path / "out.txt").read_text()
+        assert "error   hang: interrupted by KeyboardInterrupt" in output
+        assert row["stop_reason"] == "interrupted"
+
+
+def stored(project: Project) -> list[dict[str, object]]:
+    import json
+
+    paths = (project.path / ".super/runs/latest/trials").glob("*/*/result.json")
+    return [json.loads(path.read_text()) for path in paths]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_a_killed_run_leaves_no_process_and_its_trials_on_disk(project: Project, workers: tuple[str, ...]) -> None:
+    project.add_task("a_right")
+    process = start(project, *workers)
+    process.kill()
+    process.wait(10)
+    until(lambda: not members(process.pid), 10)
+    assert {row["id"] for row in stored(project)} >= {"hang"}
