@@ -1,0 +1,51 @@
+"""Whether the printed output of a cell tells that the script it ran failed."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+TRACEBACK = "Traceback (most recent call last)"
+
+# Messages of shells and interpreters are short; a longer line is a script's own.
+LINE_LIMIT = 1000
+
+# A script that does not parse is reported without a traceback, and so is a failed one that the cell
+# shows as a value.
+_ANYWHERE = re.compile(r"^(?:SyntaxError|IndentationError|TabError): |returncode=(?!0\b)-?\d", re.MULTILINE)
+_KILLED = re.compile(
+    r"(?:\S+: line \d+: +\d+ )?(?:Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction"
+    r"|Floating point exception)(?: +\(core dumped\))?(?: {2,}.*)?"
+)
+_NO_FILE = r"No such file or directory|Permission denied|Is a directory|(?:command )?not found|cannot execute"
+_NO_START = r"can't open file|can't find '__main__'|No module named|Error while finding module"
+_PYTHON = r"(?:\S*/)?(?:python|pypy)[\d.]*"
+
+
+def is_failure(output: str, path: str) -> bool:
+    """Whether `output`, in lines, tells of a failed run of the script at `path`.
+
+    By the text of SUPER (B.2) any exception counts that is raised "according to printed output": a
+    traceback fails the run even if the script caught the exception and went on, for from outside that
+    cannot be told from one that ended it.
+    """
+    if TRACEBACK in output or _ANYWHERE.search(output):
+        return True
+    refusal = _refusal(posixpath.basename(path))
+    lines = [line for line in output.splitlines() if len(line) <= LINE_LIMIT]
+    return any(refusal.match(line) or _KILLED.fullmatch(line) for line in lines)
+
+
+def _refusal(script: str) -> re.Pattern[str]:
+    """A line by which a script refuses its arguments, or a shell or interpreter cannot run the script."""
+    name = rf"(?:\S*/)?{re.escape(script)}"
+    cases = (
+        rf"{name}: error: ",
+        rf"[Uu]sage: {name} \[OPTIONS\]",
+        rf"{name}: (?:line )?\d+: (?:.*syntax error|.*unexpected|{_PYTHON}: (?:command )?not found)",
+        rf"(?:\S*/)?\S*sh: (?:(?:line )?\d+: )?(?:{name}|{_PYTHON}): .*(?:{_NO_FILE})",
+        rf"(?:\S*/)?\S*sh: \d+: [Cc]an(?:no|')t open {name}",
+        rf"{_PYTHON}: .*(?:{_NO_START})",
+        rf"\w+: .*(?:{name}|{_PYTHON})['\u2019]?: (?:{_NO_FILE})",
+    )
+    return re.compile("|".join(f"(?:{case})" for case in cases))

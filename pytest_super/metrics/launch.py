@@ -1,0 +1,131 @@
+"""What a command line starts: a script, a Python module, more shell text, or nothing that concerns us."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]*[a-z]?|\{sys\.executable\}|\$\{?PYTHON\}?")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "source", "."})
+_KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{"})
+_SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".ipynb")
+_HELP = frozenset({"-h", "--help"})
+
+# Commands that start the command in their arguments; their own options are skipped, whatever they take.
+_WRAPPERS = frozenset({
+    "nohup", "time", "timeout", "nice", "ionice", "sudo", "env", "exec", "command", "stdbuf", "setsid",
+    "unbuffer", "xvfb-run", "taskset", "chrt", "srun", "mpirun", "mpiexec", "horovodrun", "torchrun",
+    "accelerate", "deepspeed", "coverage", "kernprof", "conda", "mamba", "micromamba", "poetry", "uv",
+    "pipenv", "pdm", "hatch", "rye",
+})  # fmt: skip
+_WRAPPER_MODULES = frozenset({
+    "torch.distributed.launch", "torch.distributed.run", "accelerate.commands.launch", "cProfile", "profile",
+    "pdb", "trace", "coverage", "memory_profiler", "kernprof", "debugpy", "scalene", "viztracer",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    kind: Literal["script", "module", "shell"]
+    text: str
+    """The script's path, the module's name, or the shell text."""
+
+
+def without_prefix(words: Sequence[str]) -> Sequence[str]:
+    """Without shell keywords and `NAME=value` in front."""
+    start = 0
+    while start < len(words) and (words[start] in _KEYWORDS or _ASSIGNMENT.fullmatch(words[start])):
+        start += 1
+    return words[start:]
+
+
+def launched(words: Sequence[str]) -> Launch | None:
+    """What this simple command starts. A run that only asks for `--help` starts nothing."""
+    words = without_prefix(words)
+    if not words:
+        return None
+    program, arguments = posixpath.basename(words[0]), words[1:]
+    if _PYTHON.fullmatch(words[0]) or _PYTHON.fullmatch(program):
+        return _by_python(arguments)
+    if words[0] == "." or program in _SHELLS:
+        return _by_shell(arguments)
+    if program == "eval":
+        return Launch("shell", " ".join(arguments))
+    if program in ("jupyter", "jupyter-nbconvert", "jupyter-execute", "papermill"):
+        return _notebook(program, arguments)
+    if program in _WRAPPERS:
+        return _wrapped(arguments)
+    return _script(words[0], arguments) if "/" in words[0] else None
+
+
+def _script(path: str, arguments: Sequence[str]) -> Launch | None:
+    return None if _HELP.intersection(arguments) else Launch("script", path)
+
+
+def _by_python(arguments: Sequence[str]) -> Launch | None:
+    skip = False
+    for index, word in enumerate(arguments):
+        if skip or word.startswith("--"):
+            skip = False
+        elif not word.startswith("-"):
+            return _script(word, arguments[index + 1 :])
+        elif stop := re.match(r"-[A-VY-Zabd-ln-z\d]*([cmWX])(.*)", word, re.DOTALL):
+            if stop[1] == "m":
+                rest = [*([stop[2]] if stop[2] else []), *arguments[index + 1 :]]
+                return _module(rest)
+            if stop[1] == "c":
+                return None
+            skip = not stop[2]
+        elif word == "-":
+            return None
+    return None
+
+
+def _module(words: Sequence[str]) -> Launch | None:
+    if not words or _HELP.intersection(words[1:]):
+        return None
+    if words[0] in _WRAPPER_MODULES:
+        return _wrapped(words[1:])
+    if words[0] in ("jupyter", "nbconvert", "papermill"):
+        return _notebook(words[0], words[1:])
+    return Launch("module", words[0])
+
+
+def _by_shell(arguments: Sequence[str]) -> Launch | None:
+    skip = is_text = False
+    for index, word in enumerate(arguments):
+        if skip or word.startswith("--"):
+            skip = word in ("--rcfile", "--init-file")
+        elif word[:1] in ("-", "+") and len(word) > 1:
+            is_text = is_text or "c" in word
+            skip = word[-1] in "oO"
+        elif is_text:
+            return Launch("shell", word)
+        else:
+            return _script(word, arguments[index + 1 :])
+    return None
+
+
+def _notebook(program: str, arguments: Sequence[str]) -> Launch | None:
+    executes = program in ("papermill", "jupyter-execute") or {"execute", "--execute"}.intersection(arguments)
+    notebooks = [word for word in arguments if word.endswith(".ipynb")]
+    return Launch("script", notebooks[0]) if executes and notebooks else None
+
+
+def _wrapped(arguments: Sequence[str]) -> Launch | None:
+    """The first word that can be a command is taken for it: no table of every wrapper's options."""
+    for index, word in enumerate(arguments):
+        name = posixpath.basename(word)
+        if word in ("-m", "--module"):
+            return _module(arguments[index + 1 :])
+        if word.startswith("./") or word.endswith(_SCRIPT_SUFFIXES):
+            return _script(word, arguments[index + 1 :])
+        if _PYTHON.fullmatch(name) or name in _SHELLS or name in _WRAPPERS or name == "papermill":
+            return launched(arguments[index:])
+    return None

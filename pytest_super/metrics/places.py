@@ -1,0 +1,41 @@
+"""Paths as far as the text of cells tells them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+# A part that only the running shell or interpreter knows.
+UNKNOWN = "{?}"
+_UNKNOWN_PART = re.compile(r".*[${*?`\[].*|~.*|\.\.", re.DOTALL)
+
+
+def join(folder: str, path: str) -> str:
+    """`path` as seen from `folder`; "" is the sandbox's working directory."""
+    if path.startswith(("~", "$", "{")):
+        return path
+    joined = posixpath.normpath(posixpath.join(folder, path))
+    return "" if joined == "." else joined
+
+
+def known_parts(path: str) -> list[str]:
+    """The trailing parts that are known; the working directory and the file system's root are parts too."""
+    parts = [part for part in path.split("/") if part]
+    for index in range(len(parts) - 1, -1, -1):
+        if _UNKNOWN_PART.fullmatch(parts[index]):
+            return parts[index + 1 :]
+    return ["/" if path.startswith("/") else ".", *parts]
+
+
+def may_be(path: str, wanted: str) -> bool:
+    """Whether all that is known of `path` agrees with its being `wanted`, a path in a folder somewhere."""
+    given, parts = known_parts(path), wanted.split("/")
+    shared = min(len(given), len(parts))
+    return shared > 0 and given[-shared:] == parts[-shared:]
+
+
+def inside(path: str, folder: str) -> str | None:
+    """`path` relative to `folder`; None when it is not in it as far as is known."""
+    if not folder:
+        return None if path.startswith(("/", "..")) or UNKNOWN in path else path
+    return path.removeprefix(folder + "/") if path.startswith(folder + "/") else None

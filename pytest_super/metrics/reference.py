@@ -1,0 +1,168 @@
+"""`--super-scoring=reference`: the published scorer's numbers, faults included, to re-make old ones.
+
+It is not what the paper says; that is in `accuracy`, `landmarks` and `script_executed`. What it does
+otherwise: the divisor of the accuracy is the submission's size at every even depth of mappings, groups
+count as one value each, a difference of exactly 0.01 is wrong or right as binary fractions fall, a falsy
+submission was not submitted; landmarks are searched without a time limit in what the agent was shown,
+with only LF made a blank; an entrypoint is executed when its file name stands anywhere in a step that took
+10 seconds; pre-executed steps are credited.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_super.trajectory import Step
+
+EPSILON = 1e-2
+MIN_SECONDS = 10
+SCRIPT_SUFFIXES = (".py", ".sh", ".bash")
+
+
+class ReferenceScoringError(SuperError):
+    """The published scorer dies on this trial: it has no number for it and leaves it out of its means."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReferenceScores:
+    """Of one trial; None where the published scorer gives no number."""
+
+    submitted: int
+    accuracy: float | None
+    landmarks: float | None
+    script_executed: float | None
+
+
+def reference_scores(
+    steps: Sequence[Step],
+    *,
+    answer: object = None,
+    landmarks: Sequence[str] = (),
+    entrypoint: str | None = None,
+) -> ReferenceScores:
+    """All metrics of a trial whose steps, pre-executed ones too, are in order.
+
+    Raises ReferenceScoringError where the published scorer raises anything.
+    """
+    if not steps:
+        raise ReferenceScoringError("the published scorer dies on a trial without steps")
+    last = steps[-1]
+    submission = _content(last) if last.action.type == "submit" else None
+    return ReferenceScores(
+        submitted=int(bool(submission)),
+        accuracy=reference_accuracy(answer, submission),
+        landmarks=reference_landmarks(landmarks, [step.observation for step in steps]),
+        script_executed=reference_script_executed(steps, entrypoint),
+    )
+
+
+def reference_accuracy(gold: object, submission: object) -> float | None:
+    """None for a falsy gold; a falsy submission is none. Raises ReferenceScoringError."""
+    if not gold:
+        return None
+    try:
+        return _match(gold, submission or None)
+    except (ArithmeticError, NotImplementedError, RecursionError, ValueError) as error:
+        cause = str(error) or type(error).__name__
+        raise ReferenceScoringError(f"the published scorer dies on this submission: {cause}") from None
+
+
+def _match(walked: object, measured: object) -> float:
+    """The divisor is `measured`'s length; a mapping makes the two change places, a list does not."""
+    if type(walked) is int:
+        walked = float(walked)
+    if type(measured) is int:
+        measured = float(measured)
+    if type(walked) is not type(measured):
+        return 0.0
+    if isinstance(walked, list) and isinstance(measured, list):
+        return _mean([_match(a, b) for a, b in zip(walked, measured, strict=False)], len(measured))
+    if isinstance(walked, dict) and isinstance(measured, dict):
+        return _mean([_match(value, walked.get(key)) for key, value in measured.items()], len(measured))
+    return _match_leaf(walked, measured)
+
+
+def _match_leaf(one: object, other: object) -> float:
+    if isinstance(one, str) and isinstance(other, str):
+        return float(one.strip() == other.strip())
+    if isinstance(one, float) and isinstance(other, float):
+        return float(abs(one - other) < EPSILON)
+    raise NotImplementedError(f"a value of type {type(one).__name__}")
+
+
+def _mean(scores: Iterable[float], count: int) -> float:
+    if count == 0:
+        raise ValueError("an empty list or mapping")
+    # Not sum(): from Python 3.12 on it rounds otherwise than where the numbers were made.
+    total = 0.0
+    for score in scores:
+        total += score
+    return total / count
+
+
+def reference_landmarks(patterns: Sequence[str], observations: Sequence[str]) -> float | None:
+    """None without patterns. Raises ReferenceScoringError for what is no pattern."""
+    if not patterns:
+        return None
+    lines = [observation.replace("\n", " ") for observation in observations]
+    try:
+        hits = [any(re.search(pattern, line) for line in lines) for pattern in patterns]
+    except re.error as error:
+        raise ReferenceScoringError(f"the published scorer dies on a landmark: {error}") from None
+    return sum(hits) / len(hits)
+
+
+def reference_script_executed(steps: Sequence[Step], entrypoint: str | None) -> float | None:
+    """None without an entrypoint, and for one that is neither a Python nor a shell script.
+
+    Raises ReferenceScoringError when a number or boolean was submitted before any success.
+    """
+    if not entrypoint:
+        return None
+    if steps and not entrypoint.endswith(SCRIPT_SUFFIXES):
+        return None
+    name = posixpath.basename(entrypoint)
+    return float(any(_mentions(step, name) and _went_well(step, name) for step in steps))
+
+
+def _mentions(step: Step, name: str) -> bool:
+    content = _content(step)
+    if not content:
+        return False
+    if not isinstance(content, str | list | dict):
+        raise ReferenceScoringError(f"the published scorer dies on the submission {content}")
+    module = name.replace(".py", "").replace("/", ".")
+    return name in content or (module in content and "python -m" in content)
+
+
+def _went_well(step: Step, name: str) -> bool:
+    if "Traceback" in step.observation or f"{name}: error" in step.observation:
+        return False
+    return _seconds(step) >= MIN_SECONDS
+
+
+def _seconds(step: Step) -> float:
+    """How long the whole step took, edits too."""
+    if step.started and step.ended:
+        return (datetime.fromisoformat(step.ended) - datetime.fromisoformat(step.started)).total_seconds()
+    return step.seconds
+
+
+def _content(step: Step) -> object:
+    """Of a submit step, as published: the value, not its text."""
+    if step.action.type != "submit":
+        return step.action.content
+    try:
+        return json.loads(step.action.content)
+    except ValueError:
+        return step.action.content

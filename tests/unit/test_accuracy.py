@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.metrics.accuracy import accuracy, wrong_leaves
+from pytest_super.task import has_leaf
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+KEYS = st.text(max_size=4)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+GOLDS = JSON.filter(has_leaf)
+
+
+@pytest.mark.parametrize(
+    ("gold", "submission", "score"),
+    [
+        ({"acc": 0.6, "f1": 0.75}, {"acc": 0.6}, 0.5),
+        ({"acc": 0.6, "f1": 0.75}, {"acc": 0.1}, 0.0),
+        ({"acc": 0.6, "f1": 0.75}, {"acc": 0.6, "f1": 0.75, "x": 1, "y": 2}, 1.0),
+        ({"acc": 0.6, "f1": 0.75}, {"acc": 0.6, "f1": 0.75, "zzz": None}, 1.0),
+        ([1, 2, 3, 4], [1], 0.25),
+        ([1, 2], [1, 2, 3, 4], 1.0),
+        ([{"id": i, "acc": 0.5} for i in range(10)], [{"id": 0, "acc": 0.5}], 0.1),
+        ([{"id": 1, "acc": 0.5}, {"id": 2, "acc": 0.5}], [{"id": 1}, {"id": 2}], 0.5),
+        ({"test": {"em": 1.0, "f1": 2.0}}, {"test": {"em": 1.0}}, 0.5),
+        ({"a": {"b": {"c": 1, "d": 2}}}, {"a": {"b": {"c": 1}}}, 0.5),
+        ({"lone": 1, "group": {"x": 1, "y": 2, "z": 3}}, {"group": {"x": 1, "y": 2, "z": 3}}, 0.75),
+    ],
+)
+def test_the_score_is_the_portion_of_gold_values_answered(gold: Any, submission: Any, score: float) -> None:
+    assert accuracy(gold, submission) == score
+
+
+@pytest.mark.parametrize(
+    ("gold", "near", "far"),
+    [
+        (0.60, 0.61, 0.6100001),
+        (0.5, 0.49, 0.4899999),
+        (1.0, 0.99, 0.9899),
+        (0.0, 0.01, 0.0101),
+        (100, 100.01, 100.0100001),
+        (-0.005, 0.005, 0.0050001),
+        (10**30, 10**30, 10**30 + 1),
+    ],
+)
+def test_numbers_are_right_up_to_and_with_the_tolerance(gold: float, near: float, far: float) -> None:
+    assert accuracy(gold, near) == 1.0
+    assert accuracy(near, gold) == 1.0
+    assert accuracy(gold, far) == 0.0
+
+
+def test_a_task_may_set_its_own_absolute_tolerance() -> None:
+    assert accuracy([1.0, 2.0], [1.1, 2.1001], tolerance=0.1) == 0.5
+    assert accuracy([1, 2.0], [1, 2.0], tolerance=0) == 1.0
+    assert accuracy(1e-3, 0, tolerance=0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "submission"),
+    [
+        (math.nan, math.nan), (math.inf, math.inf), (-math.inf, -math.inf), (None, None), (True, True),
+        (False, False), ("", ""), (0, 0.0), (0, -0.0), ("yes", " yes\n"), (10**400, 10**400), (3, 3.0),
+    ],
+)  # fmt: skip
+def test_a_scalar_gold_is_one_leaf_that_its_equal_answers(gold: Any, submission: Any) -> None:
+    assert accuracy(gold, submission) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "submission"),
+    [
+        (1, True), (True, 1), (0, False), (False, 0), (0.5, "0.5"), ("0.5", 0.5), ("yes", "Yes"), (None, 0),
+        (0, None), (None, False), ("None", None), (math.inf, -math.inf), (math.nan, 0.0), (1e308, math.inf),
+        (10**400, math.inf), (10**400, 1.0), (1.0, [1.0]), (1.0, {"a": 1.0}), ([1.0], 1.0),
+        ({"0": 1.0}, [1.0]), ([1.0], {"0": 1.0}), ("ab", ["a", "b"]), (["a", "b"], "ab"),
+    ],
+)  # fmt: skip
+def test_nothing_is_converted(gold: Any, submission: Any) -> None:
+    assert accuracy(gold, submission) == 0.0
+
+
+@pytest.mark.parametrize("gold", [{}, [], {"a": {}}, [[], {"b": []}]])
+def test_a_gold_without_values_is_refused(gold: Any) -> None:
+    with pytest.raises(ValueError, match="no value to compare"):
+        accuracy(gold, gold)
+
+
+def test_a_missing_null_is_wrong() -> None:
+    assert accuracy({"a": None}, {}) == 0.0
+
+
+def nested(depth: int, leaf: object) -> object:
+    value = leaf
+    for level in range(depth):
+        value = [value] if level % 2 else {"k": value}
+    return value
+
+
+def test_nesting_deeper_than_the_stack_is_scored() -> None:
+    depth = 50_000
+    assert accuracy(nested(depth, 1), nested(depth, 1)) == 1.0
+    assert accuracy(nested(depth, 1), nested(depth, 2)) == 0.0
+    assert accuracy(nested(depth, 1), nested(depth - 1, 1)) == 0.0
+    assert wrong_leaves(nested(depth, 1), 0)[0].startswith("[0].k[0].k")
+
+
+def test_what_json_reads_beyond_the_standard_is_scored() -> None:
+    gold = json.loads('{"a": NaN, "b": Infinity, "c": 1e400}')
+    assert accuracy(gold, json.loads('{"a": NaN, "b": Infinity, "c": Infinity}')) == 1.0
+
+
+def test_wrong_leaves_are_named_by_their_path_in_the_gold_s_order() -> None:
+    gold = {"train": 1, "test": {"em": 1, "f1": 2}, "runs": [{"id": 1}, {"id": 2}], "grid": [[1, 2]]}
+    submission = {"train": 1, "test": {"em": 1}, "runs": [{"id": 1}, {"id": 3}], "grid": [[1]]}
+    assert wrong_leaves(gold, submission) == ["test.f1", "runs[1].id", "grid[0][1]"]
+    assert wrong_leaves(gold, gold) == []
+
+
+def test_the_path_of_a_scalar_gold_is_a_dot() -> None:
+    assert wrong_leaves(1, 2) == ["."]
+
+
+@given(gold=GOLDS, submission=JSON)
+def test_any_json_gets_a_score_from_0_to_1(gold: Any, submission: Any) -> None:
+    score = accuracy(gold, submission)
+    assert 0.0 <= score <= 1.0
+    assert (score == 1.0) == (not wrong_leaves(gold, submission))
+
+
+@given(gold=GOLDS)
+def test_a_gold_against_itself_is_1(gold: Any) -> None:
+    assert accuracy(gold, json.loads(json.dumps(gold))) == 1.0
+
+
+@given(gold=GOLDS, submission=JSON, extra=JSON)
+def test_extra_keys_change_nothing(gold: Any, submission: Any, extra: Any) -> None:
+    assert accuracy(gold, grown(submission, extra)) == accuracy(gold, submission)
+
+
+@given(gold=GOLDS, submission=JSON, seed=st.integers(0, 9))
+def test_the_order_of_keys_changes_nothing(gold: Any, submission: Any, seed: int) -> None:
+    mixer = random.Random(seed)
+    assert accuracy(shuffled(gold, mixer), shuffled(submission, mixer)) == accuracy(gold, submission)
+
+
+def grown(value: Any, extra: Any) -> Any:
+    """With a key that no gold holds in every mapping."""
+    if isinstance(value, dict):
+        return {**{key: grown(child, extra) for key, child in value.items()}, "more than four": extra}
+    return [grown(child, extra) for child in value] if isinstance(value, list) else value
+
+
+def shuffled(value: Any, mixer: random.Random) -> Any:
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda _: mixer.random())
+        return {key: shuffled(value[key], mixer) for key in keys}
+    return [shuffled(child, mixer) for child in value] if isinstance(value, list) else value

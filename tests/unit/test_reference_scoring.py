@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import ast
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_super.metrics.reference import (
+    ReferenceScores,
+    ReferenceScoringError,
+    reference_accuracy,
+    reference_landmarks,
+    reference_scores,
+    reference_script_executed,
+)
+from pytest_super.trajectory import Action, Origin, Step
+from tests.unit.published import Trajectory, expert_tasks, expert_trajectories
+
+BOTH = {"acc": 0.6, "f1": 0.75}
+
+
+def step(
+    content: str,
+    *,
+    type: str = "execute",
+    origin: Origin = "agent",
+    observation: str = "",
+    seconds: float = 20.0,
+) -> Step:
+    action = Action(type=type, content=content)
+    return Step(number=1, origin=origin, action=action, observation=observation, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("gold", "submission", "score"),
+    [
+        (BOTH, {"acc": 0.6}, 1.0),
+        (BOTH, {"acc": 0.1}, 0.0),
+        (BOTH, {**BOTH, "x": 1, "y": 2}, 0.5),
+        ([1, 2, 3, 4], [1], 1.0),
+        ([1, 2], [1, 2, 3, 4], 0.5),
+        ([{"id": i, "acc": 0.5} for i in range(10)], [{"id": 0, "acc": 0.5}], 1.0),
+        ([{"id": 1, "acc": 0.5}, {"id": 2, "acc": 0.5}], [{"id": 1}, {"id": 2}], 1.0),
+        ({"test": {"em": 1.0, "f1": 2.0}}, {"test": {"em": 1.0}}, 0.5),
+        ({"a": {"b": {"c": 1, "d": 2}}}, {"a": {"b": {"c": 1}}}, 1.0),
+    ],
+)
+def test_the_divisor_is_the_submission_s_at_even_depth(gold: Any, submission: Any, score: float) -> None:
+    assert reference_accuracy(gold, submission) == score
+
+
+def test_the_shares_of_published_partial_submissions() -> None:
+    gold = {str(i): 1.0 for i in range(70)}
+    assert reference_accuracy(gold, {str(i): 1.0 for i in range(38)}) == 1.0
+    surplus = {str(i): 1.0 if i < 60 else 0.0 for i in range(156)}
+    assert reference_accuracy(gold, surplus) == 0.38461538461538464
+
+
+def test_the_mean_is_taken_group_by_group() -> None:
+    gold = {"LogMe": 218.22, "matched": {"a": 1, "b": 2, "c": 3}, "mismatched": {"a": 1, "b": 2, "c": 3}}
+    assert reference_accuracy(gold, {**gold, "LogMe": 0.0}) == 2 / 3
+    assert reference_accuracy(gold, {**gold, "matched": {"a": 0, "b": 0, "c": 0}}) == 2 / 3
+
+
+@pytest.mark.parametrize("pair", [(0.60, 0.61), (0.50, 0.49), (1.0, 0.99), (0.01, 0.0), (math.nan, math.nan)])
+def test_a_difference_of_the_tolerance_itself_is_wrong(pair: tuple[float, float]) -> None:
+    assert reference_accuracy(*pair) == 0.0
+
+
+@pytest.mark.parametrize(("gold", "submission"), [(1, 1.005), ("a ", " a"), (5, 5), (2.0, 2)])
+def test_scalars_are_compared(gold: Any, submission: Any) -> None:
+    assert reference_accuracy(gold, submission) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "submission"), [(1, True), (1, "1"), (1.0, None), ({"a": 1}, [1]), (math.inf, math.inf)]
+)
+def test_what_the_types_or_infinity_keep_apart_is_wrong(gold: Any, submission: Any) -> None:
+    assert reference_accuracy(gold, submission) == 0.0
+
+
+@pytest.mark.parametrize("gold", [0, 0.0, False, "", {}, [], None])
+def test_a_falsy_gold_has_no_accuracy(gold: Any) -> None:
+    assert reference_accuracy(gold, gold) is None
+
+
+@pytest.mark.parametrize("submission", ["0", "0.0", "false", '""', "{}", "[]", "null"])
+def test_a_falsy_submission_was_not_submitted(submission: str) -> None:
+    scores = reference_scores([step(submission, type="submit")], answer={"a": 1})
+    assert (scores.submitted, scores.accuracy) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("gold", "submission"),
+    [
+        (True, True),
+        ({"a": None}, {"a": None}),
+        (BOTH, {**BOTH, "zzz": None}),
+        ({"a": {}}, {"a": {}}),
+        ([[]], [[]]),
+        (1, 10**400),
+    ],
+)
+def test_where_the_published_scorer_dies_so_says_ours(gold: Any, submission: Any) -> None:
+    with pytest.raises(ReferenceScoringError, match="the published scorer dies"):
+        reference_accuracy(gold, submission)
+
+
+def test_a_missing_null_kills_it_only_where_both_are_null() -> None:
+    assert reference_accuracy({"a": None}, {"b": 1}) == 0.0
+    with pytest.raises(ReferenceScoringError):
+        reference_accuracy({"a": 1}, {"b": None})
+
+
+def test_nesting_deeper_than_the_stack_kills_it() -> None:
+    gold: Any = 1
+    for _ in range(5000):
+        gold = [gold]
+    with pytest.raises(ReferenceScoringError):
+        reference_accuracy(gold, gold)
+
+
+def test_landmarks_are_searched_with_only_line_feeds_made_blank() -> None:
+    assert reference_landmarks(["training done metrics"], ["training done\nmetrics"]) == 1.0
+    assert reference_landmarks(["training done metrics"], ["training done\r\nmetrics"]) == 0.0
+    assert reference_landmarks(["done", "never"], ["d\x1b[0mone", "done"]) == 0.5
+    assert reference_landmarks(["^b", "a$"], ["a\nb"]) == 0.0
+    assert reference_landmarks([], ["a"]) is None
+
+
+def test_a_landmark_that_is_no_pattern_kills_it() -> None:
+    with pytest.raises(ReferenceScoringError, match="dies on a landmark"):
+        reference_landmarks(["*** done ***"], ["done"])
+
+
+@pytest.mark.parametrize(
+    ("taken", "path"),
+    [
+        (step("!cat train.py; sleep 11"), "src/train.py"),
+        (step("train.py\n<<<BEFORE_EDIT>>>", type="edit"), "train.py"),
+        (step("!python my_train.py"), "train.py"),
+        (step("# train.py"), "train.py"),
+        (step("!python other/train.py"), "src/train.py"),
+        (step("!python -m pip install pyrunner"), "run.py"),
+        (step("!bash run.sh", observation="bash: run.sh: No such file or directory"), "run.sh"),
+        (step("!python train.py", observation="Killed"), "train.py"),
+        (step("!python train.py", observation="It is still running.", seconds=300), "train.py"),
+        (step("!python train.py", origin="pre_execute"), "train.py"),
+        (step("!python train.py", seconds=10.0), "train.py"),
+        (step('{"train.py": 1}', type="submit"), "train.py"),
+        (step('["train.py"]', type="submit"), "train.py"),
+    ],
+)
+def test_an_entrypoint_is_executed_by_a_mention_that_took_ten_seconds(taken: Step, path: str) -> None:
+    assert reference_script_executed([taken], path) == 1.0
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        step("!python train.py", observation="a harmless Traceback, logged"),
+        step("!python train.py", observation="train.py: error: unrecognized arguments"),
+        step("!python train.py", seconds=9.99),
+        step("!python other.py"),
+        step("!python -m other"),
+        step(""),
+        step("null", type="submit"),
+    ],
+)
+def test_what_it_excludes(taken: Step) -> None:
+    assert reference_script_executed([taken], "train.py") == 0.0
+
+
+@pytest.mark.parametrize(("ended", "score"), [("00:00:10.000000", 1.0), ("00:00:09.999999", 0.0)])
+def test_a_step_takes_as_long_as_its_times_say(ended: str, score: float) -> None:
+    taken = replace(
+        step("train.py", type="edit", seconds=0),
+        started="2024-01-01T00:00:00.000000+00:00",
+        ended=f"2024-01-01T{ended}+00:00",
+    )
+    assert reference_script_executed([taken], "train.py") == score
+
+
+def test_a_number_submitted_before_any_success_kills_it() -> None:
+    submit = step("0.93", type="submit")
+    with pytest.raises(ReferenceScoringError, match=r"0\.93"):
+        reference_script_executed([submit], "train.py")
+    assert reference_script_executed([step("!python train.py"), submit], "train.py") == 1.0
+
+
+def test_an_entrypoint_of_another_kind_has_no_score() -> None:
+    assert reference_script_executed([step("!papermill x.ipynb")], "x.ipynb") is None
+    assert reference_script_executed([step("!python train.py")], None) is None
+
+
+def test_all_metrics_of_a_trial() -> None:
+    steps = [
+        step("!python train.py", origin="pre_execute", observation="done"),
+        step('{"a": 1}', type="submit"),
+    ]
+    scores = reference_scores(steps, answer={"a": 1.0}, landmarks=["done", "x"], entrypoint="train.py")
+    assert scores == ReferenceScores(submitted=1, accuracy=1.0, landmarks=0.5, script_executed=1.0)
+    assert reference_scores(steps) == ReferenceScores(
+        submitted=1, accuracy=None, landmarks=None, script_executed=None
+    )
+
+
+def test_a_trial_without_steps_kills_it() -> None:
+    with pytest.raises(ReferenceScoringError, match="without steps"):
+        reference_scores([])
+
+
+def test_the_published_accuracies_are_re_made_wherever_the_gold_can_be_inferred() -> None:
+    tasks = expert_tasks()
+    golds = {
+        name: task["inferred_answer"] for name, task in tasks.items() if task["inferred_answer"] is not None
+    }
+    compared = [trajectory for trajectory in expert_trajectories() if trajectory.task in golds]
+    assert len(golds) == 35
+    assert len(compared) == 70
+    for trajectory in compared:
+        scores = reference_scores(published_steps(trajectory), answer=golds[trajectory.task])
+        assert scores.accuracy == trajectory.metrics["output_match"], (trajectory.agent, trajectory.task)
+
+
+def test_the_published_submissions_and_entrypoints_are_re_made() -> None:
+    tasks = expert_tasks()
+    different = set()
+    for trajectory in expert_trajectories():
+        entrypoint = tasks[trajectory.task]["inferred_entrypoint"]
+        scores = reference_scores(published_steps(trajectory), entrypoint=entrypoint)
+        assert scores.submitted == trajectory.metrics["submitted"]
+        if scores.script_executed != trajectory.metrics["entrypoint"]:
+            different.add((trajectory.agent, trajectory.task))
+    # Published before refusals of arguments were excluded.
+    assert different == {("swe-agent", "data_label_alignment")}
+
+
+def published_steps(trajectory: Trajectory) -> list[Step]:
+    """With the submission as JSON: one agent's are published as Python literals."""
+    *steps, last = trajectory.steps
+    if last.action.type == "exception":
+        return steps
+    if last.action.type == "submit":
+        return [*steps, step(as_json(last.action.content), type="submit", seconds=0)]
+    return trajectory.steps
+
+
+def as_json(content: str) -> str:
+    content = content.removeprefix("submit ")
+    try:
+        return json.dumps(ast.literal_eval(content))
+    except (SyntaxError, ValueError):
+        return content

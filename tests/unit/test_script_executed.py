@@ -1,0 +1,414 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.metrics.cell_runs import Notebook
+from pytest_super.metrics.script_executed import script_executed
+from pytest_super.metrics.shell import Command, commands
+from pytest_super.task import Entrypoint
+from pytest_super.trajectory import Action, Origin, Step
+
+TRAIN = Entrypoint(path="train.py")
+TRACEBACK = "Traceback (most recent call last):\n  File 'x.py', line 1\nValueError: no\n"
+
+
+def step(
+    content: str,
+    *,
+    type: str = "execute",
+    origin: Origin = "agent",
+    outcome: str = "ok",
+    output: str = "",
+    seconds: float = 60.0,
+) -> Step:
+    outputs: list[dict[str, Any]] = [{"output_type": "stream", "name": "stdout", "text": output}]
+    action = Action(type=type, content=content)
+    return Step(number=1, origin=origin, action=action, outcome=outcome, outputs=outputs, seconds=seconds)
+
+
+def score(
+    *sources: str, path: str = "train.py", output: str = "", repository: str | None = None
+) -> float | None:
+    """Of cells that all ended well after a minute, the last with this output."""
+    steps = [step(source) for source in sources[:-1]] + [step(sources[-1], output=output)]
+    return script_executed(steps, Entrypoint(path=path), repository=repository)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "!python train.py",
+        "!python3.11 -u train.py --epochs 1 | tee log.txt",
+        "!/usr/bin/python3 -W ignore -X utf8 train.py",
+        "!python -uW ignore ./train.py",
+        "!cd repo && python train.py",
+        "!cd repo; python train.py > log 2>&1",
+        "!(cd repo; python train.py)",
+        "!CUDA_VISIBLE_DEVICES= HF_HOME='/tmp/a b' python train.py",
+        "!nohup python train.py",
+        "!time python train.py",
+        "!timeout -k 5 300 python train.py",
+        "!env -u A B=1 nice -n 5 python train.py",
+        "!accelerate launch --num_processes 1 train.py",
+        "!torchrun --nproc_per_node 2 train.py",
+        "!python -m torch.distributed.launch --nproc_per_node=2 train.py",
+        "!python -m cProfile -o prof train.py",
+        "!echo y | python train.py",
+        "!pip install x && python train.py",
+        "!pip install git+https://example.org/x#egg=x && python train.py",
+        "!python train.py \\\n  --epochs 1",
+        "!for i in 1 2; do python train.py --seed $i; done",
+        "!if true; then python train.py; fi",
+        "!bash -c 'python train.py'",
+        "!eval python train.py",
+        "!python train.py & wait",
+        "!python -m train",
+        "!python -mtrain",
+        "!chmod +x train.py; ./train.py",
+        "!repo/train.py",
+        "!python $HOME/repo/train.py",
+        "!!python train.py",
+        "lines = !python train.py",
+        "for seed in range(2):\n    !python train.py --seed {seed}",
+        "script = 'train.py'\n!python {script}",
+        "script = 'train.py'\n!python $script",
+        "%run train.py --epochs 1",
+        "%run -i train",
+        "%run -m train",
+        "run train.py",
+        "%time !python train.py",
+        "%%time\n%run train.py",
+        "%%capture out\n!python train.py",
+        "%sx python train.py",
+        "%%bash\nset -e\n# don't stop\ncd repo\npython train.py",
+        "%%bash\ncat > config <<EOF\npython nothing.py 'x\nEOF\npython train.py",
+        "%%sh\nsh -ex train.py || python train.py",
+        "%%script bash\npython train.py",
+        "import subprocess\nsubprocess.run(['python', 'train.py'], check=True)",
+        "import subprocess as sp\nsp.check_call('cd repo && python train.py', shell=True)",
+        "from subprocess import run\nrun('python train.py --x 1'.split())",
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-u', 'train.py'], cwd='repo')",
+        "import subprocess\ncmd = ['python', 'train.py']\nr = subprocess.run(cmd + ['--x'])",
+        "import subprocess\np = subprocess.Popen(['python', 'train.py'])\np.wait()",
+        "import os\nos.system('python train.py')",
+        "import os\nlr = 0.1\nos.system(f'python train.py --lr {lr}')",
+        "import os\nos.system(f'python {os.path.join(root, \"train.py\")}')",
+        "def go():\n    import os\n    os.system('python train.py')\ngo()",
+        "import runpy\nrunpy.run_path('train.py')",
+        "exec(open('train.py').read())",
+    ],
+)
+def test_a_run_of_the_entrypoint_counts(cell: str) -> None:
+    assert score(cell) == 1.0
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "!cat train.py; sleep 11",
+        "!python my_train.py",
+        "!python train.pyc",
+        "!python train_py",
+        "# python train.py\n!sleep 11",
+        "!sleep 11 # python train.py",
+        "!echo python train.py; sleep 11",
+        "!echo 'a; python train.py'; sleep 11",
+        '!echo "$(date) && python train.py"; sleep 11',
+        "!grep -r 'python train.py' . ; sleep 11",
+        "!vim train.py",
+        "!python -m pip install pytrain",
+        "!python -c 'import train'",
+        "!python other.py train.py",
+        "!python other.py --script ./train.py",
+        "!python train.py --help",
+        "!python train.py &",
+        "!nohup python train.py > log 2>&1 &\n!sleep 20",
+        "!chmod +x train.py; sleep 11",
+        "!wc -l < train.py; sleep 11",
+        "%%writefile train.py\nimport os",
+        "%%writefile run.sh\npython train.py",
+        "%%bash --bg\npython train.py",
+        "%%bash\ncat > run.sh <<'EOF'\npython train.py\nEOF\nsleep 20",
+        "%load train.py",
+        "%pycat train.py",
+        "import subprocess\nsubprocess.run(['cat', 'train.py'])",
+        "import subprocess\nsubprocess.Popen(['python', 'train.py'])",
+        "def go():\n    import os\n    os.system('python train.py')",
+        "text = 'python train.py'",
+        "print('!python train.py')",
+        "python train.py",
+        "import train",
+        "open('train.py').read()",
+        "",
+        "!",
+        "!(((",
+        "!'unclosed python train.py",
+    ],
+)
+def test_what_only_mentions_the_entrypoint_does_not_count(cell: str) -> None:
+    assert score(cell) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cell", "path"),
+    [
+        ("!bash run.sh", "run.sh"),
+        ("!sh -ex scripts/run.sh 1", "scripts/run.sh"),
+        ("!cd scripts; bash run.sh", "scripts/run.sh"),
+        ("%%bash\nsource run.sh", "run.sh"),
+        ("!. ./run.sh", "run.sh"),
+        ("!bash -o pipefail run.sh", "run.sh"),
+        ("!./bin/train --x", "bin/train"),
+        ("!python -m pkg.mod", "pkg/mod.py"),
+        ("!PYTHONPATH=src python -m pkg.mod", "src/pkg/mod.py"),
+        ("!python -m pkg", "pkg/__main__.py"),
+        ("!python src/train.py", "src/train.py"),
+        ("!cd repo/src && python train.py", "src/train.py"),
+        ("!python /content/repo/src/train.py", "src/train.py"),
+        ("!python repo/src/train.py", "repo/src/train.py"),
+        ("!jupyter nbconvert --to notebook --execute demo.ipynb", "demo.ipynb"),
+        ("!papermill demo.ipynb out.ipynb -p x 1", "demo.ipynb"),
+        ("!python -m jupyter nbconvert --execute demo.ipynb", "demo.ipynb"),
+        ("!jupyter execute demo.ipynb", "demo.ipynb"),
+        ("%run demo.ipynb", "demo.ipynb"),
+    ],
+)
+def test_entrypoints_of_every_kind_are_known(cell: str, path: str) -> None:
+    assert score(cell, path=path) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("cell", "path"),
+    [
+        ("!python eval/train.py", "src/train.py"),
+        ("!cd eval; python train.py", "src/train.py"),
+        ("!python train.py", "src/train.py"),
+        ("!python -m eval.train", "src/train.py"),
+        ("!(cd src); python train.py", "src/train.py"),
+        ("!cd src; cd -; python train.py", "src/train.py"),
+        ("!bash other/run.sh", "scripts/run.sh"),
+        ("!jupyter nbconvert --to html demo.ipynb", "demo.ipynb"),
+        ("!python -m pip install pyrunner", "run.py"),
+    ],
+)
+def test_another_file_of_the_same_name_does_not_count(cell: str, path: str) -> None:
+    assert score(cell, path=path) == 0.0
+
+
+def test_the_repository_s_own_folder_tells_files_apart() -> None:
+    assert score("!git clone https://example.org/a/repo.git", "!cd repo && python train.py") == 1.0
+    assert score("!git clone https://example.org/a/repo", "!python repo/other/train.py") == 0.0
+    assert score("!git clone --depth 1 https://example.org/a/repo here", "!python here/train.py") == 1.0
+    assert score("!python train.py", repository="") == 1.0
+    assert score("!python other/train.py", repository="") == 0.0
+    assert score("!python project/train.py", repository="project") == 1.0
+
+
+def test_the_folder_that_earlier_cells_went_to_is_known() -> None:
+    assert score("%cd repo/src", "!python train.py", path="src/train.py") == 1.0
+    assert score("cd repo/src", "!python train.py", path="src/train.py") == 1.0
+    assert score("import os\nos.chdir('repo/src')", "!python train.py", path="src/train.py") == 1.0
+    assert score("%cd repo/eval", "!python train.py", path="src/train.py") == 0.0
+    assert score("%cd repo/src", "%cd ../eval", "!python train.py", path="src/train.py") == 0.0
+    assert score("!cd repo/src", "!python train.py", path="src/train.py") == 0.0
+    assert score("import os\nos.chdir(somewhere)", "!python train.py", path="src/train.py") == 1.0
+
+
+def test_a_folder_that_could_not_be_entered_leaves_the_place_unknown() -> None:
+    failed = step("%cd repo/eval", output="[Errno 2] No such file or directory: 'repo/eval'")
+    assert script_executed([failed, step("!python train.py")], Entrypoint(path="src/train.py")) == 1.0
+
+
+def test_where_pre_executed_cells_lead_is_known_but_what_they_run_is_not_credited() -> None:
+    entrypoint = Entrypoint(path="src/train.py")
+    steps = [step("%cd repo/src", origin="pre_execute"), step("!python train.py", origin="pre_execute")]
+    assert script_executed(steps, entrypoint) == 0.0
+    assert script_executed([*steps, step("!python train.py")], entrypoint) == 1.0
+
+
+@pytest.mark.parametrize("type", ["edit", "submit", "interrupt", "continue_wait", "open", ""])
+def test_only_executed_cells_count(type: str) -> None:
+    assert script_executed([step("!python train.py", type=type)], TRAIN) == 0.0
+
+
+@pytest.mark.parametrize("outcome", ["error", "timed_out", "interrupted", "kernel_died", "sandbox_lost"])
+def test_only_a_cell_that_ended_well_counts(outcome: str) -> None:
+    assert script_executed([step("!python train.py", outcome=outcome)], TRAIN) == 0.0
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        TRACEBACK,
+        "[rank0]: " + TRACEBACK,
+        "\x1b[31mTraceback\x1b[0m (most recent call last):\n",
+        "caught it\n" + TRACEBACK + "and went on\n",
+        '  File "train.py", line 3\n    x = = 1\nSyntaxError: invalid syntax\n',
+        "usage: train.py [-h] --data DATA\ntrain.py: error: the following arguments are required: --data\n",
+        "usage: repo/train.py\r\nrepo/train.py: error: unrecognized arguments: --x\r\n",
+        "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n\nError: Missing option '--data'.\n",
+        "python: can't open file '/w/train.py': [Errno 2] No such file or directory\n",
+        "python3.11: can't open file 'train.py'\n",
+        "/usr/bin/python3: No module named train\n",
+        "/bin/bash: line 1: python: command not found\n",
+        "/bin/sh: 1: python: not found\n",
+        "bash: train.py: No such file or directory\n",
+        "/bin/bash: line 1: ./train.py: Permission denied\n",
+        "nohup: failed to run command 'python': No such file or directory\n",
+        "timeout: failed to run command \u2018./train.py\u2019: Permission denied\n",
+        "Killed\n",
+        "/bin/bash: line 1:   123 Killed                  python train.py\n",
+        "/bin/bash: line 1:   123 Segmentation fault      (core dumped) python train.py\n",
+        "epoch 1\nSegmentation fault (core dumped)\n",
+        "CompletedProcess(args=['python', 'train.py'], returncode=1, stdout=b'')\n",
+    ],
+)  # fmt: skip
+def test_a_run_whose_output_tells_of_a_failure_does_not_count(output: str) -> None:
+    assert score("!python train.py", output=output) == 0.0
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "no Traceback was seen\n",
+        "10 examples were Killed by the filter\n",
+        "/bin/bash: line 1: module: command not found\nepoch 1\n",
+        "WARNING train.py: config.yaml not found, using defaults\n",
+        "W0101 train.py:12] error: 0.1\n",
+        "other.py: error: bad argument\n",
+        "data: No such file or directory, downloading\n",
+        "CompletedProcess(args=['python', 'train.py'], returncode=0)\n",
+        "error: 0.1\n\x00\ud800",
+    ],
+)
+def test_harmless_output_is_no_failure(output: str) -> None:
+    assert score("!python train.py", output=output) == 1.0
+
+
+def test_a_shell_script_that_is_not_there_or_breaks_does_not_count() -> None:
+    for output in (
+        "bash: run.sh: No such file or directory\n",
+        "sh: 0: cannot open run.sh: No such file\n",
+        "run.sh: line 3: syntax error near unexpected token `fi'\n",
+        "run.sh: line 2: python: command not found\n",
+    ):
+        assert score("!bash run.sh; sleep 11", path="run.sh", output=output) == 0.0
+
+
+def test_the_traceback_of_a_cell_is_seen_in_its_outputs_or_its_observation() -> None:
+    action = Action(type="execute", content="!python train.py")
+    error = [{"output_type": "error", "traceback": TRACEBACK.splitlines()}]
+    value = [{"output_type": "execute_result", "data": {"text/plain": TRACEBACK}}]
+    for outputs in (error, value):
+        shown = Step(number=1, origin="agent", action=action, outputs=outputs, seconds=60)
+        assert script_executed([shown], TRAIN) == 0.0
+    told = Step(number=1, origin="agent", action=action, observation=TRACEBACK, seconds=60)
+    assert script_executed([told], TRAIN) == 0.0
+
+
+def test_a_message_that_is_split_between_stream_outputs_is_seen() -> None:
+    outputs = [{"output_type": "stream", "text": part} for part in (TRACEBACK[:12], TRACEBACK[12:])]
+    action = Action(type="execute", content="!python train.py")
+    split = Step(number=1, origin="agent", action=action, outputs=outputs, seconds=60)
+    assert script_executed([split], TRAIN) == 0.0
+
+
+def test_a_run_must_last_the_entrypoint_s_minimum() -> None:
+    assert script_executed([step("!python train.py", seconds=9.99)], TRAIN) == 0.0
+    assert script_executed([step("!python train.py", seconds=10.0)], TRAIN) == 1.0
+    quick = Entrypoint(path="train.py", min_seconds=0)
+    assert script_executed([step("!python train.py", seconds=0.1)], quick) == 1.0
+
+
+def test_a_cell_that_timed_out_counts_when_it_was_waited_for() -> None:
+    started = step("!python train.py", outcome="timed_out", seconds=300)
+    still = step("", type="continue_wait", outcome="timed_out", seconds=600)
+    ended = step("", type="continue_wait", outcome="ok", seconds=700)
+    assert script_executed([started, still], TRAIN) == 0.0
+    assert script_executed([started, still, ended], TRAIN) == 1.0
+    assert script_executed([started, step("", type="edit"), still, ended], TRAIN) == 1.0
+    failed = step("", type="continue_wait", outcome="ok", output=TRACEBACK, seconds=700)
+    assert script_executed([started, failed], TRAIN) == 0.0
+    stopped = step("", type="interrupt", outcome="interrupted", seconds=310)
+    assert script_executed([started, stopped], TRAIN) == 0.0
+
+
+def test_a_cell_refused_while_another_runs_does_not_end_that_one() -> None:
+    started = step("!python train.py", outcome="timed_out", seconds=300)
+    refused = step("!ls", outcome="error", seconds=0)
+    ended = step("", type="continue_wait", outcome="ok", seconds=700)
+    assert script_executed([started, refused, ended], TRAIN) == 1.0
+
+
+def test_one_good_run_is_enough() -> None:
+    bad = step("!python train.py", output=TRACEBACK)
+    assert script_executed([bad, step("!python train.py"), bad], TRAIN) == 1.0
+
+
+def test_a_task_without_an_entrypoint_has_no_score() -> None:
+    assert script_executed([step("!python train.py")], None) is None
+
+
+def test_a_trial_without_steps_ran_nothing() -> None:
+    assert script_executed([], TRAIN) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('a \'b c\' "d\\"e" f\\ g', [("a", "b c", 'd"e', "f g")]),
+        ("a#b #c", [("a#b",)]),
+        ("a >x 2>&1 <y b", [("a", "b")]),
+        ("a 2 >x", [("a", "2")]),
+        ("a && b || c | d & e", [("a",), ("b",), ("c",), ("d",), ("e",)]),
+        ("a <<E 1\nx; y\nE\nb", [("a", "1"), ("b",)]),
+        ("a <<< 'x' b", [("a", "b")]),
+        ("a \\\n b", [("a", "b")]),
+        ("a ''", [("a", "")]),
+    ],
+)
+def test_shell_text_is_read_as_simple_commands(text: str, expected: list[tuple[str, ...]]) -> None:
+    assert [command.words for command in commands(text) if command.words] == expected
+
+
+@given(st.text(st.sampled_from("ab \\'\"#;&|()<>\n$-{}!%="), max_size=40))
+def test_any_shell_text_and_any_cell_is_read(text: str) -> None:
+    assert all(isinstance(command, Command) for command in commands(text))
+    for source in (text, f"!{text}", f"%%bash\n{text}", f"%cd {text}", f"%run {text}"):
+        Notebook().read(source)
+
+
+def test_a_cell_nested_beyond_the_parser_is_read_as_running_nothing() -> None:
+    assert score("x = " + "(" * 5000 + ")" * 5000 + "\n!python train.py") == 0.0
+    assert score("x = " + "-" * 50_000 + "1\n!python train.py") == 0.0
+
+
+def test_published_trajectories_get_their_published_value() -> None:
+    from tests.unit.published import expert_tasks, expert_trajectories
+
+    # Where the inferred file name needs its folder.
+    folders = {
+        "inbedder": "alpaca_train",
+        "mera": "lm-evaluation-harness",
+        "pira": "Triggering",
+        "mbib": "baseline",
+    }
+    different = set()
+    tasks = expert_tasks()
+    for trajectory in expert_trajectories():
+        name = tasks[trajectory.task]["inferred_entrypoint"]
+        if name is None:
+            assert trajectory.metrics["entrypoint"] is None
+            continue
+        path = "/".join(filter(None, [folders.get(trajectory.task), name]))
+        if script_executed(trajectory.steps, Entrypoint(path=path)) != trajectory.metrics["entrypoint"]:
+            different.add((trajectory.agent, trajectory.task))
+    assert different == {
+        ("swe-agent", "data_label_alignment"),  # only refusals of arguments, published as 1
+        ("react-super", "pira"),  # only cells that timed out and were not waited for
+        ("swe-agent", "pira"),
+    }
