@@ -1,0 +1,42 @@
+"""Research code as a local folder: from the package index, from git, or from beside the task file.
+
+Fetched once into a cache that is addressed by content (the archive's sha256, the commit), so that a second
+run needs no network and workers may fetch at the same time. Nothing of the code is run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_super.task import Repository
+
+
+def fetch(repository: Repository, *, base: Path, cache: Path | None = None) -> Path:
+    """A folder with the repository's files, to be read and not changed; it bears the project's name.
+
+    `base` is the folder of the task file; `cache` by default the user's cache folder. Raises
+    InfrastructureError when the source cannot be had or is not what the task pins, TaskFileError for a
+    `path` that is missing or holds tasks or solutions.
+    """
+    cache = default_cache() if cache is None else cache
+    if repository.path is not None:
+        from pytest_super.sources.beside import check_folder
+
+        return check_folder(base, repository.path)
+    if repository.git is not None and repository.commit is not None:
+        from pytest_super.sources.git import fetch_commit
+
+        return fetch_commit(repository.git, repository.commit, base=base, cache=cache)
+    from pytest_super.sources.release import fetch_release
+
+    if repository.pypi is None or repository.version is None or repository.sha256 is None:
+        raise ValueError("a repository needs git and commit, or pypi, version and sha256, or path")
+    return fetch_release(repository.pypi, repository.version, repository.sha256, cache=cache)
+
+
+def default_cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "pytest-super" / "sources"

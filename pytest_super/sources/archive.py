@@ -1,0 +1,69 @@
+"""Archives of research code unpacked without letting them write outside their folder."""
+
+from __future__ import annotations
+
+import lzma
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+from pytest_super.errors import InfrastructureError
+
+TAR_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".tar")
+SUFFIXES = (*TAR_SUFFIXES, ".zip")
+
+# What the standard library raises for archives that are broken or not safe.
+BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Raises InfrastructureError for an archive that is broken or leads out of `folder`."""
+    try:
+        if archive.name.endswith(".zip"):
+            _unpack_zip(archive, folder)
+        else:
+            _unpack_tar(archive, folder)
+    except BROKEN as error:
+        raise InfrastructureError(f"{archive.name} cannot be unpacked: {error}") from None
+
+
+def _unpack_tar(archive: Path, folder: Path) -> None:
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter=_only_inside)
+
+
+def _only_inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    try:
+        return tarfile.data_filter(member, folder)
+    except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
+        # Repositories hold such links to their authors' machines; they would dangle here.
+        return None
+
+
+def _unpack_zip(archive: Path, folder: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        for name in opened.namelist():
+            path = PurePosixPath(name.replace("\\", "/"))
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"the member {name!r} leads out of the folder")
+        opened.extractall(folder)
+
+
+def top_folder(folder: Path, name: str) -> Path:
+    """The one folder that a source distribution holds. Raises InfrastructureError when it is not one."""
+    entries = sorted(folder.iterdir())
+    if len(entries) != 1 or not entries[0].is_dir() or entries[0].is_symlink():
+        found = ", ".join(entry.name for entry in entries[:5]) or "nothing"
+        raise InfrastructureError(f"{name} is no source distribution: not one folder in it, but {found}")
+    return entries[0]

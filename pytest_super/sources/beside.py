@@ -1,0 +1,35 @@
+"""A repository that lies beside its task file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import TaskFileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TASK_FILES = "*.task.yaml"
+
+
+def check_folder(base: Path, path: str) -> Path:
+    """The folder, when an agent may see all of it. Raises TaskFileError when it may not."""
+    folder = base / path
+    if not folder.is_dir():
+        raise TaskFileError(f"{folder}: repository.path is no folder")
+    if not folder.resolve().is_relative_to(base.resolve()):
+        raise TaskFileError(f"{folder}: repository.path leads out of the task file's folder")
+    for task_file in folder.rglob(TASK_FILES):
+        raise TaskFileError(f"{task_file}: a repository must hold no task files, for they tell the answer")
+    for notebook in _solutions(base, folder):
+        raise TaskFileError(f"{notebook}: a repository must not hold a task's solution; move it out")
+    return folder
+
+
+def _solutions(base: Path, folder: Path) -> list[Path]:
+    """Notebooks in the folder that a task file beside it names."""
+    notebooks = [path for path in folder.rglob("*") if path.suffix == ".ipynb"]
+    if not notebooks:
+        return []
+    tasks = "\n".join(path.read_text("utf-8", "replace") for path in base.glob(TASK_FILES))
+    return [path for path in notebooks if path.relative_to(base).as_posix() in tasks]

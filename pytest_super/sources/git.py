@@ -1,0 +1,100 @@
+"""One commit of a git repository as a folder."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.sources.archive import unpack
+from pytest_super.sources.redact import redacted
+from pytest_super.sources.store import store, stored, workshop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIMEOUT = 1800.0
+
+# Nothing asks for a password, nothing of the repository is run.
+ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+    "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "LC_ALL": "C",
+}
+OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "credential.interactive=false", "-c", "gc.auto=0")
+
+
+def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
+    """The files at `commit`; submodules stay empty, large files are pointers. Raises InfrastructureError."""
+    place = cache / "git" / commit
+    if found := stored(place):
+        return found
+    with workshop(cache) as work:
+        bare = work / "bare"
+        _git("init", "--quiet", "--bare", "--template=", str(bare), cwd=base)
+        _fetch(bare, url, commit, base)
+        # What authors leave out of their archives is part of the repository all the same.
+        attributes = bare / "info" / "attributes"
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text("* -export-ignore -export-subst\n")
+        archive = work / "commit.tar"
+        _git(f"--git-dir={bare}", "archive", "--format=tar", f"--output={archive}", commit, cwd=base)
+        tree = work / "tree" / _name(url)
+        tree.mkdir(parents=True)
+        unpack(archive, tree)
+        return store(tree.parent, place)
+
+
+def _fetch(bare: Path, url: str, commit: str, base: Path) -> None:
+    """The commit alone where the server gives it, else all branches and tags."""
+    fetch = (f"--git-dir={bare}", "fetch", "--quiet", "--no-recurse-submodules")
+    try:
+        _git(*fetch, "--depth=1", "--no-tags", "--", url, commit, cwd=base)
+    except InfrastructureError:
+        _git(*fetch, "--", url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", cwd=base)
+    try:
+        _git(f"--git-dir={bare}", "cat-file", "-e", f"{commit}^{{commit}}", cwd=base)
+    except InfrastructureError:
+        raise InfrastructureError(
+            f"{redacted(url)} has no commit {commit} on any branch or tag; check repository.commit"
+        ) from None
+
+
+def _git(*arguments: str, cwd: Path) -> None:
+    # Inside a git hook these point to another repository.
+    inherited = {name: os.environ[name] for name in os.environ if not re.match("GIT_(DIR|WORK|INDEX)", name)}
+    try:
+        done = subprocess.run(
+            ["git", *OPTIONS, *arguments],
+            cwd=cwd,
+            env={**inherited, **ENVIRONMENT},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT,
+        )
+    except FileNotFoundError:
+        raise InfrastructureError("a task's repository is in git, but git is not installed here") from None
+    except subprocess.TimeoutExpired:
+        raise InfrastructureError(f"git did not end in {TIMEOUT:.0f} s: {_shown(arguments)}") from None
+    if done.returncode:
+        reason = redacted(done.stderr.decode("utf-8", "replace").strip()[-500:])
+        raise InfrastructureError(
+            f"git failed: {_shown(arguments)}: {reason}; check repository.git and the network"
+        )
+
+
+def _shown(arguments: tuple[str, ...]) -> str:
+    return redacted(" ".join(argument for argument in arguments if not argument.startswith("-")))
+
+
+def _name(url: str) -> str:
+    last = posixpath.basename(re.split(r"[?#]", url)[0].rstrip("/").replace(":", "/")).removesuffix(".git")
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", last).lstrip(".-")
+    return name or "repository"

@@ -1,0 +1,200 @@
+"""The simple API of package indexes, as JSON (PEP 691) or HTML (PEP 503), over HTTP or in a folder."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.sources.redact import redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    import requests
+
+    from pytest_super.sources.pip_settings import PipSettings
+
+JSON_TYPE = "application/vnd.pypi.simple.v1+json"
+ACCEPT = f"{JSON_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+CHUNK = 256 * 1024
+RETRIES = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexFile:
+    name: str
+    url: str
+    sha256: str | None = None
+    """As the index declares it."""
+
+
+class Index:
+    """The indexes that pip is configured for. A context manager; its errors are InfrastructureError."""
+
+    def __init__(self, settings: PipSettings) -> None:
+        self.urls = settings.indexes
+        self._settings = settings
+        self._session = _new_session(settings.proxy)
+        netlocs = [urlsplit(url).netloc for url in settings.indexes]
+        self._netlocs = {netloc.rpartition("@")[2]: netloc for netloc in netlocs if "@" in netloc}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close()
+
+    def files(self, index: str, project: str) -> list[IndexFile]:
+        """The project's files on one of the indexes; [] when it is not there."""
+        if index.startswith("file:"):
+            return _local_files(_local(index) / project / "index.html")
+        with self._get(f"{index}/{project}/") as response:
+            if response.status_code == 404:
+                return []
+            _raise_for_status(response)
+            return _parse(response)
+
+    def read(self, url: str) -> Iterator[bytes]:
+        """The content of a file of the index, in pieces."""
+        if url.startswith("file:"):
+            with _clear_errors(url):
+                yield _local(url).read_bytes()
+            return
+        with self._get(url, stream=True) as response:
+            _raise_for_status(response)
+            yield from response.iter_content(CHUNK)
+
+    @contextmanager
+    def _get(self, url: str, *, stream: bool = False) -> Iterator[requests.Response]:
+        import requests
+
+        with _clear_errors(url), warnings.catch_warnings():
+            # A trusted host is the user's own decision.
+            warnings.filterwarnings("ignore", message="Unverified HTTPS request")
+            response = self._session.get(
+                self._with_credentials(url),
+                headers={"Accept": "*/*" if stream else ACCEPT, "Accept-Encoding": "identity"},
+                stream=stream,
+                timeout=self._settings.timeout,
+                # Given here: an environment variable of requests would outdo the session's.
+                verify=not self._is_trusted(url) and (self._settings.cert or True),
+            )
+            assert isinstance(response, requests.Response)
+            with response:
+                yield response
+
+    def _is_trusted(self, url: str) -> bool:
+        parts = urlsplit(url)
+        return {parts.hostname, f"{parts.hostname}:{parts.port}"} & set(self._settings.trusted_hosts) != set()
+
+    def _with_credentials(self, url: str) -> str:
+        """A file on the index's own host is asked for with the index's credentials."""
+        parts = urlsplit(url)
+        return urlunsplit(parts._replace(netloc=self._netlocs.get(parts.netloc, parts.netloc)))
+
+
+def _local_files(page: Path) -> list[IndexFile]:
+    with _clear_errors(page.as_uri()):
+        return parse_html(page.read_text("utf-8"), page.as_uri()) if page.is_file() else []
+
+
+def parse_json(text: str, base: str) -> list[IndexFile]:
+    """Raises ValueError for what is no page of the simple API."""
+    try:
+        return [
+            IndexFile(
+                name=posixpath.basename(file["filename"]),
+                url=urljoin(base, file["url"]),
+                sha256=file.get("hashes", {}).get("sha256"),
+            )
+            for file in json.loads(text)["files"]
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a page of the simple API: {error!r}") from None
+
+
+def parse_html(text: str, base: str) -> list[IndexFile]:
+    parser = _LinkParser(base)
+    parser.feed(text)
+    return [_linked_file(link) for link in parser.links]
+
+
+def _linked_file(link: str) -> IndexFile:
+    url, fragment = urldefrag(link)
+    digest = re.search(r"(?:^|&)sha256=([0-9a-f]{64})", fragment)
+    name = posixpath.basename(unquote(urlsplit(url).path))
+    return IndexFile(name=name, url=url, sha256=digest[1] if digest else None)
+
+
+class _LinkParser(HTMLParser):
+    def __init__(self, base: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self._base = base
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        target = dict(attrs).get("href")
+        if tag == "base" and target:
+            self._base = urljoin(self._base, target)
+        elif tag == "a" and target:
+            self.links.append(urljoin(self._base, target))
+
+
+def _parse(response: requests.Response) -> list[IndexFile]:
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip()
+    return (parse_json if kind == JSON_TYPE else parse_html)(response.text, response.url)
+
+
+def _new_session(proxy: str | None) -> requests.Session:
+    import requests
+    from requests.adapters import HTTPAdapter
+    from urllib3.util import Retry
+
+    session = requests.Session()
+    busy = (429, 502, 503, 504)
+    retry = Retry(total=RETRIES, backoff_factor=0.2, status_forcelist=busy, raise_on_status=False)
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(max_retries=retry))
+    if proxy:
+        session.proxies = {"http": proxy, "https": proxy}
+    return session
+
+
+def _raise_for_status(response: requests.Response) -> None:
+    if response.status_code >= 400:
+        place = redacted(response.url)
+        raise InfrastructureError(
+            f"the package index answers {response.status_code} {response.reason} to {place}; "
+            "check the index and the credentials that pip is configured with"
+        )
+
+
+@contextmanager
+def _clear_errors(url: str) -> Iterator[None]:
+    import requests
+
+    try:
+        yield
+    except (requests.RequestException, ValueError, OSError) as error:
+        raise InfrastructureError(
+            f"the package index cannot be read at {redacted(url)}: {redacted(str(error))}; "
+            "check the network, or the index that pip is configured for"
+        ) from None
+
+
+def _local(url: str) -> Path:
+    return Path(url2pathname(urlsplit(url).path))

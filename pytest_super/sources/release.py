@@ -1,0 +1,94 @@
+"""A release on the package index as a folder: its source distribution, found, checked, unpacked, never run.
+
+Two GETs by an own client: the libraries for it (unearth, pypi-simple) bring more packages than they save
+lines, and read pip's configuration no more than requests does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.sources.archive import SUFFIXES, top_folder, unpack
+from pytest_super.sources.index import Index, IndexFile
+from pytest_super.sources.pip_settings import read_pip_settings
+from pytest_super.sources.redact import redacted
+from pytest_super.sources.store import store, stored, workshop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def fetch_release(project: str, version: str, sha256: str, *, cache: Path) -> Path:
+    """The top folder of the source distribution with this digest. Raises InfrastructureError."""
+    place = cache / "pypi" / sha256
+    if found := stored(place):
+        return found
+    with workshop(cache) as work, Index(read_pip_settings()) as index:
+        file = find_release(index, project, version, sha256)
+        archive = work / file.name
+        _download(index, file, archive, sha256)
+        unpacked = work / "unpacked"
+        unpacked.mkdir()
+        unpack(archive, unpacked)
+        top_folder(unpacked, file.name)
+        return store(unpacked, place)
+
+
+def find_release(index: Index, project: str, version: str, sha256: str) -> IndexFile:
+    """The source distribution on the first index that has the digest, else the one so named."""
+    files: list[IndexFile] = []
+    troubles: list[str] = []
+    for url in index.urls:
+        try:
+            files += index.files(url, normalized(project))
+        except InfrastructureError as error:
+            troubles.append(str(error))
+        if same := [file for file in files if file.sha256 == sha256 and file.name.endswith(SUFFIXES)]:
+            return same[0]
+    sources = [file for file in files if file.name.endswith(SUFFIXES)]
+    named = [file for file in sources if _stem(file.name) == normalized(f"{project}-{version}")]
+    if unchecked := [file for file in named if not file.sha256]:
+        return unchecked[0]
+    if troubles:
+        raise InfrastructureError("\n".join(troubles))
+    if named and named[0].sha256:
+        _check(named[0].name, wanted=sha256, given=named[0].sha256)
+    raise InfrastructureError(f"{project} {version}: {_why_not_found(files, sources, sha256)}")
+
+
+def normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _stem(name: str) -> str:
+    suffix = next(suffix for suffix in SUFFIXES if name.endswith(suffix))
+    return normalized(name.removesuffix(suffix))
+
+
+def _why_not_found(files: list[IndexFile], sources: list[IndexFile], sha256: str) -> str:
+    if any(file.sha256 == sha256 for file in files):
+        return "repository.sha256 is the digest of a wheel; give the source distribution's"
+    known = ", ".join(file.name for file in sources[-5:]) or "no source distribution at all"
+    return f"no such source distribution on the package index, which has {known}; check repository"
+
+
+def _check(name: str, *, wanted: str, given: str) -> None:
+    if given != wanted:
+        raise InfrastructureError(
+            f"{name} has sha256 {given}, but the task pins {wanted}: check repository.version and .sha256"
+        )
+
+
+def _download(index: Index, file: IndexFile, archive: Path, sha256: str) -> None:
+    digest = hashlib.sha256()
+    try:
+        with archive.open("wb") as target:
+            for chunk in index.read(file.url):
+                digest.update(chunk)
+                target.write(chunk)
+    except OSError as error:
+        raise InfrastructureError(f"{redacted(file.url)} cannot be stored: {error}") from None
+    _check(file.name, wanted=sha256, given=digest.hexdigest())

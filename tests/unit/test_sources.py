@@ -1,0 +1,443 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.errors import InfrastructureError, TaskFileError
+from pytest_super.sources import fetch, pip_settings
+from pytest_super.sources.index import parse_html, parse_json
+from pytest_super.sources.pip_settings import (
+    DEFAULT_INDEX,
+    parse_config_list,
+    read_pip_settings,
+    settings_from,
+)
+from pytest_super.task import Repository
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+BORUTA = "06d42882a57a4db912e5b7b0b887427fbb6ee7e331d0c7c1f7c06a6658c99831"
+
+
+class PackageIndex:
+    """A package index on this machine that serves what a test puts into `pages`."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[str, bytes]] = {}
+        self.requests: list[tuple[str, str | None]] = []
+        index = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                index.requests.append((self.path, self.headers["Authorization"]))
+                kind, body = index.pages.get(self.path, ("text/plain", b""))
+                self.send_response(200 if self.path in index.pages else 404)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def put(self, name: str, content: bytes, *, project: str, as_json: bool, sha256: str | None) -> None:
+        self.pages[f"/files/{name}"] = ("application/octet-stream", content)
+        if as_json:
+            hashes = {"sha256": sha256} if sha256 else {}
+            file = {"filename": name, "url": f"../../files/{name}", "hashes": hashes}
+            page = json.dumps({"meta": {"api-version": "1.0"}, "files": [file]})
+            self.pages[f"/simple/{project}/"] = ("application/vnd.pypi.simple.v1+json", page.encode())
+        else:
+            fragment = f"#sha256={sha256}" if sha256 else ""
+            page = f'<!DOCTYPE html><a href="../../files/{name}{fragment}">{name}</a>'
+            self.pages[f"/simple/{project}/"] = ("text/html; charset=utf-8", page.encode())
+
+
+@pytest.fixture
+def no_pip_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch, no_pip_settings: None) -> Iterator[PackageIndex]:  # noqa: ARG001
+    """The one index that pip is configured for."""
+    # Asking pip takes a third of a second; what it says is tested by itself.
+    monkeypatch.setattr(pip_settings, "_config_list", dict)
+    package_index = PackageIndex()
+    monkeypatch.setenv("PIP_INDEX_URL", f"{package_index.url}/simple/")
+    thread = threading.Thread(target=package_index.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield package_index
+    package_index.server.shutdown()
+    package_index.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def get(tmp_path: Path) -> Callable[..., Path]:
+    """Fetch with a cache of the test's own."""
+    return lambda **fields: fetch(Repository(**fields), base=tmp_path / "tasks", cache=tmp_path / "cache")
+
+
+def tar(files: dict[str, str], *extra: tarfile.TarInfo) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+        for member in extra:
+            archive.addfile(member)
+    return buffer.getvalue()
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+SETUP = "raise SystemExit('a setup.py was run')"
+RELEASE = tar({"My.Project-1.0/setup.py": SETUP, "My.Project-1.0/run.py": "print(1)"})
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("declares", [True, False])
+def test_a_release_is_fetched_once_from_the_index(
+    index: PackageIndex, get: Callable[..., Path], as_json: bool, declares: bool
+) -> None:
+    sha256 = digest(RELEASE)
+    declared = sha256 if declares else None
+    index.put("My.Project-1.0.tar.gz", RELEASE, project="my-project", as_json=as_json, sha256=declared)
+    folder = get(pypi="My_Project", version="1.0", sha256=sha256)
+    assert folder.name == "My.Project-1.0"
+    assert (folder / "run.py").read_text() == "print(1)"
+    index.pages.clear()
+    assert get(pypi="My_Project", version="1.0", sha256=sha256) == folder
+
+
+def test_a_zip_is_a_source_distribution_too(index: PackageIndex, get: Callable[..., Path]) -> None:
+    content = zipped({"p-1/run.py": "1"})
+    index.put("p-1.zip", content, project="p", as_json=True, sha256=digest(content))
+    assert (get(pypi="p", version="1", sha256=digest(content)) / "run.py").read_text() == "1"
+
+
+def test_credentials_of_the_index_are_used_and_not_shown(
+    index: PackageIndex, get: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = index.url.replace("://", "://me:secret@")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{url}/simple")
+    index.put("p-1.tar.gz", RELEASE, project="p", as_json=True, sha256=digest(RELEASE))
+    page = index.pages["/simple/p/"][1].replace(b"../../files", f"{index.url}/files".encode())
+    index.pages["/simple/p/"] = (index.pages["/simple/p/"][0], page)
+    get(pypi="p", version="1", sha256=digest(RELEASE))
+    assert [authorization for _, authorization in index.requests] == ["Basic bWU6c2VjcmV0"] * 2
+    index.server.server_close()
+    monkeypatch.setenv("PIP_INDEX_URL", "http://me:secret@127.0.0.1:9/simple")
+    with pytest.raises(InfrastructureError) as caught:
+        get(pypi="q", version="1", sha256="0" * 64)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_further_index_is_asked_where_the_first_has_it_not(
+    index: PackageIndex, get: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "simple" / "p").mkdir(parents=True)
+    (tmp_path / "p-1.tar.gz").write_bytes(RELEASE)
+    page = f'<a href="../../p-1.tar.gz#sha256={digest(RELEASE)}">p-1.tar.gz</a>'
+    (tmp_path / "simple" / "p" / "index.html").write_text(page)
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{index.url}/nothing {(tmp_path / 'simple').as_uri()}")
+    assert (get(pypi="p", version="1", sha256=digest(RELEASE)) / "run.py").is_file()
+
+
+@pytest.mark.parametrize("declares", [True, False])
+def test_another_digest_names_both(index: PackageIndex, get: Callable[..., Path], declares: bool) -> None:
+    declared = digest(RELEASE) if declares else None
+    index.put("p-1.tar.gz", RELEASE, project="p", as_json=True, sha256=declared)
+    with pytest.raises(InfrastructureError, match=rf"{digest(RELEASE)}.*{'0' * 64}"):
+        get(pypi="p", version="1", sha256="0" * 64)
+
+
+def test_a_file_that_is_not_what_the_index_declares_is_refused(
+    index: PackageIndex, get: Callable[..., Path], tmp_path: Path
+) -> None:
+    index.put("p-1.tar.gz", RELEASE, project="p", as_json=True, sha256="0" * 64)
+    with pytest.raises(InfrastructureError, match=rf"{digest(RELEASE)}.*{'0' * 64}"):
+        get(pypi="p", version="1", sha256="0" * 64)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_release_that_is_not_there_is_told_with_what_is(
+    index: PackageIndex, get: Callable[..., Path]
+) -> None:
+    with pytest.raises(InfrastructureError, match="no source distribution at all"):
+        get(pypi="p", version="1", sha256="0" * 64)
+    index.put("p-2.tar.gz", RELEASE, project="p", as_json=True, sha256=digest(RELEASE))
+    with pytest.raises(InfrastructureError, match=r"p 1: no such .* which has p-2\.tar\.gz"):
+        get(pypi="p", version="1", sha256="0" * 64)
+
+
+def test_the_digest_of_a_wheel_is_told(index: PackageIndex, get: Callable[..., Path]) -> None:
+    index.put("p-1-py3-none-any.whl", RELEASE, project="p", as_json=True, sha256=digest(RELEASE))
+    with pytest.raises(InfrastructureError, match="the digest of a wheel"):
+        get(pypi="p", version="1", sha256=digest(RELEASE))
+
+
+def test_an_index_that_does_not_answer_is_told(
+    index: PackageIndex, get: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    with pytest.raises(
+        InfrastructureError, match=r"cannot be read at http://127\.0\.0\.1:9/simple/p/.*network"
+    ):
+        get(pypi="p", version="1", sha256="0" * 64)
+    index.pages["/simple/p/"] = ("application/vnd.pypi.simple.v1+json", b"[]")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
+    with pytest.raises(InfrastructureError, match="not a page of the simple API"):
+        get(pypi="p", version="1", sha256="0" * 64)
+
+
+def link(name: str, target: str) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = tarfile.SYMTYPE, target
+    return member
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("p-1.tar.gz", tar({"p-1/a": "", "../../evil": ""})),
+        ("p-1.tar.gz", tar({"p-1/a": "", "a": ""})),
+        ("p-1.tar.gz", tar({"p-1": ""})),
+        ("p-1.tar.gz", tar({})),
+        ("p-1.tar.gz", b"no archive"),
+        ("p-1.tar.gz", RELEASE[:60]),
+        ("p-1.zip", zipped({"p-1/a": "", "p-1/../../../evil": ""})),
+        ("p-1.zip", zipped({"p-1/a": "", "..\\..\\evil": ""})),
+        ("p-1.zip", b"no archive"),
+    ],
+)
+def test_an_archive_that_leads_out_or_is_broken_is_refused(
+    index: PackageIndex, get: Callable[..., Path], tmp_path: Path, name: str, content: bytes
+) -> None:
+    index.put(name, content, project="p", as_json=True, sha256=digest(content))
+    with pytest.raises(InfrastructureError, match=r"p-1\.(tar\.gz|zip) (cannot be unpacked|is no source)"):
+        get(pypi="p", version="1", sha256=digest(content))
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_links_that_lead_out_are_left_out(index: PackageIndex, get: Callable[..., Path]) -> None:
+    content = tar(
+        {"p-1/a": "x"}, link("p-1/abs", "/etc/passwd"), link("p-1/up", "../../x"), link("p-1/in", "a")
+    )
+    index.put("p-1.tar.gz", content, project="p", as_json=True, sha256=digest(content))
+    folder = get(pypi="p", version="1", sha256=digest(content))
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "in"]
+
+
+def test_many_at_once_get_the_same_whole_folder(
+    index: PackageIndex, get: Callable[..., Path], tmp_path: Path
+) -> None:
+    index.put("p-1.tar.gz", RELEASE, project="p", as_json=True, sha256=digest(RELEASE))
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(get, pypi="p", version="1", sha256=digest(RELEASE)) for _ in range(8)]
+    assert len({run.result() for run in runs}) == 1
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["pypi"]
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    repository = Repository(pypi="p", version="1", sha256="0" * 64)
+    with pytest.raises(InfrastructureError, match=r"the source cache .* cannot be written"):
+        fetch(repository, base=tmp_path, cache=tmp_path / "cache")
+
+
+def test_the_cache_is_the_user_s_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    stored = tmp_path / "pytest-super" / "sources" / "git" / ("a" * 40) / "repo"
+    stored.mkdir(parents=True)
+    assert fetch(Repository(git="https://example.org/repo", commit="a" * 40), base=tmp_path) == stored
+
+
+def git(*arguments: str, cwd: Path) -> str:
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    """A git repository beside the task files, with two commits."""
+    folder = tmp_path / "tasks" / "my repo.git"
+    folder.mkdir(parents=True)
+    git("init", "--quiet", cwd=folder)
+    (folder / "run.py").write_text("first")
+    (folder / "tests").mkdir()
+    (folder / "tests" / "data.txt").write_text("data")
+    (folder / ".gitattributes").write_text("tests export-ignore\n")
+    (folder / "away").symlink_to("/etc/passwd")
+    git("add", ".", cwd=folder)
+    git("commit", "--quiet", "-m", "1", cwd=folder)
+    (folder / "run.py").write_text("second")
+    git("commit", "--quiet", "-am", "2", cwd=folder)
+    return folder
+
+
+def test_a_commit_is_fetched_once_with_all_its_files(
+    origin: Path, get: Callable[..., Path], tmp_path: Path
+) -> None:
+    first, second = git("rev-parse", "HEAD~", cwd=origin), git("rev-parse", "HEAD", cwd=origin)
+    folder = get(git=origin.as_uri(), commit=first)
+    assert folder.name == "my_20repo"
+    assert (folder / "run.py").read_text() == "first"
+    assert sorted(path.name for path in folder.rglob("*")) == [
+        ".gitattributes",
+        "data.txt",
+        "run.py",
+        "tests",
+    ]
+    assert (get(git="my repo.git", commit=second) / "run.py").read_text() == "second"
+    origin.rename(tmp_path / "gone")
+    assert get(git=origin.as_uri(), commit=first) == folder
+
+
+def test_no_hook_of_anyone_runs(
+    origin: Path, get: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        (hooks / name).chmod(0o755)
+    (tmp_path / "config").write_text(f"[core]\n\thooksPath = {hooks}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    get(git=origin.as_uri(), commit=git("-c", "core.hooksPath=", "rev-parse", "HEAD", cwd=origin))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_commit_that_is_not_there_is_told(origin: Path, get: Callable[..., Path]) -> None:
+    with pytest.raises(InfrastructureError, match=f"no commit {'0' * 39}1"):
+        get(git=origin.as_uri(), commit="0" * 39 + "1")
+
+
+def test_a_repository_that_is_not_there_is_told_without_a_password(
+    tmp_path: Path, get: Callable[..., Path]
+) -> None:
+    (tmp_path / "tasks").mkdir()
+    with pytest.raises(
+        InfrastructureError, match=r"(?s)git failed.*nowhere.*check repository\.git"
+    ) as caught:
+        get(git=f"file://me:secret@{tmp_path}/nowhere", commit="a" * 40)
+    assert "secret" not in str(caught.value)
+
+
+def test_git_that_is_not_installed_is_told(
+    tmp_path: Path, get: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tasks").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InfrastructureError, match="git is not installed"):
+        get(git="https://example.org/x", commit="a" * 40)
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    folder = tmp_path / "tasks" / "project"
+    folder.mkdir(parents=True)
+    (folder / "demo.ipynb").write_text("{}")
+    (tmp_path / "tasks" / "a.task.yaml").write_text(
+        "repository: {path: project}\nentrypoint: {path: demo.ipynb}"
+    )
+    return folder
+
+
+def test_a_folder_beside_the_task_file_is_taken_as_it_is(beside: Path, get: Callable[..., Path]) -> None:
+    assert get(path="project") == beside
+
+
+def test_a_folder_that_is_missing_or_leads_out_is_refused(
+    beside: Path, get: Callable[..., Path], tmp_path: Path
+) -> None:
+    with pytest.raises(TaskFileError, match=r"nothing: repository\.path is no folder"):
+        get(path="nothing")
+    (beside.parent / "link").symlink_to(tmp_path)
+    with pytest.raises(TaskFileError, match="leads out"):
+        get(path="link")
+
+
+def test_a_folder_that_holds_tasks_or_solutions_is_refused(beside: Path, get: Callable[..., Path]) -> None:
+    (beside.parent / "b.task.yaml").write_text("solution: {notebook: project/demo.ipynb}")
+    with pytest.raises(TaskFileError, match=r"project/demo\.ipynb: .* solution"):
+        get(path="project")
+    (beside / "deep").mkdir()
+    (beside / "deep" / "c.task.yaml").write_text("")
+    with pytest.raises(TaskFileError, match=r"c\.task\.yaml: a repository must hold no task files"):
+        get(path="project")
+
+
+def test_pages_of_the_simple_api_are_read() -> None:
+    page = f'<base href="https://x.org/"><a href="/f/a%2B1.tar.gz#sha256={"a" * 64}&x=1">a</a><a>b</a>'
+    files = parse_html(page, "https://y.org/simple/a/")
+    assert [(file.name, file.url, file.sha256) for file in files] == [
+        ("a+1.tar.gz", "https://x.org/f/a%2B1.tar.gz", "a" * 64)
+    ]
+    for text in ("[]", "{}", '{"files": [{}]}', '{"files": [1]}', "x"):
+        with pytest.raises(ValueError, match=r"simple API|Expecting"):
+            parse_json(text, "https://y.org/simple/a/")
+
+
+@pytest.mark.usefixtures("no_pip_settings")
+def test_pip_s_settings_are_read_in_pip_s_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "pip.conf"
+    config.write_text(
+        "[global]\nindex-url = https://g.org/simple\ncert = /g.pem\n"
+        "[install]\nextra-index-url = https://e.org/simple\n  https://f.org/simple/\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    settings = read_pip_settings()
+    assert settings.indexes == ["https://g.org/simple", "https://e.org/simple", "https://f.org/simple"]
+    assert settings.cert == "/g.pem"
+    monkeypatch.setenv("PIP_INDEX_URL", "https://env.org/simple")
+    assert read_pip_settings().indexes[0] == "https://env.org/simple"
+    monkeypatch.setattr(sys, "executable", "/nowhere")
+    assert read_pip_settings().indexes == ["https://env.org/simple"]
+
+
+def test_settings_that_pip_lacks_get_defaults() -> None:
+    assert settings_from({}).indexes == [DEFAULT_INDEX]
+    assert settings_from({"timeout": "soon"}).timeout == 60.0
+    assert parse_config_list("global.cert='/x'\n:env:.timeout='5'\nnoise\n") == {
+        ("global", "cert"): "/x",
+        (":env:", "timeout"): "5",
+    }
+
+
+@pytest.mark.network
+def test_a_real_release_comes_from_the_configured_index(get: Callable[..., Path]) -> None:
+    folder = get(pypi="Boruta", version="0.3", sha256=BORUTA)
+    assert (folder / "boruta" / "boruta_py.py").is_file()
