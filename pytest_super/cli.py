@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError, TaskFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pytest_super.task import Task
 
@@ -105,5 +105,3 @@ def schema_text() -> str:
 
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Task.model_json_schema()}
     return json.dumps(schema, indent=2) + "\n"
-
-

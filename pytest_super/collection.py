@@ -11,21 +11,38 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.conduct import Unsolved, run_task
 from pytest_super.errors import SuperError, TaskFileError
 from pytest_super.loading import load_tasks
 from pytest_super.results import TrialFolder, TrialResult, epoch_name
 from pytest_super.run import RUN
+from pytest_super.verdict import Unsolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_super.budget import Budget
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.options import Settings
     from pytest_super.task import Task
+    from pytest_super.trial import Agent
 
 # Beyond limits.wall: time for the cell to be stopped, the trial scored and the sandbox removed.
 WALL_GRACE = 120.0
 
 TASK_PLACES = pytest.StashKey[dict[str, str]]()
+
+
+def run_task(
+    request: pytest.FixtureRequest,
+    super_task: Task,
+    super_agent: Agent,
+    super_kernel: Kernel,
+    super_budget: Budget,
+) -> None:
+    """The body of a task item; its arguments are the fixtures that a conftest may override."""
+    from pytest_super.conduct import conduct
+
+    conduct(request.node, super_task, super_agent, super_kernel, super_budget)
 
 
 class TaskFile(pytest.Module):
@@ -87,6 +104,10 @@ class TaskItem(pytest.Function):
             self._folder = TrialFolder(self.config.stash[RUN].path, self.start_result())
         return self._folder
 
+    def open_folder(self) -> None:
+        """Make the trial known on disk, before anything is done that could end this process."""
+        assert self.folder
+
     def start_result(self) -> TrialResult:
         run = self.config.stash[RUN]
         return TrialResult(
@@ -107,7 +128,7 @@ class TaskItem(pytest.Function):
         """A short text for what is no fault in anybody's code; a traceback for what is."""
         if isinstance(excinfo.value, (Unsolved, SuperError)):
             return excinfo.getrepr(style="value")
-        return super().repr_failure(excinfo, style)
+        return super().repr_failure(excinfo) if style is None else excinfo.getrepr(style=style)
 
 
 def deselect(items: list[pytest.Item], config: pytest.Config) -> None:
@@ -119,7 +140,7 @@ def deselect(items: list[pytest.Item], config: pytest.Config) -> None:
         items[:] = [item for item in items if item not in set(dropped)]
 
 
-def is_wanted(task: Task, settings: Any) -> bool:
+def is_wanted(task: Task, settings: Settings) -> bool:
     in_set = not settings.sets or task.set in settings.sets
     in_category = not settings.categories or task.category in settings.categories
     return in_set and in_category

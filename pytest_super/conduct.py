@@ -12,41 +12,31 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.preexecution import pre_execute
 from pytest_super.report.notebook import write_notebook
+from pytest_super.report.wording import describe
 from pytest_super.run import RUN
-from pytest_super.scoring import Evidence, Score, Scorer, score_as_paper
+from pytest_super.scoring import SCORERS, Evidence
 from pytest_super.trajectory import now
 from pytest_super.trial import Trial, public_part, run_agent
+from pytest_super.verdict import PROVIDED, RESULT, Unsolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pytest_super.budget import Budget
+    from pytest_super.collection import TaskItem
     from pytest_super.kernel.client import Kernel
     from pytest_super.results import TrialResult
     from pytest_super.task import Task
     from pytest_super.trial import Agent
 
-RESULT = pytest.StashKey["TrialResult"]()
 
+def conduct(item: TaskItem, task: Task, agent: Agent, kernel: Kernel, budget: Budget) -> None:
+    """Run the trial of `item`; when this returns or raises, its result is stored and on disk.
 
-class Unsolved(Exception):
-    """The agent did not solve the task; the text says how far it came."""
-
-    # As pytest does with its own, so that the short summary shows the text and not a module's name.
-    __module__ = "builtins"
-
-
-def run_task(
-    request: pytest.FixtureRequest,
-    super_task: Task,
-    super_agent: Agent,
-    super_kernel: Kernel,
-    super_budget: Budget,
-) -> None:
-    """The body of a task item; its arguments are the fixtures that a conftest may override."""
-    item = request.node
-    conductor = Conductor(item, super_task, super_kernel, super_budget)
-    cause = conductor.run(super_agent)
+    Raises Unsolved, or what ended the trial from outside.
+    """
+    conductor = Conductor(item, task, kernel, budget)
+    cause = conductor.run(agent)
     result = conductor.result(cause)
     item.stash[RESULT] = result
     item.ihook.pytest_super_trial_finished(item=item, result=result)
@@ -59,7 +49,7 @@ def run_task(
 class Conductor:
     """Runs one trial and turns what it left into the result, on disk when it is returned."""
 
-    def __init__(self, item: Any, task: Task, kernel: Kernel, budget: Budget) -> None:
+    def __init__(self, item: TaskItem, task: Task, kernel: Kernel, budget: Budget) -> None:
         self.item = item
         self.folder = item.folder
         self.task = task
@@ -130,8 +120,9 @@ class Conductor:
             submission=self.trial.submission,
             submitted=self.trial.submitted,
             landmarks=self.landmarks,
+            repository=self.item.stash.get(PROVIDED, None),
         )
-        score: Score = scorer(self.item.config.stash[RUN].settings.scoring)(self.task, evidence)
+        score = SCORERS[self.item.config.stash[RUN].settings.scoring](self.task, evidence)
         added = self.item.ihook.pytest_super_score(item=self.item, task=self.task, evidence=evidence)
         return {
             "accuracy": score.accuracy,
@@ -154,34 +145,3 @@ def error_of(cause: BaseException | None) -> str | None:
 
 def merged(added: Iterable[Mapping[str, float | None] | None]) -> dict[str, float | None]:
     return {name: value for metrics in added if metrics for name, value in metrics.items()}
-
-
-def scorer(name: str) -> Scorer:
-    if name == "reference":
-        from pytest_super.metrics.reference import score_as_reference
-
-        return score_as_reference
-    return score_as_paper
-
-
-def describe(result: TrialResult) -> str:
-    """Why a trial is not solved, in one line, and where its trajectory lies."""
-    parts = [
-        f"accuracy {result.accuracy:.3g}" if result.accuracy is not None else "",
-        f"landmarks {result.landmarks:.3g}" if result.landmarks is not None else "",
-        f"script_executed {result.script_executed:g}" if result.script_executed is not None else "",
-    ]
-    figures = ", ".join(part for part in parts if part)
-    text = f"{figures}; {STOPS.get(result.stop_reason, result.stop_reason)}"
-    if result.agent_error:
-        text += f" ({result.agent_error.strip().splitlines()[-1]})"
-    return f"{text}; {result.folder}/trajectory.jsonl"
-
-
-STOPS = {
-    "submitted": "submitted",
-    "returned": "the agent ended without a submission",
-    "agent_error": "the agent raised",
-    "sandbox_lost": "the sandbox was lost",
-    "timeout": "stopped by pytest-timeout",
-} | {name: f"the {name} budget was spent" for name in ("compute", "wall", "tokens", "cost", "steps")}

@@ -1,4 +1,4 @@
-"""The plugin's own hooks. "Worker" is the process that runs the trial: with xdist a worker, else the only one."""
+"""The plugin's own hooks. "Worker" is the process that runs the trial, without xdist the only one."""
 
 from __future__ import annotations
 

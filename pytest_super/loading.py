@@ -9,23 +9,23 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, AnyStr
+from typing import TYPE_CHECKING, Any, AnyStr, ClassVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pytest_super.errors import TaskFileError
 from pytest_super.rules import broken_rules
 from pytest_super.task import Edit, Entrypoint, Limits, PreExecuted, Repository, SandboxSpec, Solution, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from pydantic_core import ErrorDetails
 
 TASK_SUFFIX = ".task.yaml"
-MAX_BYTES = 4 * 2**20
+MAX_BYTES = 16 * 2**20
 # Aliases may make a small file expand without end.
 MAX_VALUES = 200_000
 
@@ -33,7 +33,7 @@ Location = tuple[str | int, ...]
 
 # Their source text is their value: an arXiv id such as 2205.00048 or a version 1.10 is no number.
 TEXT_FIELDS = {("id",), ("repository", "version"), ("repository", "commit"), ("repository", "sha256")}
-MODELS = {
+MODELS: dict[str, type[BaseModel]] = {
     "repository": Repository,
     "entrypoint": Entrypoint,
     "pre_execute": PreExecuted,
@@ -48,7 +48,7 @@ TAG = "tag:yaml.org,2002:"
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """PyYAML's parser, in C where it can be, with YAML 1.2's plain scalars."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
 
 for name, pattern, first in (
@@ -113,7 +113,7 @@ def read_text(path: Path) -> str:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            message = f"the file has {size:,} bytes, a task file at most {MAX_BYTES:,}: keep data in files of its own"
+            message = f"the file has {size:,} bytes, a task file at most {MAX_BYTES:,}: keep data elsewhere"
             raise Unreadable(Problem(1, 1, message))
         data = path.read_bytes()
     except OSError as error:
@@ -171,52 +171,65 @@ class Reader:
     def __init__(self) -> None:
         self.count = 0
 
-    def value(self, node: yaml.Node, location: Location = ()) -> Any:
+    def value(self, node: yaml.Node, location: Location | None = ()) -> Any:
+        """The value of a node; `location` is None where it is too deep to matter."""
         self.count += 1
         if self.count > MAX_VALUES:
             raise unreadable(node.start_mark, f"more than {MAX_VALUES:,} values once aliases are expanded")
+        if isinstance(node, yaml.ScalarNode):
+            return node.value if location and is_text(location) else scalar(node)
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, location)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(child, (*location, index)) for index, child in enumerate(node.value)]
-        if location in TEXT_FIELDS or location[:2] == ("sandbox", "env"):
-            return node.value
-        return scalar(node)
+        return [self.value(child, None) for child in node.value]
 
-    def mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
+    def mapping(self, node: yaml.MappingNode, location: Location | None) -> dict[str, Any]:
         result: dict[str, Any] = {}
+        is_deep = location is None or len(location) > 2
         for key, child in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise unreadable(key.start_mark, "a key must be plain text")
-            if key.value in result:
-                raise unreadable(key.start_mark, f"the key `{key.value}` stands twice")
-            result[key.value] = self.value(child, (*location, key.value))
+            name = key.value
+            if name in result:
+                raise unreadable(key.start_mark, f"the key `{name}` stands twice")
+            result[name] = self.value(child, None if is_deep else (*location, name))  # type: ignore[misc]
         return result
 
 
+def is_text(location: Location) -> bool:
+    return location in TEXT_FIELDS or location[:2] == ("sandbox", "env")
+
+
 def scalar(node: yaml.ScalarNode) -> Any:
-    text = node.value
-    match node.tag.removeprefix(TAG):
-        case "str":
-            return text
-        case "null":
-            return None
-        case "bool":
-            return text.lower() == "true"
-        case "int":
-            return int(text, 0) if text[:2] in ("0x", "0o") else whole_number(node)
-        case "float":
-            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-    raise unreadable(node.start_mark, f"the tag {node.tag} is not for task files")
-
-
-def whole_number(node: yaml.ScalarNode) -> int:
     try:
-        return int(node.value)
+        construct = CONSTRUCT[node.tag]
+    except KeyError:
+        raise unreadable(node.start_mark, f"the tag {node.tag} is not for task files") from None
+    try:
+        return construct(node.value)
+    except ValueError as error:
+        raise unreadable(node.start_mark, str(error)) from None
+
+
+def parse_int(text: str) -> int:
+    if text[:2] in ("0x", "0o"):
+        return int(text, 0)
+    try:
+        return int(text)
     except ValueError:
-        raise unreadable(
-            node.start_mark, f"a number of {len(node.value):,} digits: write it as text"
-        ) from None
+        raise ValueError(f"not a number, or one of {len(text):,} digits: write it as text") from None
+
+
+def parse_float(text: str) -> float:
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+CONSTRUCT: dict[str, Callable[[str], Any]] = {
+    TAG + "str": str,
+    TAG + "null": lambda _text: None,
+    TAG + "bool": lambda text: text.lower() == "true",
+    TAG + "int": parse_int,
+    TAG + "float": parse_float,
+}
 
 
 def explain(detail: ErrorDetails, root: yaml.Node) -> Problem:
@@ -238,7 +251,7 @@ def dotted(location: Location) -> str:
 
 def nearest(location: Location) -> str:
     names = [part for part in location[:-1] if isinstance(part, str)]
-    model = MODELS[names[-1]] if names else Task
+    model: type[BaseModel] = MODELS[names[-1]] if names else Task
     close = difflib.get_close_matches(str(location[-1]), model.model_fields, n=1)
     return f"; did you mean `{close[0]}`?" if close else f"; known are {', '.join(model.model_fields)}"
 

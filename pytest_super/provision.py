@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_super.conduct import RESULT
 from pytest_super.errors import UnsupportedError
-from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.sandbox import missing_capabilities
 from pytest_super.run import RUN
+from pytest_super.verdict import PROVIDED, RESULT
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.collection import TaskItem
+    from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.docker import DockerSettings
+    from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.run import Run
-    from pytest_super.task import Task
+    from pytest_super.task import Repository, Task
 
 
-def start_kernel(item: Any, task: Task) -> tuple[Sandbox, Kernel]:
-    """A kernel that is ready, in a sandbox that can all that the task requires. Raises InfrastructureError."""
+def start_kernel(item: TaskItem, task: Task) -> tuple[Sandbox, Kernel]:
+    """A kernel that is ready, in a sandbox that can what the task requires. Raises InfrastructureError."""
+    from pytest_super.kernel.client import Kernel
+
     sandbox: Sandbox = item.ihook.pytest_super_make_sandbox(config=item.config, task=task)
     missing = missing_capabilities(task.sandbox, sandbox.capabilities)
     if missing:
@@ -29,28 +32,29 @@ def start_kernel(item: Any, task: Task) -> tuple[Sandbox, Kernel]:
         raise UnsupportedError(
             f"{task.id} requires {needs}, which the {item.config.stash[RUN].sandbox} sandbox lacks"
         )
-    # Made now, so that a trial whose process dies while the kernel starts is known.
-    item.folder  # noqa: B018
+    # So that a trial whose process dies while the kernel starts is known.
+    item.open_folder()
     kernel = Kernel(sandbox)
     try:
         kernel.start()
-        provide_repository(task, kernel)
+        if task.repository is not None and task.repository.provide:
+            item.stash[PROVIDED] = provide_repository(task, task.repository, kernel)
     except BaseException:
         kernel.close()
         raise
     return sandbox, kernel
 
 
-def provide_repository(task: Task, kernel: Kernel) -> None:
-    if task.repository is None or not task.repository.provide:
-        return
+def provide_repository(task: Task, repository: Repository, kernel: Kernel) -> str:
+    """Copy the repository into the working directory; gives the folder's name there."""
     from pytest_super.sources import fetch
 
-    folder = fetch(task.repository, base=Path(task._path).parent)
+    folder = fetch(repository, base=Path(task._path).parent)
     kernel.upload(folder, folder.name)
+    return folder.name
 
 
-def stop_kernel(item: Any, sandbox: Sandbox, kernel: Kernel) -> None:
+def stop_kernel(item: TaskItem, sandbox: Sandbox, kernel: Kernel) -> None:
     """Close the kernel and its sandbox, but keep what --super-keep says."""
     result = item.stash.get(RESULT, None)
     keep = item.config.stash[RUN].settings.keep
@@ -68,7 +72,7 @@ def make_sandbox(run: Run, task: Task) -> Sandbox:
     if run.sandbox == "local":
         from pytest_super.kernel.local import LocalSandbox
 
-        return LocalSandbox(task.sandbox)
+        return LocalSandbox(task.sandbox.env)
     from pytest_super.kernel.docker import DockerSandbox
 
     return DockerSandbox(task.sandbox, docker_settings(run, task))
@@ -76,13 +80,13 @@ def make_sandbox(run: Run, task: Task) -> Sandbox:
 
 def docker_settings(run: Run, task: Task) -> DockerSettings:
     from pytest_super.kernel.docker import DockerSettings
+    from pytest_super.kernel.image import DEFAULT_IMAGE
 
     settings = run.settings
-    given = {"image": settings.image} if settings.image else {}
     return DockerSettings(
+        image=settings.image or DEFAULT_IMAGE,
         ca_bundle=settings.ca_bundle,
         pip_config=settings.pip_config,
         mounts=dict(settings.mounts),
         labels={"run": run.id, "task": task.id, "worker": os.environ.get("PYTEST_XDIST_WORKER", "main")},
-        **given,
     )

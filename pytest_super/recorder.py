@@ -43,7 +43,8 @@ class Recorder:
 
     def pytest_report_header(self) -> str:
         note = f" ({self.run.sandbox_note})" if self.run.sandbox_note else ""
-        return f"super: agent {self.run.settings.agent}, sandbox {self.run.sandbox}{note}, results {self.run.path}"
+        agent, sandbox = self.run.settings.agent, self.run.sandbox
+        return f"super: agent {agent}, sandbox {sandbox}{note}, results {self.run.path}"
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -105,7 +106,7 @@ class Recorder:
             rewrite_junit(xml, results, self.run.settings)
 
     def exit_status(self, status: int, results: list[TrialResult]) -> int:
-        """Pytest's own, but for the gate, for errors that are allowed, and for results that could not be stored."""
+        """Pytest's own, but for the gate, errors that are allowed, and results that could not be stored."""
         settings = self.run.settings
         only_errors = self.failed_reports == self.failed_by_error
         if status == pytest.ExitCode.TESTS_FAILED and settings.allow_errors and only_errors:

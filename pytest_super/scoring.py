@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.accuracy import accuracy
+from pytest_super.metrics.reference import ReferenceScoringError, reference_scores
+from pytest_super.metrics.script_executed import script_executed
 
 if TYPE_CHECKING:
     from pytest_super.metrics.landmarks import LandmarkMatcher
@@ -36,6 +38,8 @@ class Evidence:
     submission: Any
     submitted: bool
     landmarks: LandmarkMatcher
+    repository: str | None = None
+    """Name of the folder in the working directory into which the repository was put."""
 
 
 Scorer = Callable[["Task", Evidence], Score]
@@ -46,7 +50,7 @@ def score_as_paper(task: Task, evidence: Evidence) -> Score:
     return Score(
         accuracy=accuracy_of(task, evidence),
         landmarks=evidence.landmarks.score,
-        script_executed=script_executed_of(task, evidence),
+        script_executed=script_executed(evidence.steps, task.entrypoint, repository=evidence.repository),
         submitted=evidence.submitted,
     )
 
@@ -59,9 +63,26 @@ def accuracy_of(task: Task, evidence: Evidence) -> float | None:
     return accuracy(task.answer, evidence.submission, tolerance=task.tolerance)
 
 
-def script_executed_of(task: Task, evidence: Evidence) -> float | None:
-    if task.entrypoint is None:
-        return None
-    from pytest_super.metrics.script_executed import script_executed
+def score_as_reference(task: Task, evidence: Evidence) -> Score:
+    """The metrics as the published code computes them, its faults included, to re-make old numbers.
 
-    return script_executed(evidence.steps, task.entrypoint)
+    Where that code dies on a trial no metric applies, which leaves the trial out of the means, as there.
+    """
+    try:
+        scores = reference_scores(
+            evidence.steps,
+            answer=task.answer,
+            landmarks=task.landmarks,
+            entrypoint=task.entrypoint.path if task.entrypoint else None,
+        )
+    except ReferenceScoringError:
+        return Score(accuracy=None, landmarks=None, script_executed=None, submitted=evidence.submitted)
+    return Score(
+        accuracy=scores.accuracy,
+        landmarks=scores.landmarks,
+        script_executed=scores.script_executed,
+        submitted=bool(scores.submitted),
+    )
+
+
+SCORERS: dict[str, Scorer] = {"paper": score_as_paper, "reference": score_as_reference}

@@ -25,6 +25,9 @@ SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 # Token budgets of the SUPER paper (section 4): the sum of prompt tokens over all calls of a trial.
 TOKEN_BUDGETS = {"expert": 600_000, "auto": 600_000, "masked": 400_000, "functions": 600_000}
 
+# Most landmarks are plain text, whose compilation would be a good part of the time to load a task.
+SPECIAL = frozenset(".^$*+?{}[]|()\\")
+
 SetName = Literal["expert", "masked", "auto", "functions"]
 
 
@@ -40,6 +43,8 @@ def parse_size(value: object) -> int:
 
 
 def check_regex(pattern: str) -> str:
+    if SPECIAL.isdisjoint(pattern):
+        return pattern
     try:
         re.compile(pattern)
     except re.error as error:
@@ -71,7 +76,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class Repository(Model):
@@ -188,6 +193,10 @@ class Solution(Model):
         return self
 
 
+DEFAULT_SANDBOX = SandboxSpec()
+DEFAULT_LIMITS = Limits()
+
+
 class Task(Model):
     """One problem, as its task file states it."""
 
@@ -204,8 +213,9 @@ class Task(Model):
     entrypoint: Entrypoint | None = None
     pre_execute: list[Annotated[PreExecuted, BeforeValidator(cell_or_edit)]] = []
     solution: Solution | None = None
-    sandbox: SandboxSpec = SandboxSpec()
-    limits: Limits = Limits()
+    # Factories that share one frozen instance: pydantic would copy a default deeply for every task.
+    sandbox: SandboxSpec = Field(default_factory=lambda: DEFAULT_SANDBOX)
+    limits: Limits = Field(default_factory=lambda: DEFAULT_LIMITS)
     tags: list[Text] = []
 
     _path: str = PrivateAttr(default="")

@@ -88,7 +88,7 @@ class FakeKernel:
             return CellResult(outcome=Outcome.TIMED_OUT, seconds=self._ran)
         return self._end(self._pending)
 
-    def interrupt(self, timeout: float = 0.0) -> CellResult:
+    def interrupt(self, _timeout: float = 0.0) -> CellResult:
         assert self._pending is not None, "no cell runs"
         return self._end(CellResult(outcome=Outcome.INTERRUPTED, seconds=self._ran))
 
@@ -104,7 +104,7 @@ class FakeKernel:
     def write_file(self, path: str, data: bytes) -> None:
         self.files[path] = data
 
-    def list_files(self, path: str = ".") -> list[str]:
+    def list_files(self, _path: str = ".") -> list[str]:
         return sorted(self.files)
 
     def upload(self, tree: Path, path: str) -> None:
@@ -156,10 +156,12 @@ class FakeKernel:
     def _evaluate(self, code: str) -> object:
         """Run the cell; its value is that of the last expression."""
         module = ast.parse(code)
-        last = module.body.pop() if module.body and isinstance(module.body[-1], ast.Expr) else None
-        exec(compile(module, "<cell>", "exec"), self._namespace)
-        if last is None:
+        last = module.body[-1] if module.body else None
+        if not isinstance(last, ast.Expr):
+            exec(compile(module, "<cell>", "exec"), self._namespace)
             return None
+        del module.body[-1]
+        exec(compile(module, "<cell>", "exec"), self._namespace)
         return eval(compile(ast.Expression(last.value), "<cell>", "eval"), self._namespace)
 
 
@@ -169,7 +171,9 @@ def cell_result(printed: str, value: object, error: str) -> CellResult:
         outputs.append({"output_type": "stream", "name": "stdout", "text": printed})
     if value is not None:
         data = {"text/plain": repr(value)}
-        outputs.append({"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": None})
+        outputs.append(
+            {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": None}
+        )
     if error:
         name, _, words = error.partition(": ")
         outputs.append({"output_type": "error", "ename": name, "evalue": words, "traceback": [error]})

@@ -1,24 +1,34 @@
-"""What a trial's report says to pytest: passed, failed, missed under a gate, or an error of the infrastructure."""
+"""What a trial's report says to pytest: passed, failed, missed under a gate, or an error."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.conduct import RESULT, Unsolved
+import pytest
+
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.run import RUN
 
 if TYPE_CHECKING:
-    import pytest
-
     from pytest_super.collection import TaskItem
     from pytest_super.results import TrialResult
 
 
+RESULT = pytest.StashKey["TrialResult"]()
+# Name of the folder into which the trial's repository was put.
+PROVIDED = pytest.StashKey[str]()
+
 REQUEUED = "requeued"
 # What xdist says of a report that no worker made.
 CRASH_PHASE = "???"
+
+
+class Unsolved(Exception):
+    """The agent did not solve the task; the text says how far it came."""
+
+    # As pytest does with its own, so that the short summary shows the text and not a module's name.
+    __module__ = "builtins"
 
 
 def is_task(nodeid: str) -> bool:
@@ -60,7 +70,7 @@ def judge_call(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestR
 
 
 def attach(item: TaskItem, report: pytest.TestReport, result: TrialResult) -> None:
-    report.super_result = result.to_data()
+    report.super_result = result.to_data()  # type: ignore[attr-defined]
     properties = result_properties(result)
     item.user_properties += properties
     report.user_properties = [*item.user_properties]
@@ -97,5 +107,3 @@ def status(report: Any) -> Any:
     if report.outcome == "skipped":
         return "missed", "m", ("MISSED", {"yellow": True})
     return None
-
-

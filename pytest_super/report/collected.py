@@ -23,13 +23,14 @@ def collected_lines(config: pytest.Config, items: list[TaskItem]) -> list[str]:
 
 
 def keyword_hints(expression: str, tasks: Iterable[tuple[str, str | None]]) -> Iterator[str]:
-    """Where a word of -k is the name of a category, but -k, which matches parts of words, found other tasks too."""
+    """Where a word of -k is a category, but -k, which matches parts of words, selects other tasks too."""
     tasks = list(tasks)
     categories = {category for _, category in tasks if category}
     for word in sorted(set(re.findall(r"[\w-]+", expression)) & categories):
         others = sum(category != word for _, category in tasks)
         if others:
-            yield f"-k {word} also selects {others} tasks outside the category: --super-category={word} is exact"
+            exact = f"--super-category={word} is exact"
+            yield f"-k {word} also selects {others} tasks outside the category: {exact}"
 
 
 def table(items: Iterable[TaskItem]) -> Iterator[str]:

@@ -25,7 +25,7 @@ COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def rewrite_junit(path: str, results: list[TrialResult], settings: Settings) -> None:
-    """Rewrite pytest's file at `path` in place; a file that is not there (no permission) is left to pytest."""
+    """Rewrite pytest's file at `path` in place, where there is one."""
     file = Path(os.path.expanduser(os.path.expandvars(path)))
     if not file.exists():
         return
@@ -37,7 +37,7 @@ def rewrite_junit(path: str, results: list[TrialResult], settings: Settings) -> 
             if is_task(case) and case.get("name") in failed:
                 turn_into_error(case)
         count_again(suite)
-        suite.insert(0, totals(results, settings))
+        add_totals(suite, results, settings)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     tree.write(temporary, encoding="utf-8", xml_declaration=True)
     temporary.replace(file)
@@ -69,11 +69,13 @@ def count_again(suite: ET.Element) -> None:
         suite.set(attribute, str(sum(len(case.findall(tag)) for case in cases)))
 
 
-def totals(results: list[TrialResult], settings: Settings) -> ET.Element:
-    properties = ET.Element("properties")
+def add_totals(suite: ET.Element, results: list[TrialResult], settings: Settings) -> None:
+    properties = suite.find("properties")
+    if properties is None:
+        properties = ET.Element("properties")
+        suite.insert(0, properties)
     for name, value in total_figures(results, settings):
         ET.SubElement(properties, "property", name=name, value="" if value is None else str(value))
-    return properties
 
 
 def total_figures(results: list[TrialResult], settings: Settings) -> Iterator[tuple[str, object]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_super.conduct import describe
 from pytest_super.report.summary import Group, gate_accuracy, groups, summarise
+from pytest_super.report.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

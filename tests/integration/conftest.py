@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FAKE_KERNEL = """
 import pytest
@@ -75,7 +77,9 @@ class Project:
         return path
 
     def run(self, *arguments: str, agent: str = "agent:Agent") -> pytest.RunResult:
-        return self.pytester.runpytest_subprocess(f"--super-agent={agent}", "--super-sandbox=local", *arguments)
+        return self.pytester.runpytest_subprocess(
+            f"--super-agent={agent}", "--super-sandbox=local", *arguments
+        )
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:

@@ -58,7 +58,9 @@ def test_without_an_engine_an_untrusted_agent_is_refused(
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     result = project.pytester.runpytest_subprocess("--super-agent=agent:Agent")
     assert result.ret == USAGE
-    result.stderr.fnmatch_lines(["*no container engine answers at unix:///nonexistent*--super-sandbox=local*"])
+    result.stderr.fnmatch_lines(
+        ["*no container engine answers at unix:///nonexistent*--super-sandbox=local*"]
+    )
 
 
 def test_without_an_engine_the_gold_agent_runs_locally_and_says_so(
@@ -68,7 +70,9 @@ def test_without_an_engine_the_gold_agent_runs_locally_and_says_so(
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     result = project.pytester.runpytest_subprocess("--super-agent=gold")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["super: agent gold, sandbox local (no isolation, since no container engine*"])
+    result.stdout.fnmatch_lines(
+        ["super: agent gold, sandbox local (no isolation, since no container engine*"]
+    )
 
 
 def test_a_limit_that_the_sandbox_cannot_enforce_refuses_the_task(project: Project) -> None:
@@ -80,7 +84,9 @@ def test_a_limit_that_the_sandbox_cannot_enforce_refuses_the_task(project: Proje
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
-def test_a_broken_file_stops_the_run_before_money_is_spent(project: Project, workers: tuple[str, ...]) -> None:
+def test_a_broken_file_stops_the_run_before_money_is_spent(
+    project: Project, workers: tuple[str, ...]
+) -> None:
     project.add_task("right")
     (project.path / "tasks" / "bad.task.yaml").write_text("id: x\nset: expert\nqeury: hi\nanswer: 1\n")
     result = project.run(*workers)
@@ -93,7 +99,9 @@ def test_an_id_is_unique_across_files(project: Project) -> None:
     project.add_task("same", file="a")
     project.add_task("same", file="b")
     result = project.run()
-    result.stdout.fnmatch_lines(["tasks/b.task.yaml:1:1: the id `same` stands already at tasks/a.task.yaml:1"])
+    result.stdout.fnmatch_lines(
+        ["tasks/b.task.yaml:1:1: the id `same` stands already at tasks/a.task.yaml:1"]
+    )
 
 
 def test_a_disk_that_is_full_is_an_error_and_not_a_miss(project: Project) -> None:
@@ -127,7 +135,14 @@ def full_disk(request, super_kernel):
 def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
     """A run in a session of its own, as from a shell, with the trial in the middle of a cell."""
     project.add_task("hang")
-    command = [sys.executable, "-m", "pytest", "--super-agent=agent:Agent", "--super-sandbox=local", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--super-agent=agent:Agent",
+        "--super-sandbox=local",
+        *arguments,
+    ]
     with (project.path / "out.txt").open("wb") as output:
         process = subprocess.Popen(
             command, cwd=project.path, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -185,7 +200,9 @@ def stored(project: Project) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
-def test_a_killed_run_leaves_no_process_and_its_trials_on_disk(project: Project, workers: tuple[str, ...]) -> None:
+def test_a_killed_run_leaves_no_process_and_its_trials_on_disk(
+    project: Project, workers: tuple[str, ...]
+) -> None:
     project.add_task("a_right")
     process = start(project, *workers)
     process.kill()

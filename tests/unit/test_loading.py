@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,11 @@ from hypothesis import strategies as st
 
 from pytest_super.errors import TaskFileError
 from pytest_super.loading import load_tasks
-from pytest_super.task import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.task import Task
 
 MINIMAL = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
 
@@ -115,7 +118,9 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
         """,
     )
     places = [error.split(": ")[0] for error in errors]
-    assert places == [f"t.task.yaml:{at}" for at in ("1:1", "1:5", "3:1", "5:13", "6:19", "6:25", "7:13", "10:6")]
+    assert places == [
+        f"t.task.yaml:{at}" for at in ("1:1", "1:5", "3:1", "5:13", "6:19", "6:25", "7:13", "10:6")
+    ]
     assert "did you mean `query`?" in errors[2]
     assert "not a regular expression" in errors[3]
     assert "did you mean `cell`?" in errors[5]

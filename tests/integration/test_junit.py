@@ -1,0 +1,127 @@
+"""JUnit XML: a valid file with every figure, whatever the trials wrote."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import pytest
+from lxml import etree
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Project
+
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+
+
+def read_valid(project: Project) -> etree._Element:
+    """The file's one suite; it must be valid against the schema that ships."""
+    schema = etree.XMLSchema(etree.fromstring((files("pytest_super") / "report/junit.xsd").read_bytes()))
+    parser = etree.XMLParser(huge_tree=True)
+    tree = etree.parse(project.path / "out.xml", parser)
+    schema.assertValid(tree)
+    suite = tree.getroot().find("testsuite")
+    assert suite is not None
+    return suite
+
+
+def properties(element: etree._Element) -> dict[str, str]:
+    return {p.get("name", ""): p.get("value", "") for p in element.iterfind("properties/property")}
+
+
+def cases(suite: etree._Element) -> dict[str, etree._Element]:
+    return {case.get("name", ""): case for case in suite.iterfind("testcase")}
+
+
+@WORKERS
+def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.add_task("right", landmarks=["half"], limits={"compute": 60})
+    project.add_task("wrong_data", set="masked", category="data")
+    project.run("--junitxml=out.xml", *workers)
+    suite = read_valid(project)
+    right = properties(cases(suite)["right"])
+    assert float(right.pop("super.compute_seconds")) >= 0
+    assert right == {
+        "super.set": "expert",
+        "super.category": "",
+        "super.epoch": "1",
+        "super.accuracy": "1.0",
+        "super.landmarks": "1.0",
+        "super.script_executed": "",
+        "super.submitted": "1",
+        "super.solved": "1",
+        "super.tokens": "0",
+        "super.cost_usd": "",
+        "super.stop_reason": "submitted",
+    }
+    totals = properties(suite)
+    assert totals["super.accuracy"] == "0.5"
+    assert totals["super.masked.data.accuracy"] == "0.0"
+    assert totals["super.expert.trials"] == "1"
+    message = cases(suite)["wrong_data"].find("failure").get("message")  # type: ignore[union-attr]
+    assert message is not None
+    assert "accuracy 0" in message
+
+
+@WORKERS
+def test_trouble_of_the_infrastructure_is_an_error_in_whatever_phase(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.add_task("engine")
+    conftest = project.path / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        + """
+from pytest_super.errors import EngineError
+
+@pytest.fixture(autouse=True)
+def trouble(super_task):
+    if super_task.id == "setup":
+        raise EngineError("no engine")
+"""
+    )
+    project.add_task("setup")
+    project.run("--junitxml=out.xml", *workers)
+    suite = read_valid(project)
+    assert (suite.get("errors"), suite.get("failures"), suite.get("tests")) == ("2", "0", "2")
+    assert all(case.find("error") is not None for case in cases(suite).values())
+    assert properties(cases(suite)["setup"])["super.stop_reason"] == "error"
+
+
+def test_a_miss_under_a_gate_is_skipped_with_the_reason(project: Project) -> None:
+    project.add_task("wrong")
+    project.run("--super-fail-under=0", "--junitxml=out.xml")
+    suite = read_valid(project)
+    skipped = cases(suite)["wrong"].find("skipped")
+    assert skipped is not None
+    assert "missed: accuracy 0; submitted" in (skipped.get("message") or "")
+    assert suite.get("skipped") == "1"
+
+
+def test_hostile_text_leaves_a_valid_file(project: Project) -> None:
+    (project.path / "agent.py").write_text(
+        r"""
+class Agent:
+    def run(self, trial):
+        hostile = "\x00\x1b[31m]]> <b> \ud800 \U0001f600 \uffff "
+        print(hostile.encode("utf-8", "replace").decode() * 500_000)
+        trial.execute("print(" + repr(hostile) + ")")
+        raise ValueError(hostile)
+"""
+    )
+    project.add_task("hostile")
+    project.run("--junitxml=out.xml", "-o", "junit_logging=all")
+    suite = read_valid(project)
+    failure = cases(suite)["hostile"].find("failure")
+    assert failure is not None
+    assert "]]> <b>" in (failure.get("message") or "")
+
+
+def test_other_tests_in_the_same_run_stay_as_pytest_wrote_them(project: Project) -> None:
+    project.add_task("right")
+    (project.path / "test_plain.py").write_text("def test_a(): pass\ndef test_b(): assert 0\n")
+    project.run("--junitxml=out.xml", "tasks", "test_plain.py")
+    suite = read_valid(project)
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")

@@ -1,0 +1,45 @@
+"""What the plugin costs those who do not use it: nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+HEAVY = {"yaml", "pydantic", "docker", "jupyter_client", "zmq", "litellm", "requests", "regex", "nbformat"}
+LIST_MODULES = """
+import json, sys
+def pytest_unconfigure():
+    with open("modules.json", "w") as file:
+        json.dump(sorted(sys.modules), file)
+"""
+
+
+def test_without_an_agent_nothing_heavy_is_imported_and_nothing_is_made(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(LIST_MODULES)
+    pytester.makepyfile("def test_a(): pass")
+    (pytester.path / "a.task.yaml").write_text("nonsense")
+    result = pytester.runpytest_subprocess(
+        "-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:platformdirs", "."
+    )
+    result.assert_outcomes(passed=1)
+    modules = set(json.loads((pytester.path / "modules.json").read_text()))
+    assert "pytest_super.plugin" in modules
+    assert not HEAVY & modules
+    assert not {name for name in modules if name.startswith("pytest_super.")} - {
+        "pytest_super.plugin",
+        "pytest_super.options",
+        "pytest_super.hookspecs",
+    }
+    assert not (pytester.path / ".super").exists()
+    result.stdout.no_fnmatch_line("super:*")
+
+
+def test_collecting_tasks_imports_neither_engine_nor_kernel_nor_models(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(LIST_MODULES)
+    (pytester.path / "a.task.yaml").write_text("id: a\nset: expert\nquery: x\nanswer: 1\n")
+    pytester.runpytest_subprocess("--super-agent=gold", "--collect-only", "a.task.yaml")
+    modules = set(json.loads((pytester.path / "modules.json").read_text()))
+    assert not {"docker", "jupyter_client", "zmq", "litellm", "requests"} & modules
