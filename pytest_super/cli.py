@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,12 +95,7 @@ def load_all(files: list[Path]) -> tuple[list[Task], list[str]]:
 
 
 def run_schema(_arguments: argparse.Namespace) -> int:
+    from pytest_super.schema import schema_text
+
     print(schema_text(), end="")
     return 0
-
-
-def schema_text() -> str:
-    from pytest_super.task import Task
-
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Task.model_json_schema()}
-    return json.dumps(schema, indent=2) + "\n"

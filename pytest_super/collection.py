@@ -13,6 +13,7 @@ import pytest
 
 from pytest_super.errors import SuperError, TaskFileError
 from pytest_super.loading import load_tasks
+from pytest_super.report.junit import static_properties
 from pytest_super.results import TrialFolder, TrialResult, epoch_name
 from pytest_super.run import RUN
 from pytest_super.verdict import Unsolved
@@ -90,11 +91,7 @@ class TaskItem(pytest.Function):
         if task.limits.wall is not None:
             self.add_marker(pytest.mark.timeout(task.limits.wall + WALL_GRACE, method="signal"))
         # Known from collection on, so that a trial whose worker dies is still told by category.
-        self.user_properties += [
-            ("super.set", task.set),
-            ("super.category", task.category or ""),
-            ("super.epoch", epoch),
-        ]
+        self.user_properties += static_properties(self.start_result())
         self._folder: TrialFolder | None = None
 
     @property

@@ -38,7 +38,7 @@ def activate(config: pytest.Config, settings: Settings) -> None:
     if not is_worker(config):
         refuse_dist_modes(config)
         refuse_unknown_agent(config, settings.agent)
-        collect_tasks_by_default(config)
+    collect_tasks_by_default(config)
     run = open_run(config, settings)
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "super-fixtures")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import InfrastructureError, SuperError
+from pytest_super.report.junit import result_properties
 from pytest_super.run import RUN
 
 if TYPE_CHECKING:
@@ -74,23 +75,6 @@ def attach(item: TaskItem, report: pytest.TestReport, result: TrialResult) -> No
     properties = result_properties(result)
     item.user_properties += properties
     report.user_properties = [*item.user_properties]
-
-
-def result_properties(result: TrialResult) -> list[tuple[str, object]]:
-    """The figures of a trial as JUnit properties; one that does not apply is an empty text."""
-    figures = {
-        "accuracy": result.accuracy,
-        "landmarks": result.landmarks,
-        "script_executed": result.script_executed,
-        "submitted": int(result.submitted),
-        "solved": int(result.solved),
-        "tokens": result.prompt_tokens + result.completion_tokens,
-        "cost_usd": result.cost_usd,
-        "compute_seconds": result.compute_seconds,
-        "stop_reason": result.stop_reason,
-        **result.metrics,
-    }
-    return [(f"super.{name}", "" if value is None else value) for name, value in figures.items()]
 
 
 def status(report: Any) -> Any:

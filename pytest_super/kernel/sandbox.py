@@ -57,6 +57,12 @@ class Sandbox(Protocol):
         Raises EngineError when the engine does not answer: then it is the engine that failed, not the agent.
         """
 
+    def keep(self) -> str:
+        """Save the files for a person to look into; gives what to type to enter them. Before `close`.
+
+        Raises InfrastructureError when they are gone.
+        """
+
     def close(self) -> None:
         """Kill everything inside and free all it held. Idempotent; never raises."""
 

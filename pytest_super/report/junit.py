@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_super.report.summary import gate_accuracy, groups, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_super.options import Settings
     from pytest_super.report.summary import Group
@@ -30,14 +30,14 @@ def rewrite_junit(path: str, results: list[TrialResult], settings: Settings) -> 
     if not file.exists():
         return
     tree = ET.parse(file)
-    failed = {result.name for result in results if result.is_error}
+    by_name = {result.name: result for result in results}
     for suite in tree.iter("testsuite"):
         drop_lost_attempts(suite)
-        for case in suite.iter("testcase"):
-            if is_task(case) and case.get("name") in failed:
-                turn_into_error(case)
+        for case in filter(is_task, suite.iter("testcase")):
+            if result := by_name.get(case.get("name", "")):
+                complete(case, result)
         count_again(suite)
-        add_totals(suite, results, settings)
+        add_properties(suite, total_figures(results, settings))
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     tree.write(temporary, encoding="utf-8", xml_declaration=True)
     temporary.replace(file)
@@ -48,18 +48,24 @@ def is_task(case: ET.Element) -> bool:
 
 
 def drop_lost_attempts(suite: ET.Element) -> None:
-    """Of several testcases of one task keep the last: the earlier ones are of workers that died."""
+    """Drop what workers that died have left: testcases without a name, and all but the last of a task."""
     last: dict[tuple[str | None, str | None], ET.Element] = {}
     for case in suite.findall("testcase"):
         key = (case.get("classname"), case.get("name"))
-        if is_task(case) and key in last:
+        if case.get("name") is None:
+            suite.remove(case)
+        elif is_task(case) and key in last:
             suite.remove(last[key])
         last[key] = case
 
 
-def turn_into_error(case: ET.Element) -> None:
-    for failure in case.findall("failure"):
-        failure.tag = "error"
+def complete(case: ET.Element, result: TrialResult) -> None:
+    """What pytest could not know: that the failure is an error, and the figures of a worker that died."""
+    if result.is_error:
+        for failure in case.findall("failure"):
+            failure.tag = "error"
+    if case.find("properties") is None:
+        add_properties(case, [*static_properties(result), *result_properties(result)])
 
 
 def count_again(suite: ET.Element) -> None:
@@ -69,13 +75,39 @@ def count_again(suite: ET.Element) -> None:
         suite.set(attribute, str(sum(len(case.findall(tag)) for case in cases)))
 
 
-def add_totals(suite: ET.Element, results: list[TrialResult], settings: Settings) -> None:
-    properties = suite.find("properties")
+def add_properties(element: ET.Element, figures: Iterable[tuple[str, object]]) -> None:
+    properties = element.find("properties")
     if properties is None:
         properties = ET.Element("properties")
-        suite.insert(0, properties)
-    for name, value in total_figures(results, settings):
+        element.insert(0, properties)
+    for name, value in figures:
         ET.SubElement(properties, "property", name=name, value="" if value is None else str(value))
+
+
+def static_properties(result: TrialResult) -> list[tuple[str, object]]:
+    """What is known of a trial before it runs."""
+    return [
+        ("super.set", result.set),
+        ("super.category", result.category or ""),
+        ("super.epoch", result.epoch),
+    ]
+
+
+def result_properties(result: TrialResult) -> list[tuple[str, object]]:
+    """The figures of a trial as JUnit properties; one that does not apply is an empty text."""
+    figures: dict[str, object] = {
+        "accuracy": result.accuracy,
+        "landmarks": result.landmarks,
+        "script_executed": result.script_executed,
+        "submitted": int(result.submitted),
+        "solved": int(result.solved),
+        "tokens": result.prompt_tokens + result.completion_tokens,
+        "cost_usd": result.cost_usd,
+        "compute_seconds": result.compute_seconds,
+        "stop_reason": result.stop_reason,
+        **result.metrics,
+    }
+    return [(f"super.{name}", "" if value is None else value) for name, value in figures.items()]
 
 
 def total_figures(results: list[TrialResult], settings: Settings) -> Iterator[tuple[str, object]]:

@@ -1,0 +1,146 @@
+"""How long until a kernel in a fresh container is ready, against the bare way of doing it.
+
+Usage: python benchmarks/containers.py [--rounds 9] [--many 16] [--many-rounds 3] [--image NAME]
+
+Bare: `docker run` of the image with `python3 -m ipykernel_launcher`, ipc sockets in a mounted
+folder, and jupyter_client's own `wait_for_ready`. Ours: `Kernel.start()` on a DockerSandbox, which returns
+when delivery on IOPub is proven. Both in turn, medians of all rounds, without the removal of the containers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import secrets
+import statistics
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from jupyter_client.blocking.client import BlockingKernelClient
+
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.docker import DockerSandbox, DockerSettings
+from pytest_super.kernel.engine import connect
+from pytest_super.kernel.image import DEFAULT_IMAGE
+from pytest_super.task import SandboxSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jupyter_client.connect import KernelConnectionInfo
+
+PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
+TARGET = 1.0
+
+
+def connection_of(folder: str) -> dict[str, Any]:
+    return {
+        "transport": "ipc",
+        "ip": f"{folder}/k",
+        "key": secrets.token_hex(16),
+        "signature_scheme": "hmac-sha256",
+        "kernel_name": "python3",
+        **{port: number for number, port in enumerate(PORTS, 1)},
+    }
+
+
+@contextlib.contextmanager
+def bare_kernel(image: str) -> Iterator[None]:
+    """A kernel by hand, ready when entered."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        name = f"bare-{secrets.token_hex(6)}"
+        connection = connection_of(folder)
+        Path(folder, "c.json").write_text(json.dumps(connection))
+        kernel = ["python3", "-m", "ipykernel_launcher", "-f", f"{folder}/c.json"]
+        command = ["docker", "run", "--rm", "--name", name, "-v", f"{folder}:{folder}", image, *kernel]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        stack.callback(process.wait)
+        stack.callback(subprocess.run, ["docker", "kill", name], capture_output=True)
+        client = BlockingKernelClient()
+        client.load_connection_info(cast("KernelConnectionInfo", connection))
+        # Without the heartbeat, which takes a kernel that needs over a second to start for dead.
+        client.start_channels(hb=False)
+        stack.callback(client.stop_channels)
+        client.wait_for_ready(timeout=120)
+        yield
+
+
+@contextlib.contextmanager
+def our_kernel(image: str) -> Iterator[None]:
+    """A kernel of ours, ready when entered."""
+    kernel = Kernel(DockerSandbox(SandboxSpec(), DockerSettings(image=image)))
+    with contextlib.closing(kernel):
+        kernel.start()
+        yield
+
+
+WAYS = {"ours": our_kernel, "bare": bare_kernel}
+
+
+def seconds_for_one(way: Callable[[str], contextlib.AbstractContextManager[None]], image: str) -> float:
+    began = time.perf_counter()
+    with way(image):
+        return time.perf_counter() - began
+
+
+def seconds_for_many(
+    way: Callable[[str], contextlib.AbstractContextManager[None]], image: str, count: int
+) -> float:
+    """From the first start to the last of `count` that is ready, all started at once."""
+    managers = [way(image) for _ in range(count)]
+    began = time.perf_counter()
+    with ThreadPoolExecutor(count) as pool, contextlib.ExitStack() as stack:
+        stack.callback(lambda: list(pool.map(lambda manager: manager.__exit__(None, None, None), managers)))
+        list(pool.map(lambda manager: manager.__enter__(), managers))
+        return time.perf_counter() - began
+
+
+def compare(what: str, rounds: int, measure: Callable[[str], float]) -> float:
+    """Both ways in turn; prints the medians and gives their ratio."""
+    times: dict[str, list[float]] = {name: [] for name in WAYS}
+    for number in range(rounds):
+        for name in list(WAYS)[:: 1 if number % 2 else -1]:
+            times[name].append(measure(name))
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    ratio = medians["ours"] / medians["bare"]
+    verdict = "ok" if ratio <= TARGET else f"above {TARGET}"
+    shown = ", ".join(
+        f"{name} {medians[name]:.3f} s ({min(found):.3f} to {max(found):.3f})"
+        for name, found in times.items()
+    )
+    print(f"{what}: {shown}; ratio {ratio:.2f} ({verdict})", flush=True)
+    return ratio
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--many", type=int, default=16)
+    parser.add_argument("--many-rounds", type=int, default=3)
+    parser.add_argument("--image", default=DEFAULT_IMAGE)
+    given = parser.parse_args()
+    connect().inspect_image(given.image)  # type: ignore[no-untyped-call]
+    for way in WAYS.values():
+        seconds_for_one(way, given.image)
+    one = compare(
+        "kernel ready in a fresh container",
+        given.rounds,
+        lambda name: seconds_for_one(WAYS[name], given.image),
+    )
+    many = compare(
+        f"{given.many} kernels ready, started at once",
+        given.many_rounds,
+        lambda name: seconds_for_many(WAYS[name], given.image, given.many),
+    )
+    return 0 if max(one, many) <= TARGET else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

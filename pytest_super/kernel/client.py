@@ -1,0 +1,245 @@
+"""The stateful kernel of a trial, seen from the host."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.connection import OWN_SILENCE_SECONDS, SILENCE_SECONDS
+from pytest_super.kernel.files import READ_LIMIT, FileEntry
+from pytest_super.kernel.link import KernelLink
+from pytest_super.kernel.output import CellOutput
+from pytest_super.kernel.running import RunningCell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_super.kernel.sandbox import Sandbox
+
+START_SECONDS = 120.0
+INTERRUPT_SECONDS = 10.0
+# A cell that is not over by then gets a probe behind it: code can break the messages that end it.
+PROBE_SECONDS = 1.0
+# Between two requests of a cell that the kernel refused.
+REFUSED_SECONDS = 0.05
+
+
+class CellStateError(RuntimeError):
+    """The state of the cell does not allow what was asked: to run one while one runs, or to wait for none."""
+
+
+class Kernel:
+    """Runs cells, one at a time, in the kernel of one sandbox.
+
+    A result with outcome TIMED_OUT leaves the cell running. After KERNEL_DIED every further cell ends so
+    until `restart`: the state is gone, and nothing restarts by itself. After SANDBOX_LOST nothing runs any
+    more.
+    Called from one thread; `interrupt`, `busy_seconds`, `is_running` and `close` from any.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        start_seconds: float = START_SECONDS,
+        silence_seconds: float = SILENCE_SECONDS,
+        own_silence_seconds: float = OWN_SILENCE_SECONDS,
+    ) -> None:
+        """`clock` measures `busy_seconds` and the `seconds` of results, nothing else.
+
+        A sandbox that does not answer for `silence_seconds` is given up as lost; one that hears nothing from
+        us for `own_silence_seconds`, because this process hangs or is stopped, ends itself.
+        """
+        self.workdir = sandbox.workdir
+        self._sandbox = sandbox
+        self._clock = clock
+        self._start_seconds = start_seconds
+        self._silences = {"silence": silence_seconds, "own_silence": own_silence_seconds}
+        self._opened: KernelLink | None = None
+        self._busy = 0.0
+        self._lost_detail: str | None = None
+        self._is_closed = False
+
+    # Life
+
+    def start(self) -> None:
+        """Open the sandbox and return when the kernel runs cells and their output arrives.
+
+        Raises what `Sandbox.open` raises, and InfrastructureError when no kernel starts.
+        """
+        stream = self._sandbox.open()
+        self._opened = KernelLink(stream, clock=self._clock, **self._silences)
+        self._opened.start()
+        self._await_ready()
+
+    def restart(self) -> None:
+        """Kill all that runs in the sandbox and start a new kernel in it, without the state of the old.
+
+        A running cell ends without a result. When no kernel starts, because of what was done in the sandbox,
+        the next cell says so: it is KERNEL_DIED or SANDBOX_LOST.
+        """
+        with self._link.changed:
+            if self._link.cell is not None:
+                self._forget(self._link.cell)
+            self._link.restart()
+        try:
+            self._link.await_ready(self._start_seconds)
+        except InfrastructureError as error:
+            with self._link.changed:
+                self._link.death = self._link.death or str(error)
+
+    def close(self) -> None:
+        """Kill everything inside and free all it held. Idempotent; never raises."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._opened is not None:
+            self._opened.close()
+        self._sandbox.close()
+
+    @property
+    def _link(self) -> KernelLink:
+        if self._opened is None:
+            raise RuntimeError("the kernel was not started")
+        return self._opened
+
+    def _await_ready(self) -> None:
+        try:
+            self._link.await_ready(self._start_seconds)
+        except InfrastructureError as error:
+            if self._link.end is None:
+                raise
+            raise InfrastructureError(f"{error}: {self._cause_of_end()}") from None
+
+    # Cells
+
+    def execute(
+        self, code: str, *, timeout: float | None = None, listener: Callable[[str], None] | None = None
+    ) -> CellResult:
+        """Run a cell as a notebook does and wait for its end, at most `timeout` seconds.
+
+        `listener` gets all text of the cell as it streams, in the reader thread, also after a time-out.
+        Raises CellStateError while a cell runs, EngineError when the sandbox is lost and its engine with it.
+        """
+        link = self._link
+        with link.changed:
+            if link.cell is not None:
+                raise CellStateError("a cell still runs: wait for it, interrupt it or restart the kernel")
+            if link.end is None and link.death is not None:
+                detail = f"the kernel died ({link.death}) and was not restarted"
+                return CellResult(outcome=Outcome.KERNEL_DIED, detail=detail)
+            output, link.leftover = link.leftover, CellOutput()
+            link.request(RunningCell(code, listener, output=output, started=self._clock()))
+        return self._await_cell(timeout)
+
+    def wait(self, timeout: float | None = None) -> CellResult:
+        """Wait on for a cell that timed out: its output since the last result.
+
+        CellStateError when none runs.
+        """
+        self._require_cell()
+        return self._await_cell(timeout)
+
+    def interrupt(self, timeout: float = INTERRUPT_SECONDS) -> CellResult:
+        """Interrupt the running cell as Ctrl-C does: INTERRUPTED, or TIMED_OUT when it goes on all the same.
+
+        A cell that ends by itself in that time counts as interrupted too. CellStateError when none runs.
+        """
+        link = self._link
+        with link.changed:
+            cell = self._require_cell()
+            cell.is_interrupted = True
+            link.interrupt()
+            link.probe()
+        return self._await_cell(timeout, while_interrupting=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a cell runs, or has ended without its result being taken by `wait` or `interrupt`."""
+        return self._opened is not None and self._opened.cell is not None
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long cells ran in all: each from its request to its idle message, a running one until now."""
+        if self._opened is None:
+            return 0.0
+        with self._opened.changed:
+            cell = self._opened.cell
+            return self._busy + (cell.seconds(self._clock()) if cell is not None else 0.0)
+
+    # Files
+
+    def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        """The file's bytes. A relative path is what it is in a cell.
+
+        OSError with the path, as `open` raises; EFBIG beyond `limit` bytes.
+        """
+        return self._link.files.read(path, limit)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Make or overwrite the file, in place; its folder must exist. OSError as `open` raises."""
+        self._link.files.write(path, data)
+
+    def list_files(self, path: str = ".") -> list[FileEntry]:
+        """What the folder holds, by name. OSError as `os.scandir` raises."""
+        return self._link.files.list(path)
+
+    def upload(self, tree: Path, path: str) -> None:
+        """Copy what the folder `tree` holds into the folder `path`, which is made where it is missing."""
+        self._link.files.upload(tree, path)
+
+    # Waiting
+
+    def _require_cell(self) -> RunningCell:
+        cell = self._link.cell
+        if cell is None:
+            raise CellStateError("no cell runs")
+        return cell
+
+    def _await_cell(self, timeout: float | None, *, while_interrupting: bool = False) -> CellResult:
+        link = self._link
+        began = time.monotonic()
+        deadline = None if timeout is None else began + timeout
+        with link.changed:
+            cell = self._require_cell()
+            while not (self._is_settled(cell) or link.death is not None or link.end is not None):
+                left = PROBE_SECONDS if deadline is None else deadline - time.monotonic()
+                if left <= 0:
+                    return cell.result(Outcome.TIMED_OUT, "", self._clock())
+                link.changed.wait(min(left, PROBE_SECONDS))
+                if time.monotonic() - began > PROBE_SECONDS:
+                    link.probe()
+            self._forget(cell)
+        return self._result(cell, while_interrupting)
+
+    def _is_settled(self, cell: RunningCell) -> bool:
+        """Whether the cell is over; one that the kernel refused is requested anew instead."""
+        if cell.is_over and cell.is_aborted:
+            self._link.changed.wait(REFUSED_SECONDS)
+            self._link.request(cell)
+        return cell.is_over
+
+    def _forget(self, cell: RunningCell) -> None:
+        """The cell is over: what it took is final."""
+        cell.stop(self._clock())
+        self._busy += cell.seconds(self._clock())
+        self._link.cell = None
+
+    def _result(self, cell: RunningCell, while_interrupting: bool) -> CellResult:
+        link, now = self._link, self._clock()
+        link.raise_listener_error()
+        if cell.is_over:
+            return cell.result(*cell.outcome(while_interrupting=while_interrupting), now)
+        if link.end is not None:
+            return cell.result(Outcome.SANDBOX_LOST, self._cause_of_end(), now)
+        return cell.result(Outcome.KERNEL_DIED, str(link.death), now)
+
+    def _cause_of_end(self) -> str:
+        """Why the stream ended; EngineError when it was the engine that failed."""
+        if self._lost_detail is None:
+            self._lost_detail = self._link.end or self._sandbox.cause_of_death()
+        return self._lost_detail

@@ -1,0 +1,101 @@
+"""The stream to a sandbox from the host's side: frames both ways, and whether the other side lives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.kernel import frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.kernel.sandbox import Stream
+
+READ_SIZE = 2**18
+PING_SECONDS = 5.0
+# A bridge that sent nothing for so long, not even the answer to a ping, hangs.
+SILENCE_SECONDS = 60.0
+# A host that is stopped, in a terminal perhaps, may go on within so long and find its sandboxes alive.
+OWN_SILENCE_SECONDS = 300.0
+
+
+class Connection:
+    """Sends from any thread; receives in one thread of its own, which calls the handlers."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        on_frame: Callable[[int, list[bytes]], None],
+        on_end: Callable[[str], None],
+        silence: float = SILENCE_SECONDS,
+        own_silence: float = OWN_SILENCE_SECONDS,
+    ) -> None:
+        """`on_end` is called once, with why we ended it ourselves or with "" when the stream ended.
+
+        `silence` and `own_silence` say after how many seconds we give up the sandbox, and it us.
+        """
+        self._stream = stream
+        self._on_frame = on_frame
+        self._on_end = on_end
+        self._silence = silence
+        self._own_silence = own_silence
+        self._sending = threading.Lock()
+        self._ended = threading.Event()
+        self._heard = time.monotonic()
+        self._why = ""
+        self._threads = [
+            threading.Thread(target=work, name=f"super-kernel-{work.__name__.strip('_')}", daemon=True)
+            for work in (self._receive, self._ping)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send; a stream that is broken is noticed by the reader, which knows more."""
+        try:
+            with self._sending:
+                self._stream.write(data)
+        except (OSError, ValueError):
+            return
+
+    def send(self, channel: int, parts: list[bytes]) -> None:
+        self.send_bytes(frames.encode(channel, parts))
+
+    def tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
+        self.send_bytes(frames.encode_control(op, payload, **fields))
+
+    def close(self) -> None:
+        """End the stream and both threads. Idempotent."""
+        self._ended.set()
+        self._stream.close()
+        for thread in self._threads:
+            if thread is not threading.current_thread() and thread.ident is not None:
+                thread.join(timeout=5)
+
+    def _receive(self) -> None:
+        decoder = frames.Decoder()
+        try:
+            while data := self._stream.read(READ_SIZE):
+                self._heard = time.monotonic()
+                for channel, parts in decoder.feed(data):
+                    self._on_frame(channel, parts)
+        except frames.BrokenFrame as error:
+            self._why = f"what came from the sandbox is not its bridge's: {error}"
+        except (OSError, ValueError):
+            pass
+        finally:
+            self._ended.set()
+            self._on_end(self._why)
+
+    def _ping(self) -> None:
+        while not self._ended.wait(min(PING_SECONDS, self._silence / 4, self._own_silence / 4)):
+            if time.monotonic() - self._heard > self._silence:
+                self._why = f"the sandbox did not answer for {self._silence:.0f} seconds"
+                self._stream.close()
+                return
+            self.tell("ping", silence=self._own_silence)

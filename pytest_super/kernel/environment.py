@@ -1,0 +1,86 @@
+"""What a local sandbox takes from the host: a few variables, the installed packages, pip's settings."""
+
+from __future__ import annotations
+
+import os
+import re
+import site
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ALLOWED = re.compile(
+    r"PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|LD_LIBRARY_PATH|SSL_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO"
+    r"|PIP_\w+|UV_\w+|(?i:https?|all|no)_proxy|(?:OMP|MKL|OPENBLAS)_NUM_THREADS|CUDA_VISIBLE_DEVICES"
+)
+# By these an installation would go around the fresh environment, or they are secrets.
+REFUSED = re.compile(
+    r"PIP_(?:TARGET|PREFIX|ROOT|PYTHON|USER|SRC|LOG|REPORT)"
+    r"|UV_(?:PYTHON|PROJECT|TARGET|PREFIX|PROJECT_ENVIRONMENT|SYSTEM_PYTHON|PUBLISH_\w+)"
+)
+
+
+def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that code inside may see: keys such as OPENAI_API_KEY are not among them."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if ALLOWED.fullmatch(name) and not REFUSED.fullmatch(name)
+    }
+
+
+def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """The user's own pip configuration and cache, which pip would look for under HOME.
+
+    The cache is the host's on purpose: wheels are fetched once, not once a trial.
+    """
+    home = Path(environment.get("HOME") or os.path.expanduser("~"))
+    configured = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    files = [path for path in (configured / "pip/pip.conf", home / ".pip/pip.conf") if path.is_file()]
+    cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "pip"
+    settings = {"PIP_CACHE_DIR": str(cache), **({"PIP_CONFIG_FILE": str(files[0])} if files else {})}
+    return {name: value for name, value in settings.items() if name not in environment}
+
+
+def make_environment(folder: Path) -> Path:
+    """A new virtual environment that sees the packages of the running interpreter; its Python.
+
+    Written by hand because `venv` takes longer, and because an environment made from inside another sees the
+    packages of the base interpreter, not those of the other.
+    """
+    binaries, packages = folder / "bin", packages_of(folder)
+    for path in (binaries, packages):
+        path.mkdir(parents=True)
+    base = Path(os.path.realpath(sys.executable))
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    python = binaries / f"python{version}"
+    python.symlink_to(base)
+    for name in ("python", "python3"):
+        (binaries / name).symlink_to(python.name)
+    (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
+    (packages / "parent.pth").write_text(parent_packages())
+    for name in ("pip", "pip3", f"pip{version}"):
+        write_script(binaries / name, binaries / "python")
+    return binaries / "python"
+
+
+def packages_of(folder: Path) -> Path:
+    """Where the virtual environment keeps its packages."""
+    places = {"base": str(folder), "platbase": str(folder)}
+    return Path(sysconfig.get_path("purelib", "venv", vars=places))
+
+
+def parent_packages() -> str:
+    """The lines that append the running interpreter's packages, those it takes from elsewhere included."""
+    folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    return "".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders)
+
+
+def write_script(path: Path, python: Path) -> None:
+    # The shell, because the path to the interpreter may be too long for a first line.
+    path.write_text(f"#!/bin/sh\nexec '{python}' -m pip \"$@\"\n")
+    path.chmod(0o755)

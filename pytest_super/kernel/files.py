@@ -1,0 +1,162 @@
+"""Files in a sandbox from the host's side: as bytes, whatever their names and sizes, beside the kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import tarfile
+import threading
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CHUNK = 2**20
+# What a read gives at most unless asked for more: a file inside may be larger than the host's memory.
+READ_LIMIT = 2**28
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileEntry:
+    """What a folder in the sandbox holds under `name`. `size` in bytes, `modified` in seconds since 1970."""
+
+    name: str
+    kind: Literal["file", "folder", "link", "other"]
+    size: int
+    modified: float
+
+
+class FileChannel:
+    """One request at a time, the others wait. `answer` and `end` are called by the reader thread."""
+
+    def __init__(self, tell: Callable[..., None], lost: Callable[[], Exception]) -> None:
+        """`lost` makes the exception to raise when the sandbox goes away."""
+        self._tell = tell
+        self._lost = lost
+        self._ids = count(1)
+        self._turn = threading.Lock()
+        # Bounded by the other side: it has one answer under way, or pieces as fast as we take them.
+        self._answers: queue.Queue[tuple[dict[str, Any], bytes] | None] = queue.Queue()
+
+    def answer(self, fields: dict[str, Any], payload: bytes) -> None:
+        self._answers.put((fields, payload))
+
+    def end(self) -> None:
+        self._answers.put(None)
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        with self._turn:
+            return b"".join(self._pieces("read", path, limit=limit))
+
+    def list(self, path: str) -> list[FileEntry]:
+        with self._turn:
+            entries = json.loads(b"".join(self._pieces("list", path)))
+        return [FileEntry(**entry) for entry in entries]
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._turn:
+            sender = Sender(self, "write", path)
+            for start in range(0, len(data), CHUNK):
+                sender.write(data[start : start + CHUNK])
+            sender.finish()
+
+    def upload(self, tree: Path, path: str) -> None:
+        with self._turn:
+            sender = Sender(self, "upload", path)
+            try:
+                write_archive(tree, sender)
+            except BaseException:
+                sender.abort()
+                raise
+            sender.finish()
+
+    def _pieces(self, op: str, path: str, **fields: Any) -> Iterator[bytes]:
+        number = self.ask(op, path, **fields)
+        while True:
+            fields, payload = self.next_answer(number, path)
+            if fields["op"] == "done":
+                return
+            yield payload
+
+    def ask(self, op: str, path: str, **fields: Any) -> int:
+        number = next(self._ids)
+        self._tell(op, id=number, path=os.fspath(path), **fields)
+        return number
+
+    def send(self, payload: bytes) -> None:
+        self._tell("data", payload)
+
+    def send_end(self, aborted: bool = False) -> None:
+        self._tell("end", aborted=aborted)
+
+    def next_answer(self, number: int, path: str) -> tuple[dict[str, Any], bytes]:
+        """The next answer to a request; OSError of the right kind when it failed."""
+        while True:
+            answer = self._answers.get()
+            if answer is None:
+                self._answers.put(None)
+                raise self._lost()
+            fields, payload = answer
+            if fields.get("id") != number:
+                continue
+            if fields["op"] == "failed":
+                raise failure(fields, path)
+            return fields, payload
+
+
+class Sender:
+    """A file to write into, whose bytes go to the sandbox when it asks for them."""
+
+    def __init__(self, channel: FileChannel, op: str, path: str) -> None:
+        self._channel = channel
+        self._path = path
+        self._number = channel.ask(op, path)
+        self._failed = False
+
+    def write(self, data: bytes) -> int:
+        self._await("more")
+        self._channel.send(data)
+        return len(data)
+
+    def finish(self) -> None:
+        self._await("more")
+        self._channel.send_end()
+        self._await("done")
+
+    def abort(self) -> None:
+        """Give up, unless it is the other side that failed."""
+        if not self._failed:
+            self._channel.send_end(aborted=True)
+
+    def _await(self, op: str) -> None:
+        try:
+            while self._channel.next_answer(self._number, self._path)[0]["op"] != op:
+                pass
+        except Exception:
+            self._failed = True
+            raise
+
+
+def write_archive(tree: Path, sender: Sender) -> None:
+    file: Any = sender
+    with tarfile.open(fileobj=file, mode="w|", bufsize=CHUNK) as archive:
+        for name in sorted(os.listdir(tree)):
+            archive.add(tree / name, arcname=name, filter=anonymous)
+
+
+def failure(fields: dict[str, Any], path: str) -> OSError:
+    """The exception that the sandbox met, as if it had been met here."""
+    number = fields.get("errno")
+    message = str(fields.get("message"))
+    return OSError(number, message, path) if isinstance(number, int) else OSError(f"{message}: {path!r}")
+
+
+def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Without owner, so that all belongs to the sandbox's user; without what is no file, folder or link."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry if entry.isreg() or entry.isdir() or entry.issym() or entry.islnk() else None

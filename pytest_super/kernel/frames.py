@@ -1,0 +1,83 @@
+"""How messages travel over the one byte stream between host and sandbox. Delivered into the sandbox too.
+
+A frame is a channel (one byte), the length of its body (four bytes, big-endian) and the body: parts, each
+behind its own length. Channels 1 to 4 carry Jupyter's messages as they are, signed. Channel CONTROL carries
+our own: a JSON object with `op`, and behind it at most one part of bytes:
+
+    to the sandbox  ping, interrupt, restart, read, list, write, upload, data, end
+    to the host     hello, pong, died, restarted, data, more, done, failed
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONTROL, SHELL, IOPUB, STDIN, KERNEL_CONTROL = range(5)
+# No honest side sends larger ones: streams come in pieces, other messages are clipped, files go in chunks.
+MAX_FRAME = 64 * 2**20
+FRAME = struct.Struct(">BI")
+LENGTH = struct.Struct(">I")
+
+
+class BrokenFrame(ValueError):
+    """What came is not a frame: the other side is not ours."""
+
+
+def encode(channel: int, parts: list[bytes]) -> bytes:
+    body = b"".join(LENGTH.pack(len(part)) + part for part in parts)
+    return FRAME.pack(channel, len(body)) + body
+
+
+def encode_control(op: str, payload: bytes = b"", **fields: Any) -> bytes:
+    return encode(CONTROL, [json.dumps({"op": op, **fields}).encode(), payload])
+
+
+def decode_control(parts: list[bytes]) -> tuple[dict[str, Any], bytes]:
+    """The fields and the bytes of a control frame; BrokenFrame where it is none."""
+    try:
+        fields = json.loads(parts[0])
+    except (IndexError, ValueError, RecursionError):
+        raise BrokenFrame("not a control frame") from None
+    if not isinstance(fields, dict) or not isinstance(fields.get("op"), str):
+        raise BrokenFrame("a control frame without op")
+    return fields, parts[1] if len(parts) > 1 else b""
+
+
+class Decoder:
+    """Frames out of bytes that come in any pieces."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
+        """Each frame that `data` completes, as channel and parts; BrokenFrame where it cannot be one."""
+        self._buffer += data
+        while len(self._buffer) >= FRAME.size:
+            channel, size = FRAME.unpack_from(self._buffer)
+            if channel > KERNEL_CONTROL or size > MAX_FRAME:
+                raise BrokenFrame(f"a frame for channel {channel} of {size} bytes")
+            end = FRAME.size + size
+            if len(self._buffer) < end:
+                return
+            body = bytes(self._buffer[FRAME.size : end])
+            del self._buffer[:end]
+            yield channel, split(body)
+
+
+def split(body: bytes) -> list[bytes]:
+    parts, start = [], 0
+    while start < len(body):
+        if len(body) - start < LENGTH.size:
+            raise BrokenFrame("a part without length")
+        (size,) = LENGTH.unpack_from(body, start)
+        start += LENGTH.size
+        if start + size > len(body):
+            raise BrokenFrame("a part that is longer than its frame")
+        parts.append(body[start : start + size])
+        start += size
+    return parts

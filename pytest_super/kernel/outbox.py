@@ -1,0 +1,83 @@
+"""What waits to be written to the host, and the thread that writes it. Delivered into the sandbox."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+
+# The kernel is stopped while more than this waits, and goes on when less than the second is left.
+HIGH_WATER = 16 * 2**20
+LOW_WATER = 4 * 2**20
+
+
+class Outbox:
+    """Frames in the order in which they were put. `put` never waits: an interrupt always gets through."""
+
+    def __init__(self, descriptor: int, wake: int) -> None:
+        """Write to `descriptor`; write a byte to `wake` when the host is gone or there is room again."""
+        self._descriptor = descriptor
+        self._wake = wake
+        self._frames: deque[bytes] = deque()
+        self._size = 0
+        self._changed = threading.Condition()
+        self.is_closed = False
+
+    @property
+    def is_full(self) -> bool:
+        return self._size > HIGH_WATER
+
+    @property
+    def has_room(self) -> bool:
+        return self._size < LOW_WATER
+
+    def put(self, frame: bytes) -> None:
+        with self._changed:
+            self._frames.append(frame)
+            self._size += len(frame)
+            self._changed.notify_all()
+
+    def put_first(self, frame: bytes) -> None:
+        """Ahead of all that waits: for an answer that shows that we are alive."""
+        with self._changed:
+            self._frames.appendleft(frame)
+            self._size += len(frame)
+            self._changed.notify_all()
+
+    def put_when_room(self, frame: bytes) -> None:
+        """As `put`, but wait while the outbox is full: for threads that may."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.is_full or self.is_closed)
+        self.put(frame)
+
+    def write_all(self) -> None:
+        """The thread's work: write until the host is gone."""
+        try:
+            while True:
+                frame = self._take()
+                view = memoryview(frame)
+                while view:
+                    view = view[os.write(self._descriptor, view) :]
+                self._written(len(frame))
+        except OSError:
+            self.is_closed = True
+            self._wake_up()
+
+    def _take(self) -> bytes:
+        with self._changed:
+            self._changed.wait_for(lambda: self._frames)
+            return self._frames.popleft()
+
+    def _written(self, size: int) -> None:
+        with self._changed:
+            had_room = self.has_room
+            self._size -= size
+            self._changed.notify_all()
+        if self.has_room and not had_room:
+            self._wake_up()
+
+    def _wake_up(self) -> None:
+        try:
+            os.write(self._wake, b"r")
+        except OSError:
+            return

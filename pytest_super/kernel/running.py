@@ -1,0 +1,112 @@
+"""A cell from its request to its end, as the messages tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.output import CellOutput, as_text, readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class RunningCell:
+    """The state of one cell. Changed by the reader thread under the link's lock.
+
+    It is over when its reply and its idle message have come, in either order. Code, or an interrupt at the
+    wrong moment, can swallow one of them; then it is over when the kernel has begun to handle a later
+    request, our probe, and has answered it. It handles one at a time: by then all output of the cell has come, and its
+    reply, each on its own channel. Between the two channels there is no order.
+    """
+
+    def __init__(
+        self, code: str, listener: Callable[[str], None] | None, *, output: CellOutput, started: float
+    ) -> None:
+        self.code = code
+        self.listener = listener
+        self.output = output
+        self.id = self.probe_id = ""
+        self.is_interrupted = False
+        self._started = started
+        self._ended: float | None = None
+        self._reply: dict[str, Any] | None = None
+        self._is_idle = self._probe_began = self._probe_answered = False
+        self._error: dict[str, Any] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        is_superseded = self._probe_began and self._probe_answered
+        return is_superseded or (self._is_idle and self._reply is not None)
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether the kernel refused to run it, because an earlier cell had failed."""
+        return self._reply is not None and self._reply.get("status") == "aborted"
+
+    def seconds(self, now: float) -> float:
+        return (now if self._ended is None else self._ended) - self._started
+
+    def ask_again(self, new_id: str) -> None:
+        """It is requested anew, under `new_id`, after the kernel refused it."""
+        self.id, self.probe_id = new_id, ""
+        self._ended = self._reply = None
+        self._is_idle = self._probe_began = self._probe_answered = False
+
+    def replied(self, content: dict[str, Any]) -> None:
+        self._reply = content
+
+    def became_idle(self, now: float) -> None:
+        self._is_idle = True
+        self._ended = now
+
+    def probe_began(self, now: float) -> None:
+        """The handling of the probe was announced among the outputs."""
+        self._probe_began = True
+        self.stop(now)
+
+    def probe_answered(self) -> None:
+        """The probe's own reply came."""
+        self._probe_answered = True
+
+    def stop(self, now: float) -> None:
+        """It does not run any more, whatever it said."""
+        if self._ended is None:
+            self._ended = now
+
+    def put_out(self, kind: str, content: dict[str, Any]) -> str:
+        """Take in one IOPub message; gives its text."""
+        if kind == "error":
+            self._error = content
+        return self.output.add(kind, content)
+
+    def outcome(self, *, while_interrupting: bool) -> tuple[Outcome, str]:
+        """How it ended and why, once it is over."""
+        reply = self._reply or {}
+        error = self._error or (reply if reply.get("status") == "error" else None)
+        if error is None:
+            return self._outcome_without_error(while_interrupting)
+        name = as_text(error.get("ename"))
+        is_ours = self.is_interrupted and (name == "KeyboardInterrupt" or while_interrupting)
+        detail = f"{name}: {as_text(error.get('evalue'))}".removesuffix(": ")[:1000]
+        return (Outcome.INTERRUPTED if is_ours else Outcome.ERROR), detail
+
+    def _outcome_without_error(self, while_interrupting: bool) -> tuple[Outcome, str]:
+        if while_interrupting or (self.is_interrupted and self._reply is None):
+            return Outcome.INTERRUPTED, ""
+        if self._reply is None:
+            return Outcome.ERROR, "the kernel ended the cell without a reply"
+        return Outcome.OK, ""
+
+    def result(self, outcome: Outcome, detail: str, now: float) -> CellResult:
+        """What came since the last result, which is taken by this."""
+        output, self.output = self.output, CellOutput()
+        outputs = output.outputs()
+        return CellResult(
+            outcome=outcome,
+            text=readable(outputs),
+            outputs=outputs,
+            omitted=output.omitted,
+            detail=detail,
+            seconds=self.seconds(now),
+        )

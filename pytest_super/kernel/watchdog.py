@@ -1,0 +1,66 @@
+"""The thread beside a container: keeps its disk use under the limit and its deadline in the future."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHECK_SECONDS = 3.0
+COST_SHARE = 0.05
+"""The engine walks the written files to measure them, 0.6 s for 100,000; it may take this share of time."""
+
+
+class Watchdog:
+    """Calls `measure` (bytes written) every few seconds, `kill` when that is over `limit`, `renew` in time.
+
+    An engine that does not answer is not the watchdog's matter: the stream's end tells of it.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int,
+        measure: Callable[[], int],
+        kill: Callable[[int], None],
+        renew: Callable[[], None],
+        renew_seconds: float,
+    ) -> None:
+        self._limit = limit
+        self._measure = measure
+        self._kill = kill
+        self._renew = renew
+        self._renew_seconds = renew_seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="pytest-super-watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end. It is not waited for: it may be in a call to an engine that hangs."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        renewed = time.monotonic()
+        pause = CHECK_SECONDS
+        while not self._ended.wait(pause):
+            began = time.monotonic()
+            with contextlib.suppress(InfrastructureError):
+                self._check_disk()
+                if began - renewed > self._renew_seconds:
+                    self._renew()
+                    renewed = began
+            pause = max(CHECK_SECONDS, (time.monotonic() - began) / COST_SHARE)
+
+    def _check_disk(self) -> None:
+        written = self._measure()
+        if written > self._limit and not self._ended.is_set():
+            self._ended.set()
+            self._kill(written)

@@ -1,0 +1,94 @@
+"""What the Docker tests share: an engine or a reason, the kernel image, sandboxes that get closed."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.docker import DockerSandbox, DockerSettings
+from pytest_super.kernel.engine import connect, engine_trouble
+from pytest_super.kernel.image import DEFAULT_IMAGE
+from tests.docker.containers import SPEC, read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from docker import APIClient
+
+    from pytest_super.task import SandboxSpec
+    from tests.docker.containers import MakeSandbox, RunInside, WaitUntil
+
+WAIT_SECONDS = 30.0
+
+
+def unavailable(reason: str) -> None:
+    """In CI no skip may hide that nothing was tested."""
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def engine() -> APIClient:
+    if trouble := engine_trouble():
+        unavailable(trouble)
+    return connect()
+
+
+@pytest.fixture(scope="session")
+def image(engine: APIClient) -> str:
+    """The kernel image; SUPER_TEST_IMAGE names another one."""
+    from docker.errors import ImageNotFound
+
+    name = os.environ.get("SUPER_TEST_IMAGE", DEFAULT_IMAGE)
+    try:
+        engine.inspect_image(name)  # type: ignore[no-untyped-call]
+    except ImageNotFound:
+        unavailable(f"no image {name}: run `pytest-super image build`")
+    return name
+
+
+@pytest.fixture
+def settings(image: str) -> DockerSettings:
+    return DockerSettings(image=image, memory=2**30, labels={"run": "tests", "task": "t", "worker": "main"})
+
+
+@pytest.fixture
+def make_sandbox(settings: DockerSettings) -> Iterator[MakeSandbox]:
+    made: list[DockerSandbox] = []
+    common = settings
+
+    def make(
+        code: str | None, spec: SandboxSpec = SPEC, settings: DockerSettings | None = None
+    ) -> DockerSandbox:
+        command = None if code is None else ["python3", "-u", "-c", code]
+        made.append(DockerSandbox(spec, settings or common, command=command))
+        return made[-1]
+
+    yield make
+    for sandbox in made:
+        sandbox.close()
+
+
+@pytest.fixture
+def run_inside(make_sandbox: MakeSandbox) -> RunInside:
+    def run(code: str, spec: SandboxSpec = SPEC, settings: DockerSettings | None = None) -> str:
+        sandbox = make_sandbox(code, spec, settings)
+        output = read_all(sandbox.open())
+        return output.decode() + sandbox.diagnostics
+
+    return run
+
+
+@pytest.fixture
+def wait_until() -> WaitUntil:
+    def wait(predicate: Callable[[], object], seconds: float = WAIT_SECONDS) -> None:
+        deadline = time.monotonic() + seconds
+        while not predicate():
+            assert time.monotonic() < deadline, f"not within {seconds} seconds"
+            time.sleep(0.05)
+
+    return wait

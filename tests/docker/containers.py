@@ -1,0 +1,66 @@
+"""Words that the Docker tests share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_super.task import SandboxSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from docker import APIClient
+
+    from pytest_super.kernel.docker import DockerSandbox, DockerSettings
+    from pytest_super.kernel.sandbox import Stream
+
+SPEC = SandboxSpec()
+# Ends with its input, after it has said that it lives.
+IDLE = "import sys; print('alive', flush=True); sys.stdin.read()"
+
+
+class MakeSandbox(Protocol):
+    """Makes a sandbox in which `code` runs in the bridge's place; the bridge itself when `code` is None."""
+
+    def __call__(
+        self, code: str | None, spec: SandboxSpec = ..., settings: DockerSettings | None = ...
+    ) -> DockerSandbox: ...
+
+
+class RunInside(Protocol):
+    """Runs code in a sandbox of its own until it ends; gives its output, both streams of it."""
+
+    def __call__(self, code: str, spec: SandboxSpec = ..., settings: DockerSettings | None = ...) -> str: ...
+
+
+class WaitUntil(Protocol):
+    """Asks again and again until the answer is true; fails when it never is."""
+
+    def __call__(self, predicate: Callable[[], object], seconds: float = ...) -> None: ...
+
+
+def containers(engine: APIClient, token: str) -> list[dict[str, Any]]:
+    """Ours whose name holds the token."""
+    found: list[dict[str, Any]] = engine.containers(
+        all=True, filters={"label": "pytest-super=1", "name": token}
+    )
+    return found
+
+
+def inspect(engine: APIClient, sandbox: DockerSandbox) -> dict[str, Any]:
+    (container,) = containers(engine, sandbox._token)
+    found: dict[str, Any] = engine.inspect_container(container["Id"])
+    return found
+
+
+def read_all(stream: Stream) -> bytes:
+    output = b""
+    while data := stream.read(2**16):
+        output += data
+    return output
+
+
+def end_of(sandbox: DockerSandbox) -> str:
+    """Run it to its end; why it ended."""
+    read_all(sandbox.open())
+    return sandbox.cause_of_death()

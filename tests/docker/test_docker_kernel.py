@@ -1,0 +1,43 @@
+"""A kernel in a container does what every kernel must."""
+
+# mypy: disable-error-code="no-redef"
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.conformance import *  # noqa: F403
+from pytest_super.kernel.docker import DockerSandbox
+from tests.docker.containers import containers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from docker import APIClient
+
+    from pytest_super.kernel.docker import DockerSettings
+    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.task import SandboxSpec
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture
+def sandbox_factory(
+    settings: DockerSettings,
+) -> Callable[[SandboxSpec], DockerSandbox]:
+    roomy = dataclasses.replace(settings, memory=4 * 2**30)
+    return lambda spec: DockerSandbox(spec, roomy)
+
+
+@pytest.fixture
+def remains(
+    engine: APIClient,
+) -> Callable[[Sandbox], list[str]]:
+    def names(sandbox: Sandbox) -> list[str]:
+        assert isinstance(sandbox, DockerSandbox)
+        return [container["Id"] for container in containers(engine, sandbox._token)]
+
+    return names

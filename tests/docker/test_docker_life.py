@@ -1,0 +1,195 @@
+"""What a container is given, whose it is and what stays of it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.errors import InfrastructureError, UnsupportedError
+from pytest_super.kernel.docker import DockerSettings
+from pytest_super.kernel.sweep import is_abandoned, owner_label, sweep
+from pytest_super.task import SandboxSpec
+from tests.docker.containers import IDLE, containers, end_of, inspect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from docker import APIClient
+
+    from tests.docker.containers import MakeSandbox, RunInside, WaitUntil
+
+pytestmark = pytest.mark.docker
+
+
+# What it is given
+
+
+def test_labels_say_whose_it_is(make_sandbox: MakeSandbox, engine: APIClient) -> None:
+    sandbox = make_sandbox(IDLE)
+    sandbox.open()
+    labels = inspect(engine, sandbox)["Config"]["Labels"]
+    assert labels["pytest-super"] == "1"
+    assert labels["pytest-super.run"] == "tests"
+    assert labels["pytest-super.task"] == "t"
+    assert labels["pytest-super.worker"] == "main"
+    assert labels["pytest-super.owner"] == owner_label()
+    assert int(labels["pytest-super.deadline"]) > 0
+
+
+def test_certificates_and_pip_settings_are_handed_in(
+    run_inside: RunInside, settings: DockerSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.pem").write_text("certificates")
+    (tmp_path / "pip.conf").write_text("[global]\ntimeout = 77\n")
+    given = DockerSettings(
+        image=settings.image, ca_bundle=tmp_path / "ca.pem", pip_config=tmp_path / "pip.conf"
+    )
+    code = (
+        "import os, subprocess\nprint(open(os.environ['PIP_CERT']).read(), flush=True)\n"
+        "subprocess.run(['python3', '-m', 'pip', 'config', 'list'])"
+    )
+    output = run_inside(code, settings=given)
+    assert output.startswith("certificates\n")
+    assert "global.timeout='77'" in output
+
+
+def test_shared_caches_are_read_only(run_inside: RunInside, settings: DockerSettings, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("weights")
+    given = DockerSettings(image=settings.image, mounts={str(tmp_path): "/cache"})
+    code = "print(open('/cache/f').read())\ntry: open('/cache/f', 'w')\nexcept OSError: print('read-only')"
+    assert run_inside(code, settings=given).split() == ["weights", "read-only"]
+
+
+def test_a_missing_cache_folder_is_named(make_sandbox: MakeSandbox, settings: DockerSettings) -> None:
+    given = DockerSettings(image=settings.image, mounts={"/no/such/folder": "/cache"})
+    with pytest.raises(InfrastructureError, match="/no/such/folder"):
+        make_sandbox(IDLE, settings=given).open()
+
+
+def test_environment_and_working_directory_are_the_tasks(run_inside: RunInside) -> None:
+    output = run_inside(
+        "import os; print(os.getcwd(), os.environ['A'], os.environ['LANG'])", SandboxSpec(env={"A": "b"})
+    )
+    assert output.split() == ["/workspace", "b", "C.UTF-8"]
+
+
+def test_gpus_are_refused_where_the_engine_has_none(make_sandbox: MakeSandbox, engine: APIClient) -> None:
+    if "nvidia" in engine.info()["Runtimes"]:
+        pytest.skip("this engine has GPUs")
+    with pytest.raises(UnsupportedError, match="GPUs"):
+        make_sandbox(IDLE, SandboxSpec(gpus=1)).open()
+
+
+def test_more_cpus_than_there_are_is_refused(make_sandbox: MakeSandbox) -> None:
+    with pytest.raises(UnsupportedError, match="CPUs"):
+        make_sandbox(IDLE, SandboxSpec(cpus=4096.0)).open()
+
+
+# What stays
+
+
+def test_a_kept_container_is_entered_as_an_image(
+    make_sandbox: MakeSandbox, engine: APIClient, wait_until: WaitUntil
+) -> None:
+    sandbox = make_sandbox("open('/workspace/found', 'w').write('it'); " + IDLE)
+    stream = sandbox.open()
+    assert stream.read(5) == b"alive"
+    text = sandbox.keep()
+    sandbox.close()
+    wait_until(lambda: not containers(engine, sandbox._token))
+    kept = f"pytest-super-kept:{sandbox._token}"
+    try:
+        assert f"docker run --rm -it {kept}" in text
+        config = engine.inspect_image(kept)["Config"]  # type: ignore[no-untyped-call]
+        assert config["Cmd"] == ["bash"]
+        assert config["Labels"]["pytest-super"] == "kept"
+        shown = subprocess.run(
+            ["docker", "run", "--rm", kept, "cat", "found"], capture_output=True, check=True
+        )
+        assert shown.stdout == b"it"
+    finally:
+        engine.remove_image(kept, force=True)
+
+
+def test_a_container_that_is_gone_cannot_be_kept(make_sandbox: MakeSandbox) -> None:
+    sandbox = make_sandbox("")
+    end_of(sandbox)
+    with pytest.raises(InfrastructureError, match="the container is gone"):
+        sandbox.keep()
+
+
+def test_a_refused_start_leaves_nothing(make_sandbox: MakeSandbox, engine: APIClient) -> None:
+    missing = DockerSettings(image="debian-super:none")
+    with pytest.raises(InfrastructureError, match="pytest-super image build"):
+        make_sandbox(IDLE, settings=missing).open()
+    assert not [found for found in containers(engine, "") if found["Image"] == "debian-super:none"]
+
+
+OWNER = """
+import sys, time
+from pytest_super.kernel.docker import DockerSandbox, DockerSettings
+from pytest_super.task import SandboxSpec
+settings = DockerSettings(image=sys.argv[1])
+sandbox = DockerSandbox(SandboxSpec(), settings, command=["python3", "-c", sys.argv[2]])
+if sys.argv[3] == "open":
+    sandbox.open().read(100)
+else:
+    from pytest_super.kernel.engine import connect
+    sandbox._create(connect())
+print(sandbox._token, flush=True)
+time.sleep(100)
+"""
+
+
+def start_owner(image: str, code: str, until: str) -> tuple[subprocess.Popen[str], str]:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, image, code, until], stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    return owner, owner.stdout.readline().strip()
+
+
+def kill_owner(owner: subprocess.Popen[str]) -> None:
+    owner.send_signal(signal.SIGKILL)
+    owner.communicate()
+
+
+def test_a_killed_host_leaves_no_container(image: str, engine: APIClient, wait_until: WaitUntil) -> None:
+    owner, token = start_owner(image, IDLE, "open")
+    assert len(containers(engine, token)) == 1
+    kill_owner(owner)
+    wait_until(lambda: not containers(engine, token), 10)
+
+
+def test_sweep_removes_what_a_dead_owner_left_and_nothing_else(
+    image: str, engine: APIClient, make_sandbox: MakeSandbox
+) -> None:
+    living = make_sandbox(IDLE)
+    living.open()
+    foreign = engine.create_container(image, ["true"])["Id"]
+    owner, token = start_owner(image, IDLE, "create")
+    try:
+        assert not [name for name in sweep() if token in name]
+        kill_owner(owner)
+        assert [name for name in sweep() if token in name]
+        assert not containers(engine, token)
+        assert containers(engine, living._token)
+        assert engine.inspect_container(foreign)
+    finally:
+        engine.remove_container(foreign)
+
+
+def test_a_renewed_deadline_is_what_counts(make_sandbox: MakeSandbox, engine: APIClient) -> None:
+    sandbox = make_sandbox(IDLE, settings=None)
+    sandbox.open()
+    first = int(inspect(engine, sandbox)["Config"]["Labels"]["pytest-super.deadline"])
+    [before] = containers(engine, sandbox._token)
+    assert is_abandoned(before, first + 100.0)
+    object.__setattr__(sandbox.settings, "lease", 7200.0)
+    sandbox._renew()
+    [after] = containers(engine, sandbox._token)
+    assert not is_abandoned(after, first + 100.0)

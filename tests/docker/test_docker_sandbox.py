@@ -1,0 +1,191 @@
+"""What a container carries and forbids and how it ends, with small programs in the bridge's place."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.task import SandboxSpec
+from tests.docker.containers import IDLE, containers, end_of, inspect, read_all
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+    from tests.docker.containers import MakeSandbox, RunInside, WaitUntil
+
+pytestmark = pytest.mark.docker
+
+MIB = 2**20
+ECHO = """
+import os
+while data := os.read(0, 65536):
+    os.write(1, data)
+"""
+PIDS = "import os\ncount = 0\n{}\nprint('started', count)"
+
+
+# The stream
+
+
+def test_bytes_come_back_as_they_were_sent(make_sandbox: MakeSandbox) -> None:
+    stream = make_sandbox(ECHO).open()
+    sent = bytes(range(256)) * 2048
+    stream.write(sent)
+    received = b""
+    while len(received) < len(sent):
+        received += stream.read(1000)
+    assert received == sent
+
+
+def test_standard_error_is_kept_apart_and_bounded(make_sandbox: MakeSandbox) -> None:
+    sandbox = make_sandbox("import sys; sys.stderr.write('x' * 100_000 + 'last words'); print('out')")
+    assert read_all(sandbox.open()) == b"out\n"
+    assert sandbox.diagnostics.endswith("last words")
+    assert len(sandbox.diagnostics) < 10_000
+
+
+def test_close_ends_a_blocked_read_and_the_container(
+    make_sandbox: MakeSandbox, engine: APIClient, wait_until: WaitUntil
+) -> None:
+    sandbox = make_sandbox(IDLE)
+    stream = sandbox.open()
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(read_all(stream)))
+    reader.start()
+    sandbox.close()
+    sandbox.close()
+    reader.join(10)
+    assert not reader.is_alive()
+    wait_until(lambda: not containers(engine, sandbox._token))
+
+
+# How it ends
+
+
+def test_exit_code_is_named(make_sandbox: MakeSandbox) -> None:
+    assert end_of(make_sandbox("import os; os._exit(3)")) == "ended (exit code 3)"
+
+
+def test_last_words_explain_a_failing_program(make_sandbox: MakeSandbox) -> None:
+    assert end_of(make_sandbox("import nothing_there")).endswith("No module named 'nothing_there'")
+
+
+def test_killing_everything_inside_is_a_death_from_inside(make_sandbox: MakeSandbox) -> None:
+    assert end_of(make_sandbox("import os; os.system('kill -9 -1')")) == "killed (exit code 137)"
+
+
+def test_out_of_memory_is_named(make_sandbox: MakeSandbox) -> None:
+    hog = "import os\nhog = []\nwhile True: hog.append(bytearray(2**20))"
+    assert end_of(make_sandbox(hog, SandboxSpec(memory=64 * MIB))) == "out of memory"
+
+
+def test_an_earlier_memory_kill_that_was_survived_does_not_explain_the_end(make_sandbox: MakeSandbox) -> None:
+    code = (
+        "import subprocess, sys, os\nsubprocess.run([sys.executable, '-c', 'bytearray(2**28)'])\nos._exit(4)"
+    )
+    assert end_of(make_sandbox(code, SandboxSpec(memory=64 * MIB))) == "ended (exit code 4)"
+
+
+def test_a_container_removed_by_somebody_is_named(make_sandbox: MakeSandbox, engine: APIClient) -> None:
+    sandbox = make_sandbox(IDLE)
+    stream = sandbox.open()
+    assert stream.read(5) == b"alive"
+    engine.remove_container(inspect(engine, sandbox)["Id"], force=True)
+    read_all(stream)
+    assert sandbox.cause_of_death().startswith("killed from outside, through the engine")
+
+
+def test_memory_in_dev_shm_counts(make_sandbox: MakeSandbox) -> None:
+    code = "f = open('/dev/shm/f', 'wb')\nwhile f.tell() < 2**25: f.write(bytes(2**20))\nbytearray(2**25)"
+    assert end_of(make_sandbox(code, SandboxSpec(memory=64 * MIB))) == "out of memory"
+
+
+def test_a_full_disk_ends_the_container_and_says_so(make_sandbox: MakeSandbox) -> None:
+    code = "f = open('/big', 'wb')\nf.write(bytes(80 * 2**20)); f.flush()\ninput()"
+    sandbox = make_sandbox(code, SandboxSpec(disk=64 * MIB))
+    assert end_of(sandbox) == "over its disk limit (0.08 GiB written, 0.06 GiB allowed)"
+
+
+def test_an_image_without_python_is_named(make_sandbox: MakeSandbox) -> None:
+    sandbox = make_sandbox("")
+    sandbox._command = ["no-such-program"]
+    assert "no python3" in end_of(sandbox)
+
+
+# What it forbids
+
+
+def test_a_fork_bomb_stays_inside(run_inside: RunInside) -> None:
+    bomb = PIDS.format(
+        "try:\n    while True:\n        if not os.fork(): __import__('time').sleep(60)\n        count += 1\n"
+        "except OSError: pass"
+    )
+    output = run_inside(bomb, SandboxSpec(pids=50))
+    assert 30 < int(output.split()[1]) < 50
+
+
+def test_no_network_by_default_and_no_names(run_inside: RunInside) -> None:
+    output = run_inside(
+        "import os, socket\nprint(os.listdir('/sys/class/net'))\n"
+        "try: socket.getaddrinfo('example.org', 80)\nexcept OSError as error: print('no names', error)\n"
+        "try: socket.create_connection(('1.1.1.1', 53), 3)\nexcept OSError as error: print('no route', error)"
+    )
+    assert output.splitlines()[0] == "['lo']"
+    assert "no names" in output
+    assert "no route" in output
+
+
+def test_a_task_with_network_has_an_interface(run_inside: RunInside) -> None:
+    assert "eth0" in run_inside("import os; print(os.listdir('/sys/class/net'))", SandboxSpec(network=True))
+
+
+def test_foreign_owners_work_as_tar_and_apt_need_them(run_inside: RunInside) -> None:
+    output = run_inside(
+        "import os, subprocess\nrun = lambda text: print(subprocess.run(text, shell=True).returncode)\n"
+        "run('mkdir /a && touch /a/f && chown 1234:1234 /a/f && chmod 600 /a/f && cat /a/f')\n"
+        "run('tar -C / -cf /a.tar a && rm -r /a && tar -C / --same-owner -xf /a.tar')\n"
+        "print(os.stat('/a/f').st_uid)\n"
+        "pid = os.fork()\nif not pid: os.setgid(1234); os.setuid(1234); os._exit(os.getuid() != 1234)\n"
+        "print(os.waitpid(pid, 0)[1])"
+    )
+    assert output.split() == ["0", "0", "1234", "0"]
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)",
+        "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+        "import subprocess; subprocess.run(['mount', '-t', 'tmpfs', 'x', '/mnt'], check=True)",
+        "import os; os.mknod('/disk', 0o60600, os.makedev(8, 0)); open('/disk').read(1)",
+        "import os; os.chroot('/tmp')",
+        "open('/proc/sys/kernel/hostname', 'w').write('x')",
+        "open('/proc/self/oom_score_adj', 'w', 1).write('-1000\\n')",
+    ],
+)
+def test_what_needs_another_capability_is_refused(run_inside: RunInside, attempt: str) -> None:
+    output = run_inside(f"try:\n    {attempt}\nexcept Exception as error:\n    print('refused')")
+    assert "refused" in output
+
+
+def test_a_set_user_id_program_gives_no_new_privileges(run_inside: RunInside) -> None:
+    assert "NoNewPrivs:\t1" in run_inside("print(open('/proc/self/status').read())")
+
+
+def test_the_container_is_locked_down_as_documented(make_sandbox: MakeSandbox, engine: APIClient) -> None:
+    sandbox = make_sandbox(IDLE, SandboxSpec(cpus=0.5, memory=64 * MIB, pids=50))
+    sandbox.open()
+    config = inspect(engine, sandbox)["HostConfig"]
+    assert config["NetworkMode"] == "none"
+    assert config["CapDrop"] == ["ALL"]
+    assert sorted(config["CapAdd"]) == ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]
+    assert config["SecurityOpt"] == ["no-new-privileges"]
+    assert config["LogConfig"]["Type"] == "none"
+    assert config["AutoRemove"] is True
+    assert config["Init"] is True
+    assert config["NanoCpus"] == 500_000_000
+    assert config["Memory"] == 64 * MIB
+    assert config["PidsLimit"] == 50
+    assert not config["Privileged"]

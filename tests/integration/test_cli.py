@@ -1,0 +1,80 @@
+"""`pytest-super …` as a person types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from pytest_super.cli import main
+
+VALID = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
+SHIPPED = Path(__file__).parents[2] / "tasks"
+
+
+def test_validate_tells_every_error_of_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.task.yaml").write_text(VALID)
+    (tmp_path / "b.task.yaml").write_text("id: b\nset: expert\nquery: 1\nanswer: 1\ntyop: 2\n")
+    (tmp_path / "c.task.yaml").write_text(VALID)
+    assert main(["validate", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert f"{tmp_path}/b.task.yaml:3:8: `query`" in out
+    assert f"{tmp_path}/b.task.yaml:5:1: unknown field `tyop`" in out
+    assert f"{tmp_path}/c.task.yaml:1:1: the id `a` stands already at {tmp_path}/a.task.yaml:1" in out
+
+
+def test_validate_counts_what_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", str(SHIPPED)]) == 0
+    assert "tasks in" in capsys.readouterr().out
+
+
+def test_validate_says_when_there_is_nothing_to_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", str(tmp_path)]) == 1
+    assert "no *.task.yaml file is there" in capsys.readouterr().err
+
+
+def test_init_makes_a_project_whose_tasks_are_collected(tmp_path: Path) -> None:
+    assert main(["init", str(tmp_path)]) == 0
+    assert (tmp_path / ".github/workflows/agent.yml").exists()
+    command = [sys.executable, "-m", "pytest", "--super-agent=gold", "--super-sandbox=local", "--collect-only", "-q"]
+    listed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert listed.count("::") == len(list(SHIPPED.glob("*.task.yaml")))
+
+
+def test_init_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "conftest.py").write_text("mine")
+    assert main(["init", str(tmp_path)]) == 1
+    assert "nothing was written" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["conftest.py"]
+
+
+def test_every_fixture_of_the_starter_conftest_can_be_uncommented(pytester: pytest.Pytester) -> None:
+    text = (files("pytest_super") / "starter/conftest.py.txt").read_text()
+    code = "\n".join(line.removeprefix("# ") for line in text.splitlines())
+    pytester.makeconftest(code.replace("return MyAgent()", "return MyAgent()"))
+    (pytester.path / "a.task.yaml").write_text("id: a\nset: expert\nquery: list\nanswer: {files: [notes.txt]}\n")
+    result = pytester.runpytest_subprocess("--super-agent=gold", "--super-sandbox=local", "a.task.yaml")
+    result.assert_outcomes(passed=1)
+
+
+def test_the_schema_that_ships_is_that_of_the_models(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["schema"])
+    assert capsys.readouterr().out == (files("pytest_super") / "task.schema.json").read_text()
+
+
+def test_the_schema_accepts_the_shipped_tasks_and_knows_mistakes() -> None:
+    schema = json.loads((files("pytest_super") / "task.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    for path in SHIPPED.glob("*.task.yaml"):
+        for task in yaml.safe_load_all(path.read_text()):
+            validator.validate(task)
+    assert not validator.is_valid({"id": "a", "set": "expert", "query": "x", "tyop": 1})

@@ -1,0 +1,131 @@
+"""A sandbox without processes: a bridge that a test scripts, message by message."""
+
+from __future__ import annotations
+
+import queue
+from typing import TYPE_CHECKING, Any
+
+from jupyter_client.session import Session
+
+from pytest_super.kernel import frames
+from pytest_super.kernel.delivery import bridge_program
+from pytest_super.kernel.sandbox import Capabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY = "key"
+
+
+class ScriptedBridge:
+    """A Stream. Answers requests for information, proving delivery from the `proven_at`-th on.
+
+    `on_execute(bridge, request)` answers cells, with `reply`, `publish`, `idle` and `tell`. `heard` holds the
+    ops of all control frames, `codes` the code of each execute_request.
+    """
+
+    def __init__(
+        self, on_execute: Callable[[ScriptedBridge, dict[str, Any]], None], *, proven_at: int = 1
+    ) -> None:
+        self.session = Session(key=KEY.encode())
+        self.heard: list[str] = []
+        self.codes: list[str] = []
+        self.infos = 0
+        self.on_info: Callable[[ScriptedBridge, dict[str, Any]], None] = answer_info
+        self._on_execute = on_execute
+        self._proven_at = proven_at
+        self._outgoing: queue.Queue[bytes] = queue.Queue()
+        self._program_left = len(bridge_program())
+        self._decoder = frames.Decoder()
+
+    # The stream
+
+    def read(self, size: int) -> bytes:
+        data = self._outgoing.get()
+        if not data:
+            self._outgoing.put(b"")
+        assert len(data) <= size
+        return data
+
+    def write(self, data: bytes) -> None:
+        rest = data[self._program_left :]
+        if self._program_left:
+            self._program_left -= len(data) - len(rest)
+            self.tell("hello", key=KEY)
+        for channel, parts in self._decoder.feed(rest):
+            self._hear(channel, parts)
+
+    def close(self) -> None:
+        self._outgoing.put(b"")
+
+    # The script
+
+    def _hear(self, channel: int, parts: list[bytes]) -> None:
+        if channel == frames.CONTROL:
+            self._obey(frames.decode_control(parts)[0]["op"])
+            return
+        _, body = self.session.feed_identities(parts)
+        request = self.session.deserialize(body)
+        if request["msg_type"] == "execute_request":
+            self.codes.append(request["content"]["code"])
+            self._on_execute(self, request)
+        else:
+            self.infos += 1
+            self.on_info(self, request)
+
+    def _obey(self, op: str) -> None:
+        self.heard.append(op)
+        if op == "restart":
+            self.tell("restarted", key=KEY)
+
+    @property
+    def is_proven(self) -> bool:
+        return self.infos >= self._proven_at
+
+    def send(self, data: bytes) -> None:
+        self._outgoing.put(data)
+
+    def tell(self, op: str, **fields: Any) -> None:
+        self.send(frames.encode_control(op, **fields))
+
+    def publish(
+        self, request: dict[str, Any] | None, kind: str, channel: int = frames.IOPUB, **content: Any
+    ) -> None:
+        message = self.session.msg(kind, content, parent=request)
+        self.send(frames.encode(channel, self.session.serialize(message, ident=b"topic")))
+
+    def reply(self, request: dict[str, Any], status: str = "ok", **content: Any) -> None:
+        self.publish(request, "execute_reply", frames.SHELL, status=status, **content)
+
+    def idle(self, request: dict[str, Any], state: str = "idle") -> None:
+        self.publish(request, "status", execution_state=state)
+
+
+def answer_info(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+    if bridge.is_proven:
+        bridge.idle(request, "busy")
+    bridge.publish(request, "kernel_info_reply", frames.SHELL, status="ok")
+
+
+class ScriptedSandbox:
+    capabilities = Capabilities()
+    workdir = "/scripted"
+
+    def __init__(self, bridge: ScriptedBridge, death: Exception | str = "it was turned off") -> None:
+        self.bridge = bridge
+        self.closes = 0
+        self._death = death
+
+    def open(self) -> ScriptedBridge:
+        return self.bridge
+
+    def cause_of_death(self) -> str:
+        if isinstance(self._death, Exception):
+            raise self._death
+        return self._death
+
+    def keep(self) -> str:
+        return "cd /scripted"
+
+    def close(self) -> None:
+        self.closes += 1

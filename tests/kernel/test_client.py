@@ -1,0 +1,326 @@
+"""Kernel against a scripted bridge: the orders of messages that a real kernel gives only rarely."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import EngineError, InfrastructureError
+from pytest_super.kernel import frames
+from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import CellStateError, Kernel
+from pytest_super.kernel.conformance import until
+from tests.kernel.scripted import ScriptedBridge, ScriptedSandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Script = Callable[[ScriptedBridge, dict[str, Any]], None]
+
+
+def finish(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+    bridge.publish(request, "stream", name="stdout", text=f"ran {request['content']['code']}\n")
+    bridge.reply(request)
+    bridge.idle(request)
+
+
+def do_nothing(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+    pass
+
+
+@contextmanager
+def started(bridge: ScriptedBridge, **settings: Any) -> Iterator[Kernel]:
+    kernel = Kernel(ScriptedSandbox(bridge), **settings)
+    try:
+        kernel.start()
+        yield kernel
+    finally:
+        kernel.close()
+
+
+@contextmanager
+def scripted(script: Script, **settings: Any) -> Iterator[Kernel]:
+    with started(ScriptedBridge(script), **settings) as kernel:
+        yield kernel
+
+
+# Readiness
+
+
+def test_ready_only_when_a_message_came_on_iopub() -> None:
+    bridge = ScriptedBridge(finish, proven_at=4)
+    with started(bridge):
+        assert bridge.infos == 4
+
+
+def test_a_kernel_that_dies_at_its_start_is_an_infrastructure_error() -> None:
+    bridge = ScriptedBridge(finish)
+    bridge.on_info = lambda bridge, _: bridge.tell("died", code=1, stderr="x\nNo module named ipykernel\n")
+    with pytest.raises(InfrastructureError, match="exit code 1: No module named ipykernel"), started(bridge):
+        pass
+
+
+def test_a_kernel_that_does_not_answer_in_time_is_an_infrastructure_error() -> None:
+    bridge = ScriptedBridge(finish)
+    bridge.on_info = do_nothing
+    with pytest.raises(InfrastructureError, match="in time"), started(bridge, start_seconds=0.05):
+        pass
+
+
+def test_a_sandbox_that_ends_at_its_start_says_why() -> None:
+    bridge = ScriptedBridge(finish)
+    bridge.on_info = lambda bridge, _: bridge.close()
+    with pytest.raises(InfrastructureError, match="it was turned off"), started(bridge):
+        pass
+
+
+def test_a_kernel_that_was_not_started_says_so() -> None:
+    kernel = Kernel(ScriptedSandbox(ScriptedBridge(finish)))
+    with pytest.raises(RuntimeError, match="not started"):
+        kernel.execute("1")
+    assert not kernel.is_running
+    assert kernel.busy_seconds == 0
+    kernel.close()
+
+
+# The end of a cell
+
+
+def test_the_reply_may_come_after_idle() -> None:
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        bridge.idle(request)
+        bridge.reply(request)
+
+    with scripted(script) as kernel:
+        assert kernel.execute("1", timeout=5).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("missing", ["reply", "idle"])
+def test_one_message_alone_does_not_end_a_cell(missing: str) -> None:
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        bridge.idle(request) if missing == "reply" else bridge.reply(request)
+
+    with scripted(script) as kernel:
+        assert kernel.execute("1", timeout=0.05).outcome is Outcome.TIMED_OUT
+
+
+@pytest.mark.parametrize("missing", ["reply", "idle"])
+def test_a_later_request_shows_that_a_cell_is_over(missing: str) -> None:
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        bridge.publish(request, "stream", name="stdout", text="all of it")
+        bridge.idle(request) if missing == "reply" else bridge.reply(request)
+
+    with scripted(script) as kernel:
+        assert kernel.execute("1", timeout=0.05).text == "all of it"
+        assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+
+
+def test_a_reply_that_the_probe_overtook_counts() -> None:
+    requests: list[dict[str, Any]] = []
+
+    def answer_probe(bridge: ScriptedBridge, probe: dict[str, Any]) -> None:
+        (request,) = requests
+        bridge.idle(request)
+        bridge.idle(probe, "busy")
+        bridge.idle(probe)
+        bridge.reply(request)
+        bridge.publish(probe, "kernel_info_reply", frames.SHELL, status="ok")
+
+    bridge = ScriptedBridge(lambda _, request: requests.append(request))
+    with started(bridge) as kernel:
+        bridge.on_info = answer_probe
+        assert kernel.execute("1", timeout=30).outcome is Outcome.OK
+
+
+def test_messages_of_others_end_nothing() -> None:
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        other = bridge.session.msg("execute_request")
+        bridge.publish(other, "stream", name="stdout", text="not ours")
+        bridge.reply(other)
+        bridge.idle(other)
+        bridge.idle(request, "busy")
+
+    with scripted(script) as kernel:
+        result = kernel.execute("1", timeout=0.1)
+        assert (result.outcome, result.text) == (Outcome.TIMED_OUT, "")
+
+
+def test_a_refused_cell_is_requested_again() -> None:
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        if len(bridge.codes) < 3:
+            bridge.reply(request, "aborted")
+            bridge.idle(request)
+        else:
+            finish(bridge, request)
+
+    bridge = ScriptedBridge(script)
+    with started(bridge) as kernel:
+        assert kernel.execute("x", timeout=30).text == "ran x\n"
+    assert bridge.codes == ["x"] * 3
+
+
+def test_an_error_ends_with_its_reply_not_before() -> None:
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        error: dict[str, Any] = {"ename": "ValueError", "evalue": "bad", "traceback": ["ValueError: bad"]}
+        bridge.publish(request, "error", **error)
+        if len(bridge.codes) > 1:
+            bridge.reply(request, "error", **error)
+            bridge.idle(request)
+
+    with scripted(script) as kernel:
+        assert kernel.execute("1", timeout=0.05).is_running
+        kernel.restart()
+        result = kernel.execute("2", timeout=5)
+        assert (result.outcome, result.detail) == (Outcome.ERROR, "ValueError: bad")
+
+
+def test_half_a_surrogate_pair_in_code_is_sent_all_the_same() -> None:
+    with scripted(finish) as kernel:
+        assert kernel.execute("'\ud800'", timeout=5).text == "ran '?'\n"
+
+
+# What code inside can write
+
+
+def garbled(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+    """Messages that are none, before the cell's own."""
+    for parts in ([], [b"x"], [b"<IDS|MSG>", b"no signature", b"{}", b"{}", b"{}", b"{}"]):
+        bridge.send(frames.encode(frames.IOPUB, parts))
+    for content in ({"name": 1, "text": None}, {"data": [], "metadata": 3}, {"traceback": "x"}):
+        for kind in ("stream", "display_data", "update_display_data", "execute_result", "error", "status"):
+            bridge.publish(None, kind, **content)
+            bridge.publish(request, "status", **content)
+    finish(bridge, request)
+
+
+def test_messages_that_are_none_do_no_harm() -> None:
+    with scripted(garbled) as kernel:
+        assert kernel.execute("x", timeout=5).text == "ran x\n"
+
+
+@pytest.mark.parametrize("data", [b"garbage " * 10, b"\x00\xff\xff\xff\xff", frames.encode(0, [b"[]"])])
+def test_what_is_no_frame_ends_the_sandbox(data: bytes) -> None:
+    with scripted(lambda bridge, _: bridge.send(data)) as kernel:
+        result = kernel.execute("1", timeout=30)
+        assert result.outcome is Outcome.SANDBOX_LOST
+        assert "not its bridge's" in result.detail
+
+
+# Deaths
+
+
+def test_a_stream_that_ends_is_a_lost_sandbox() -> None:
+    with scripted(lambda bridge, _: bridge.close()) as kernel:
+        for _ in range(2):
+            result = kernel.execute("1", timeout=30)
+            assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "it was turned off")
+        with pytest.raises(InfrastructureError, match="gone"):
+            kernel.read_file("x")
+
+
+def test_an_engine_that_does_not_answer_is_an_error() -> None:
+    bridge = ScriptedBridge(lambda bridge, _: bridge.close())
+    kernel = Kernel(ScriptedSandbox(bridge, death=EngineError("no engine")))
+    kernel.start()
+    with pytest.raises(EngineError, match="no engine"):
+        kernel.execute("1", timeout=30)
+    kernel.close()
+
+
+def test_a_sandbox_that_says_nothing_is_given_up() -> None:
+    with scripted(do_nothing, silence_seconds=0.2) as kernel:
+        result = kernel.execute("1", timeout=30)
+        assert result.outcome is Outcome.SANDBOX_LOST
+        assert "did not answer" in result.detail
+
+
+def test_a_kernel_that_cannot_be_restarted_is_dead() -> None:
+    bridge = ScriptedBridge(finish)
+    with started(bridge) as kernel:
+        bridge.on_info = lambda bridge, _: bridge.tell("died", stderr="it could not be started: disk full")
+        kernel.restart()
+        result = kernel.execute("1", timeout=5)
+        assert result.outcome is Outcome.KERNEL_DIED
+        assert "disk full" in result.detail
+
+
+def test_the_sandbox_is_closed_once() -> None:
+    sandbox = ScriptedSandbox(ScriptedBridge(finish))
+    kernel = Kernel(sandbox)
+    kernel.start()
+    kernel.close()
+    kernel.close()
+    assert sandbox.closes == 1
+
+
+# Time and listeners
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_cell_counts_until_it_is_idle_also_while_nobody_waits() -> None:
+    clock = Clock()
+    requests: list[dict[str, Any]] = []
+    bridge = ScriptedBridge(lambda _, request: requests.append(request))
+    with started(bridge, clock=clock) as kernel:
+        kernel.execute("1", timeout=0.01)
+        clock.now += 7
+        assert kernel.busy_seconds == 7
+        finish(bridge, requests[0])
+        bridge.tell("done", id=0)
+        assert until(lambda: kernel.wait(0.01).text != "" or not kernel.is_running)
+        clock.now += 50
+        assert kernel.busy_seconds == 7
+
+
+def test_the_listener_hears_what_comes_after_the_call_returned() -> None:
+    requests: list[dict[str, Any]] = []
+    heard: list[str] = []
+    bridge = ScriptedBridge(lambda _, request: requests.append(request))
+    with started(bridge) as kernel:
+        kernel.execute("1", timeout=0.01, listener=heard.append)
+        bridge.publish(requests[0], "stream", name="stdout", text="later")
+        assert until(lambda: heard == ["later"])
+
+
+def test_an_error_of_the_listener_is_not_lost() -> None:
+    def fail(text: str) -> None:
+        raise LookupError(text)
+
+    with scripted(finish) as kernel:
+        with pytest.raises(LookupError, match="ran 1"):
+            kernel.execute("1", timeout=5, listener=fail)
+        assert kernel.execute("2", timeout=5).text == "ran 2\n"
+
+
+def test_output_of_earlier_cells_comes_with_the_next_and_goes_to_their_listener() -> None:
+    requests: list[dict[str, Any]] = []
+    heard: list[str] = []
+
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        requests.append(request)
+        finish(bridge, request)
+
+    bridge = ScriptedBridge(script)
+    with started(bridge) as kernel:
+        kernel.execute("1", timeout=5, listener=heard.append)
+        bridge.publish(requests[0], "stream", name="stdout", text="background\n")
+        assert until(lambda: "background\n" in heard)
+        assert kernel.execute("2", timeout=5).text == "background\nran 2\n"
+
+
+def test_what_the_state_does_not_allow_is_refused() -> None:
+    with scripted(do_nothing) as kernel:
+        for attempt in (kernel.wait, kernel.interrupt):
+            with pytest.raises(CellStateError, match="no cell runs"):
+                attempt()
+        kernel.execute("1", timeout=0.01)
+        with pytest.raises(CellStateError, match="still runs"):
+            kernel.execute("2")

@@ -1,0 +1,87 @@
+"""Frames, and the sizes of the messages in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jupyter_client.session import Session
+
+from pytest_super.kernel import frames
+from pytest_super.kernel.clipping import LONGEST_TEXT, PIECE, Clipper, pieces
+
+MESSAGES = st.lists(st.tuples(st.integers(0, 4), st.lists(st.binary(max_size=50), max_size=5)), max_size=8)
+
+
+@given(MESSAGES, st.integers(1, 40))
+def test_frames_come_back_whatever_the_chunks(messages: list[tuple[int, list[bytes]]], size: int) -> None:
+    data = b"".join(frames.encode(channel, parts) for channel, parts in messages)
+    decoder = frames.Decoder()
+    chunks = [data[start : start + size] for start in range(0, len(data), size)]
+    assert [frame for chunk in chunks for frame in decoder.feed(chunk)] == messages
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
+    try:
+        decoded = list(frames.Decoder().feed(data))
+    except frames.BrokenFrame:
+        return
+    assert sum(len(part) for _, parts in decoded for part in parts) <= len(data)
+
+
+@pytest.mark.parametrize("parts", [[], [b""], [b"[]"], [b"{}"], [b'{"op": 1}'], [b"\xff"], [b"[" * 10**5]])
+def test_a_control_frame_without_op_is_refused(parts: list[bytes]) -> None:
+    with pytest.raises(frames.BrokenFrame):
+        frames.decode_control(parts)
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 10**6, "é€😀" * 10**5, '"\\\n' * 10**5, "\x00" * 10**6, "\ud800" * 10**5]
+)
+def test_pieces_are_small_and_make_the_whole(text: str) -> None:
+    parts = list(pieces(text))
+    assert "".join(map(json.loads, parts)) == text.replace("\ud800", "?")
+    assert max(map(len, parts)) <= PIECE
+
+
+def sent(kind: str, content: dict[str, Any], channel: int = frames.IOPUB) -> list[dict[str, Any]]:
+    """What the host gets of a message of the kernel's."""
+    session = Session(key=b"key")
+    parts = session.serialize(session.msg(kind, content), ident=b"topic")
+    host, decoder = Session(key=b"key"), frames.Decoder()
+    received = []
+    for frame in Clipper("key").frames(channel, parts):
+        for _, body in decoder.feed(frame):
+            assert len(frame) < LONGEST_TEXT * 2
+            received.append(host.deserialize(host.feed_identities(body)[1]))
+    return received
+
+
+def test_a_long_stream_comes_as_many_signed_messages() -> None:
+    text = "line\n" * 10**6
+    received = sent("stream", {"name": "stderr", "text": text})
+    assert len(received) > 10
+    assert "".join(message["content"]["text"] for message in received) == text
+    assert {message["content"]["name"] for message in received} == {"stderr"}
+
+
+def test_a_short_message_comes_as_it_is() -> None:
+    (message,) = sent("stream", {"name": "stdout", "text": "short"})
+    assert message["content"] == {"name": "stdout", "text": "short"}
+
+
+def test_a_huge_display_loses_its_picture_and_the_middle_of_its_text() -> None:
+    data = {"text/plain": "t" * 3 * LONGEST_TEXT, "image/png": "A" * 3 * LONGEST_TEXT, "text/html": "<b>"}
+    (message,) = sent("display_data", {"data": data, "metadata": {}})
+    assert message["content"]["data"].keys() == {"text/plain", "text/html"}
+    assert "characters cut" in message["content"]["data"]["text/plain"]
+
+
+def test_a_huge_reply_is_clipped() -> None:
+    content = {"status": "error", "ename": "E", "evalue": "v" * 3 * LONGEST_TEXT, "traceback": []}
+    (message,) = sent("execute_reply", content, frames.SHELL)
+    assert len(message["content"]["evalue"]) < LONGEST_TEXT + 100

@@ -1,0 +1,164 @@
+"""LocalSandbox: what every sandbox must do, and what this one promises of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.conformance import *  # noqa: F403
+from pytest_super.kernel.conformance import started, until
+from pytest_super.kernel.local import LocalSandbox, marked_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.task import SandboxSpec
+
+
+@pytest.fixture
+def sandbox_factory() -> Callable[[SandboxSpec], LocalSandbox]:
+    return lambda spec: LocalSandbox(env=spec.env)
+
+
+@pytest.fixture
+def remains() -> Callable[[Sandbox], list[str]]:
+    return lambda sandbox: [str(pid) for pid in marked_processes(getattr(sandbox, "marker", ""))]
+
+
+WHEEL = {
+    "tinypackage.py": "value = 42\n",
+    "tinypackage-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tinypackage\nVersion: 1.0\n",
+    "tinypackage-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "tinypackage-1.0.dist-info/RECORD": "",
+}
+HOST = """
+import sys
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.local import LocalSandbox
+sandbox = LocalSandbox()
+kernel = Kernel(sandbox, own_silence_seconds=float(sys.argv[1]))
+kernel.start()
+kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])")
+print(sandbox.marker, sandbox.workdir, flush=True)
+kernel.execute("while True: pass")
+"""
+
+
+@contextmanager
+def host_process(own_silence_seconds: float = 60) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """A process with a sandbox in which a cell runs, its marker and its working directory."""
+    command = [sys.executable, "-c", HOST, str(own_silence_seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        marker, workdir = host.stdout.readline().split()
+        yield host, marker, workdir
+        host.kill()
+
+
+def make_wheel(folder: Path) -> Path:
+    path = folder / "tinypackage-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in WHEEL.items():
+            wheel.writestr(name, text)
+    return path
+
+
+def variables_inside(kernel: Kernel) -> dict[str, str]:
+    result = kernel.execute("import json, os; print(json.dumps(dict(os.environ)))", timeout=30)
+    found: dict[str, str] = json.loads(result.text)
+    return found
+
+
+def test_keys_of_the_host_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PYTHONPATH", "PIP_TARGET"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("PIP_TIMEOUT", "7")
+    monkeypatch.setenv("http_proxy", "http://proxy.invalid:1")
+    with started(LocalSandbox(env={"TASK_SAYS": "this"})) as kernel:
+        inside = variables_inside(kernel)
+    assert "secret" not in inside.values()
+    assert (inside["PIP_TIMEOUT"], inside["http_proxy"]) == ("7", "http://proxy.invalid:1")
+    assert inside["TASK_SAYS"] == "this"
+
+
+def test_home_and_temporary_files_are_inside(kernel: Kernel) -> None:
+    inside = variables_inside(kernel)
+    root = Path(kernel.workdir).parent
+    assert {Path(inside[name]).parent for name in ("HOME", "TMPDIR", "VIRTUAL_ENV")} == {root}
+    assert inside["PATH"].split(":")[0] == f"{root}/venv/bin"
+    assert kernel.list_files() == []
+
+
+def test_packages_of_the_host_are_there(kernel: Kernel) -> None:
+    result = kernel.execute("import pytest; print(pytest.__file__)", timeout=60)
+    assert result.text.strip() == pytest.__file__
+
+
+@pytest.mark.parametrize("installer", ["!pip", "!pip3", "%pip", "!python -m pip"])
+def test_an_installation_touches_nothing_of_the_host(kernel: Kernel, tmp_path: Path, installer: str) -> None:
+    kernel.write_file("tinypackage-1.0-py3-none-any.whl", make_wheel(tmp_path).read_bytes())
+    command = f"{installer} install --no-index --no-deps ./tinypackage-1.0-py3-none-any.whl"
+    assert "Successfully installed" in kernel.execute(command, timeout=120).text
+    result = kernel.execute("import tinypackage; print(tinypackage.value, tinypackage.__file__)", timeout=60)
+    assert result.text.startswith(f"42 {Path(kernel.workdir).parent}/venv/lib/")
+    assert importlib.util.find_spec("tinypackage") is None
+
+
+def test_the_folder_is_gone_after_close() -> None:
+    sandbox = LocalSandbox()
+    with started(sandbox) as kernel:
+        kernel.execute("import os; os.mkdir('locked', 0o500); os.mkfifo('pipe')", timeout=30)
+        assert Path(sandbox.workdir).exists()
+    assert not Path(sandbox.workdir).parent.exists()
+
+
+def test_a_kept_folder_stays_and_can_be_entered() -> None:
+    sandbox = LocalSandbox()
+    with started(sandbox) as kernel:
+        kernel.execute("!echo kept > result.txt", timeout=30)
+        command = sandbox.keep()
+    looking = ["bash", "-c", f"{command} -c 'cat result.txt; which python'"]
+    shown = subprocess.run(looking, capture_output=True, text=True, check=True)
+    root = Path(sandbox.workdir).parent
+    assert shown.stdout == f"kept\n{root}/venv/bin/python\n"
+    shutil.rmtree(root)
+    with pytest.raises(InfrastructureError, match="gone"):
+        sandbox.keep()
+
+
+def test_a_host_that_is_stopped_for_too_long_leaves_nothing() -> None:
+    with host_process(own_silence_seconds=1) as (host, marker, _):
+        host.send_signal(signal.SIGSTOP)
+        assert until(lambda: not list(marked_processes(marker)))
+
+
+def test_what_a_killed_bridge_leaves_is_killed_at_close() -> None:
+    sandbox = LocalSandbox()
+    with started(sandbox) as kernel:
+        kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])", timeout=30)
+        result = kernel.execute("import os, time; os.kill(os.getppid(), 9); time.sleep(600)", timeout=30)
+        assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "killed by signal 9")
+    assert list(marked_processes(sandbox.marker)) == []
+    assert not Path(sandbox.workdir).parent.exists()
+
+
+def test_a_killed_host_leaves_nothing() -> None:
+    with host_process() as (host, marker, workdir):
+        assert len(list(marked_processes(marker))) >= 3
+        host.kill()
+    assert until(lambda: not list(marked_processes(marker)))
+    assert until(lambda: not Path(workdir).parent.exists())

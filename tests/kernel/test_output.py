@@ -1,0 +1,166 @@
+"""How messages become bounded outputs and a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.kernel.output import BINARY, HEAD, TAIL, CellOutput, readable
+
+NAMES = st.sampled_from(["stdout", "stderr"])
+
+
+def text_of(output: CellOutput) -> str:
+    return readable(output.outputs())
+
+
+def show(output: CellOutput, text: str, name: str = "stdout") -> None:
+    output.add("stream", {"name": name, "text": text})
+
+
+def display(output: CellOutput, kind: str = "display_data", mark: str = "", **data: Any) -> str:
+    content = {"data": {name.replace("_", "/"): value for name, value in data.items()}, "metadata": {}}
+    return output.add(kind, {**content, "transient": {"display_id": mark} if mark else {}})
+
+
+def test_streams_of_one_name_are_merged() -> None:
+    output = CellOutput()
+    for name, text in (("stdout", "a"), ("stdout", "b"), ("stderr", "c"), ("stdout", "d")):
+        show(output, text, name)
+    assert [(entry["name"], entry["text"]) for entry in output.outputs()] == [
+        ("stdout", "ab"),
+        ("stderr", "c"),
+        ("stdout", "d"),
+    ]
+
+
+@given(st.lists(st.tuples(NAMES, st.integers(1, HEAD)), max_size=12))
+def test_head_and_tail_are_kept_and_the_rest_is_counted(parts: list[tuple[str, int]]) -> None:
+    output, whole = CellOutput(), ""
+    for number, (name, size) in enumerate(parts):
+        text = (f"{number:02}" * size)[:size]
+        whole += text
+        show(output, text, name)
+    kept = "".join(entry["text"] for entry in output.outputs())
+    note = f"\n[... {output.omitted} characters left out ...]\n"
+    if not output.omitted:
+        assert kept == whole
+        return
+    head, tail = kept.split(note)
+    assert len(head) + output.omitted + len(tail) == len(whole)
+    assert len(head) > 0.9 * HEAD
+    assert len(tail) > 0.9 * TAIL
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+
+
+def test_many_small_pieces_fill_the_tail_too() -> None:
+    output = CellOutput()
+    for number in range(100_000):
+        show(output, f"{number}\n")
+    kept = text_of(output)
+    assert kept.startswith("0\n1\n2\n")
+    assert kept.endswith("99998\n99999\n")
+    assert 0.9 * (HEAD + TAIL) < len(kept) < 1.1 * (HEAD + TAIL)
+
+
+def test_an_error_at_the_end_of_a_flood_is_kept_whole() -> None:
+    output = CellOutput()
+    show(output, "x" * (HEAD + TAIL - 10))
+    output.add("error", {"ename": "E", "evalue": "v", "traceback": ["line"] * 100})
+    assert output.outputs()[-1]["traceback"] == ["line"] * 100
+
+
+def test_an_endless_error_is_shortened() -> None:
+    output = CellOutput()
+    output.add("error", {"ename": "E", "evalue": "v" * 10**6, "traceback": ["t" * 10**6]})
+    (error,) = output.outputs()
+    assert (error["ename"], len(error["evalue"])) == ("E", 1000)
+    assert len(text_of(output)) < TAIL + 100
+    assert output.omitted > 0
+
+
+def test_pictures_are_kept_within_bounds() -> None:
+    output = CellOutput()
+    for _ in range(3):
+        display(output, text_plain="<Figure>", image_png="A" * (BINARY // 2))
+    assert ["image/png" in entry["data"] for entry in output.outputs()] == [True, True, False]
+    assert text_of(output) == "<Figure>\n" * 3
+
+
+def test_a_picture_without_text_is_named() -> None:
+    output = CellOutput()
+    assert display(output, image_png="A") == "[image/png]"
+
+
+def test_an_update_replaces_the_display_it_names() -> None:
+    output = CellOutput()
+    display(output, text_plain="0%", mark="bar")
+    show(output, "between\n")
+    display(output, "update_display_data", text_plain="100%", mark="bar")
+    assert text_of(output) == "100%\nbetween\n"
+
+
+def test_an_update_of_an_earlier_display_is_shown_as_new() -> None:
+    output = CellOutput()
+    display(output, "update_display_data", text_plain="50%", mark="of an earlier result")
+    assert text_of(output) == "50%\n"
+
+
+def test_clearing_takes_effect_at_once_or_with_the_next_output() -> None:
+    output = CellOutput()
+    show(output, "old")
+    output.add("clear_output", {"wait": True})
+    assert text_of(output) == "old"
+    show(output, "new")
+    assert text_of(output) == "new"
+    output.add("clear_output", {"wait": False})
+    assert text_of(output) == ""
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m\n", "red\n"),
+        ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
+        ("a\r\nb\r\n", "a\nb\n"),
+        ("1%\r2%\r3%\n", "3%\n"),
+        ("1%\r2%\r", "2%"),
+        ("\r\r\n", "\n"),
+        ("plain", "plain"),
+    ],
+)
+def test_text_is_what_a_terminal_would_show(raw: str, shown: str) -> None:
+    output = CellOutput()
+    show(output, raw)
+    assert text_of(output) == shown
+    assert output.outputs()[0]["text"] == raw
+
+
+def test_displays_stand_on_lines_of_their_own() -> None:
+    output = CellOutput()
+    show(output, "no newline")
+    display(output, text_plain="one")
+    display(output, text_plain="two")
+    assert text_of(output) == "no newline\none\ntwo\n"
+
+
+@given(st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.text())))
+def test_whatever_content_comes_it_is_taken(content: dict[str, Any]) -> None:
+    output = CellOutput()
+    for kind in (
+        "stream",
+        "display_data",
+        "update_display_data",
+        "execute_result",
+        "error",
+        "clear_output",
+        "x",
+    ):
+        output.add(kind, content)
+        for key in ("data", "metadata", "transient", "traceback", "text", "ename"):
+            output.add(kind, {key: content})
+    assert isinstance(text_of(output), str)

@@ -1,0 +1,226 @@
+"""The parts of a container's life that need no engine: its stream, its end, its owner, its watchdog."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tarfile
+import threading
+from typing import Any
+
+import pytest
+
+from pytest_super.errors import EngineError, InfrastructureError
+from pytest_super.kernel.attach import AttachedStream
+from pytest_super.kernel.death import Event, describe
+from pytest_super.kernel.image import context, progress_lines, recipe
+from pytest_super.kernel.sweep import container_name, is_abandoned, is_dead, owner_label
+from pytest_super.kernel.watchdog import Watchdog
+
+SECOND = 1_000_000_000
+
+
+def frame(kind: int, data: bytes) -> bytes:
+    return struct.pack(">BxxxI", kind, len(data)) + data
+
+
+def stream_of(data: bytes) -> AttachedStream:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(data)
+    theirs.close()
+    return AttachedStream(ours, io.BytesIO())
+
+
+def read_all(stream: AttachedStream, size: int) -> bytes:
+    output = b""
+    while data := stream.read(size):
+        assert len(data) <= size
+        output += data
+    return output
+
+
+@pytest.mark.parametrize("size", [1, 3, 65536])
+def test_outputs_are_told_apart_whatever_the_pieces(size: int) -> None:
+    stream = stream_of(frame(1, b"one") + frame(2, b"error") + frame(1, b"") + frame(1, b"two"))
+    assert read_all(stream, size) == b"onetwo"
+    assert stream.stderr == b"error"
+    stream.close()
+
+
+def test_a_frame_cut_short_ends_the_stream() -> None:
+    stream = stream_of(frame(1, b"whole") + frame(1, b"half")[:9])
+    assert read_all(stream, 100) == b"wholeh"
+    stream.close()
+
+
+def test_only_the_end_of_standard_error_is_kept() -> None:
+    stream = stream_of(frame(2, b"x" * 20_000 + b"end"))
+    assert read_all(stream, 100) == b""
+    assert len(stream.stderr) < 10_000
+    assert stream.stderr.endswith(b"end")
+    stream.close()
+
+
+def test_closing_ends_a_blocked_read_and_later_writes() -> None:
+    ours, theirs = socket.socketpair()
+    stream = AttachedStream(ours, io.BytesIO())
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(stream.read(10)))
+    reader.start()
+    stream.close()
+    stream.close()
+    reader.join(10)
+    assert received == [b""]
+    assert stream.read(10) == b""
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        stream.write(b"x")
+    theirs.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "actions", "expected"),
+    [
+        (0, ["die"], "ended (exit code 0)"),
+        (3, ["die"], "ended (exit code 3)"),
+        (137, ["die"], "killed (exit code 137)"),
+        (137, ["oom", "die"], "out of memory"),
+        (137, ["kill", "die"], "killed from outside, through the engine (exit code 137)"),
+        (143, ["kill", "die"], "killed from outside, through the engine (exit code 143)"),
+        (137, [], "killed (exit code 137)"),
+        (1, ["oom", "die"], "ended (exit code 1)"),
+        (127, ["die"], "the image has no python3 in its PATH, which the kernel needs (exit code 127)"),
+        (None, [], "its main process closed the stream"),
+    ],
+)
+def test_causes_of_death(code: int | None, actions: list[str], expected: str) -> None:
+    assert describe(code, [Event(action=action, time=SECOND) for action in actions]) == expected
+
+
+def test_an_old_memory_kill_explains_nothing() -> None:
+    events = [Event(action="oom", time=0), Event(action="die", time=60 * SECOND)]
+    assert describe(137, events) == "killed (exit code 137)"
+
+
+def test_last_words_are_quoted_for_a_failure_only() -> None:
+    words = "Traceback\nValueError: bad\n"
+    assert describe(1, [], words) == "ended (exit code 1): ValueError: bad"
+    assert describe(0, [], words) == "ended (exit code 0)"
+
+
+def container(owner: str = "", name: str = "", **labels: str) -> dict[str, Any]:
+    found = {"pytest-super": "1", "pytest-super.owner": owner}
+    return {
+        "Names": [f"/{name}"],
+        "Labels": found | {f"pytest-super.{key}": text for key, text in labels.items()},
+    }
+
+
+def test_a_living_owner_is_not_dead() -> None:
+    assert not is_dead(owner_label())
+
+
+def test_an_owner_that_ended_is_dead() -> None:
+    code = "from pytest_super.kernel.sweep import owner_label; print(owner_label())"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert is_dead(ended.stdout.strip())
+
+
+def test_a_process_that_took_over_the_number_is_not_the_owner() -> None:
+    host, pid, started = owner_label().split(":")
+    assert is_dead(f"{host}:{pid}:{int(started) - 1}")
+
+
+@pytest.mark.parametrize("owner", ["", "elsewhere:1:1", "nonsense", ":::"])
+def test_of_other_hosts_nothing_is_known(owner: str) -> None:
+    assert not is_dead(owner)
+
+
+def test_a_deadline_that_is_past_abandons() -> None:
+    assert is_abandoned(container("elsewhere:1:1", deadline="100"), now=101)
+    assert not is_abandoned(container("elsewhere:1:1", deadline="100"), now=99)
+
+
+def test_the_renewed_deadline_wins() -> None:
+    renewed = container("elsewhere:1:1", name=container_name("ab12", 200), deadline="100")
+    assert not is_abandoned(renewed, now=150)
+    assert is_abandoned(renewed, now=201)
+
+
+def test_without_any_deadline_it_is_left_alone() -> None:
+    assert not is_abandoned(container("elsewhere:1:1", name="somebodys"), now=1e12)
+    assert not is_abandoned({"Names": None, "Labels": {}}, now=1e12)
+
+
+class Ticks:
+    """Stands in for the watchdog's event: lets it look so many times."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+        self.pauses: list[float] = []
+
+    def wait(self, pause: float) -> bool:
+        self.pauses.append(pause)
+        self.looks -= 1
+        return self.looks < 0
+
+    def set(self) -> None:
+        self.looks = 0
+
+    def is_set(self) -> bool:
+        return False
+
+
+def watch(sizes: list[int | Exception], limit: int = 100) -> list[int]:
+    killed: list[int] = []
+
+    def measure() -> int:
+        size = sizes.pop(0)
+        if isinstance(size, Exception):
+            raise size
+        return size
+
+    watchdog = Watchdog(
+        limit=limit, measure=measure, kill=killed.append, renew=lambda: None, renew_seconds=3600.0
+    )
+    watchdog._ended = Ticks(len(sizes))  # type: ignore[assignment]
+    watchdog.start()
+    watchdog._thread.join(10)
+    return killed
+
+
+def test_the_watchdog_kills_once_when_the_disk_limit_is_passed() -> None:
+    assert watch([10, 100, 101, 500]) == [101]
+
+
+def test_the_watchdog_outlives_an_engine_that_does_not_answer() -> None:
+    assert watch([EngineError("mute"), 10, 200]) == [200]
+
+
+def test_a_failed_build_step_is_told_in_the_engines_words() -> None:
+    lines = progress_lines([{"stream": "Step 1/2\n"}, {"status": "pulling"}, {"error": "no space left\n"}])
+    assert next(lines) == "Step 1/2"
+    with pytest.raises(InfrastructureError, match="the image was not built: no space left"):
+        list(lines)
+
+
+def test_the_build_context_holds_certificates_only_when_they_are_given(tmp_path: Any) -> None:
+    (tmp_path / "ca.pem").write_bytes(b"certificates")
+    with tarfile.open(fileobj=context(tmp_path / "ca.pem", None)) as archive:
+        sizes = {entry.name: entry.size for entry in archive}
+    assert sizes["ca.pem"] == len(b"certificates")
+    assert sizes["pip.conf"] == 0
+    assert {"Dockerfile", "requirements.txt"} < set(sizes)
+
+
+def test_certificates_stay_in_the_stage_that_is_dropped() -> None:
+    last_stage = recipe()["Dockerfile"].decode().split("FROM ${BASE}\n")[-1]
+    assert "ca.pem" not in last_stage
+    assert "pip.conf" not in last_stage
+
+
+def test_the_owner_is_this_process() -> None:
+    assert owner_label().split(":")[1] == str(os.getpid())

@@ -1,0 +1,303 @@
+"""What the pages say holds: examples run, and every option, field and hook is described, no other."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import json
+import re
+import shlex
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_super import hookspecs, loading, task
+from pytest_super.cli import parser
+from pytest_super.kernel.cell import Outcome
+from pytest_super.metrics import landmarks
+from pytest_super.metrics.accuracy import accuracy
+from pytest_super.options import OPTIONS
+from pytest_super.results import TrialResult
+from pytest_super.trajectory import Step
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(
+    r"(?:^<!-- (?P<mark>.+?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    page: str
+    mark: str
+    language: str
+    text: str
+
+
+def blocks_of(path: Path) -> list[Block]:
+    found = FENCE.finditer(path.read_text(encoding="utf-8"))
+    return [Block(path.name, match["mark"] or "", match["language"], match["text"]) for match in found]
+
+
+BLOCKS = [block for path in PAGES for block in blocks_of(path)]
+
+
+def blocks_in(language: str) -> list[Any]:
+    chosen = [block for block in BLOCKS if block.language == language]
+    return [pytest.param(block, id=f"{block.page}-{number}") for number, block in enumerate(chosen)]
+
+
+def example(file: str, name: str) -> str:
+    (found,) = [block for block in BLOCKS if block.page == file and block.mark == f"test: {name}"]
+    return found.text
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def section(name: str, title: str) -> str:
+    """The text of a page from a heading to the next of the same or a higher level."""
+    rest = page(name).split(f"\n{title}\n")[1]
+    level = title.index(" ")
+    return re.split(rf"^#{{1,{level}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if not re.match(r"\|[-|]+$", line)
+    ]
+
+
+def names_in(text: str) -> set[str]:
+    """What stands as code in the first column of the tables of `text`."""
+    return {name for row in rows(text) for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+# Examples
+
+
+@pytest.mark.parametrize("block", blocks_in("yaml"))
+def test_each_task_file_is_valid(block: Block, tmp_path: Path) -> None:
+    path = tmp_path / "example.task.yaml"
+    path.write_text(block.text, encoding="utf-8")
+    assert loading.load_tasks(path)
+
+
+@pytest.mark.parametrize("block", blocks_in("python"))
+def test_each_python_example_is_python(block: Block) -> None:
+    ast.parse(block.text)
+
+
+@pytest.mark.parametrize("block", blocks_in("console"))
+def test_each_command_line_of_ours_is_one(block: Block) -> None:
+    for line in block.text.splitlines():
+        words = shlex.split(line.removeprefix("$ ").partition(" > ")[0])
+        if words[0] == "pytest-super":
+            assert isinstance(parser().parse_args(words[1:]), argparse.Namespace)
+
+
+@pytest.mark.parametrize("mark", ["main-job", "tests"])
+def test_a_command_that_machines_read_from_the_readme_is_one_line(mark: str) -> None:
+    (block,) = [block for block in BLOCKS if block.page == "README.md" and block.mark == mark]
+    assert re.fullmatch(r"\$ .+\n", block.text)
+
+
+class Project:
+    """A project made of examples."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        pytester.makeini("[pytest]\npythonpath = .\nmarkers = slow: takes more than seconds\n")
+        self.write(
+            "tasks/t.task.yaml", json.dumps({"id": "t", "set": "expert", "query": "do it", "answer": 42})
+        )
+
+    def write(self, name: str, text: str) -> None:
+        path = self.pytester.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def run(self, agent: str, *arguments: str) -> pytest.RunResult:
+        options = (f"--super-agent={agent}", "--super-sandbox=local")
+        return self.pytester.runpytest_subprocess(*options, *arguments)
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    return Project(pytester)
+
+
+def test_the_agent_and_the_fake_kernel_work(project: Project) -> None:
+    project.write("agents.py", example("agents.md", "agents.py"))
+    project.write("conftest.py", example("agents.md", "fake_kernel.py"))
+    project.run("agents:Looper").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("agent", ["gold", "agents:Reader"])
+def test_the_quickstarts_task_and_agent_work(project: Project, agent: str) -> None:
+    for name in ("tasks/mean.task.yaml", "agents.py"):
+        project.write(name, example("quickstart.md", name))
+    project.write("conftest.py", example("agents.md", "fake_kernel.py"))
+    project.run(agent, "tasks/mean.task.yaml").assert_outcomes(passed=1)
+
+
+def test_the_fixtures_work(project: Project) -> None:
+    project.write("conftest.py", example("agents.md", "fixtures.py"))
+    project.write(
+        "agents.py",
+        "class Curious:\n"
+        "    def run(self, trial):\n"
+        "        assert trial.task.query == 'do it\\nBe brief.'\n"
+        "        assert trial.execute('!cat notes.txt').observation == 'read me first'\n"
+        "        trial.submit(42)\n",
+    )
+    project.run("agents:Curious").assert_outcomes(passed=1)
+
+
+def test_the_hooks_work(project: Project) -> None:
+    project.write("conftest.py", "\n".join(block.text for block in blocks_of(ROOT / "docs" / "hooks.md")))
+    result = project.run("quick", "-s")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*t 1 submit ok*"])
+    (line,) = (project.pytester.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    assert json.loads(line)["metrics"] == {"cells": 0, "failed_cells": 0}
+    assert (project.pytester.path / "solved.txt").read_text() == "1 of 1\n"
+
+
+def test_the_sandbox_provider_passes_the_conformance_suite(project: Project) -> None:
+    for name in ("command_sandbox.py", "test_provider.py"):
+        project.write(name, example("sandboxes.md", name))
+    some = "state_is_kept or child_processes_is_complete or close_ends or killed_from_inside"
+    result = project.pytester.runpytest_subprocess("test_provider.py", "-k", some)
+    assert result.parseoutcomes()["passed"] == 4
+    assert result.ret == 0
+
+
+# Options and commands
+
+
+def test_every_option_that_the_pages_name_exists() -> None:
+    named = {
+        flag
+        for path in PAGES
+        for flag in re.findall(r"--super-[a-z][a-z-]*", path.read_text(encoding="utf-8"))
+    }
+    assert named <= {option.flag for option in OPTIONS}
+
+
+def test_every_option_and_its_ini_value_is_described() -> None:
+    described = {cell for row in rows(page("options.md")) for cell in row[:2]}
+    for option in OPTIONS:
+        assert f"`{option.key}`" in described
+        assert any(cell.strip("`").split("=")[0] == option.flag for cell in described), option.flag
+    assert "`super_tasks`" in described
+
+
+def test_every_choice_and_default_of_an_option_is_described() -> None:
+    for row in rows(page("options.md")):
+        for option in OPTIONS:
+            if row[1] == f"`{option.key}`":
+                assert option.default is None or row[2] == f"`{option.default}`"
+                assert all(f"`{choice}`" in row[3] for choice in option.choices or ())
+
+
+# The task file
+
+SECTIONS = {
+    task.Task: "## Fields of a task",
+    task.Repository: "## repository",
+    task.Entrypoint: "## entrypoint",
+    task.PreExecuted: "## pre_execute",
+    task.Solution: "## solution",
+    task.SandboxSpec: "## sandbox",
+    task.Limits: "## limits",
+}
+
+
+@pytest.mark.parametrize("model", SECTIONS, ids=lambda model: model.__name__)
+def test_the_fields_of_the_task_file_are_described(model: type[task.Model]) -> None:
+    assert names_in(section("task-format.md", SECTIONS[model])) == set(model.model_fields)
+
+
+def test_every_part_of_an_edit_is_described() -> None:
+    text = section("task-format.md", "## pre_execute")
+    assert all(f"`{name}`" in text for name in task.Edit.model_fields)
+
+
+@pytest.mark.parametrize("model", [task.Task, task.Entrypoint, task.Limits], ids=lambda model: model.__name__)
+def test_defaults_that_are_numbers_are_right(model: type[task.Model]) -> None:
+    told = {row[0]: row[2] for row in rows(section("task-format.md", SECTIONS[model]))}
+    for name, field in model.model_fields.items():
+        if isinstance(field.default, float):
+            assert told[f"`{name}`"] == f"`{field.default:g}`"
+
+
+def test_limits_in_words_are_right() -> None:
+    assert f"at most {loading.MAX_BYTES // 2**20} MiB" in page("task-format.md")
+    assert all(
+        f"`{tokens}`" in section("task-format.md", "## limits") for tokens in task.TOKEN_BUDGETS.values()
+    )
+    text = section("metrics.md", "## landmarks")
+    assert f"{landmarks.WINDOW:,} characters" in text
+    assert f"{8 * landmarks.WINDOW:,} characters" in text
+    assert f"{landmarks.TIME_LIMIT:g} seconds of processor time" in text
+
+
+# Results, metrics, hooks
+
+
+def test_the_fields_of_results_are_described() -> None:
+    assert names_in(section("results.md", "### results.jsonl")) == {
+        field.name for field in fields(TrialResult)
+    }
+
+
+def test_the_fields_of_a_step_are_described() -> None:
+    text = section("results.md", "### trajectory.jsonl")
+    assert names_in(text) == {field.name for field in fields(Step)}
+    assert all(f"`{outcome}`" in text for outcome in Outcome)
+
+
+def test_the_examples_of_accuracy_are_right() -> None:
+    examples = rows(section("metrics.md", "## accuracy"))[1:]
+    assert examples
+    for gold, submission, expected in examples:
+        assert accuracy(json.loads(gold.strip("`")), json.loads(submission.strip("`"))) == float(expected)
+
+
+def test_every_hook_is_described_with_its_arguments() -> None:
+    hooks = inspect.getmembers(hookspecs, inspect.isfunction)
+    assert {name for name in names_in(page("hooks.md")) if name.startswith("pytest_super_")} == {
+        name for name, _ in hooks
+    }
+    for name, hook in hooks:
+        assert f"`{name}({', '.join(inspect.signature(hook).parameters)})`" in section(
+            "hooks.md", f"## {name}"
+        )
+
+
+# The project
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_to_files_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+def test_the_lowest_versions_are_those_that_the_package_allows() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    lowest = (ROOT / "requirements" / "lowest.txt").read_text(encoding="utf-8")
+    assert sorted(requirement.replace(">=", "==") for requirement in required) == sorted(
+        line for line in lowest.splitlines() if not line.startswith("#")
+    )

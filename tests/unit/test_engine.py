@@ -1,0 +1,140 @@
+"""Finding the engine and saying what is wrong with it; no engine is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socketserver
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.errors import EngineError
+from pytest_super.kernel import engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _forget_the_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    engine.connect.cache_clear()
+    engine.engine_trouble.cache_clear()
+    yield
+    engine.connect.cache_clear()
+    engine.engine_trouble.cache_clear()
+
+
+@contextlib.contextmanager
+def engine_that_says(path: Path, version: dict[str, str]) -> Iterator[None]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(version).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def address_string(self) -> str:
+            return "local"
+
+        def log_request(self, *_: object) -> None:
+            return
+
+    with socketserver.UnixStreamServer(str(path), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield
+        server.shutdown()
+        thread.join()
+
+
+def test_an_unreachable_engine_is_one_message_with_the_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    with pytest.raises(EngineError) as caught:
+        engine.connect()
+    text = str(caught.value)
+    assert text.startswith("no container engine answers at unix:///nonexistent (No such file or directory)")
+    for way_out in ("systemctl start docker", "DOCKER_HOST", "--super-sandbox=local"):
+        assert way_out in text
+    assert "\n" not in text
+
+
+def test_a_socket_without_a_listener_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
+    with pytest.raises(EngineError, match="Connection refused"):
+        engine.connect()
+
+
+def test_a_tcp_engine_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+    with pytest.raises(EngineError, match="no container engine answers at tcp://127"):
+        engine.connect()
+
+
+def test_a_forbidden_socket_says_how_to_get_permission() -> None:
+    text = str(engine.no_engine("unix:///var/run/docker.sock", PermissionError(13, "Permission denied")))
+    assert text.startswith("no permission")
+    assert "usermod -aG docker" in text
+
+
+def test_an_old_engine_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
+    with (
+        engine_that_says(tmp_path / "s", {"ApiVersion": "1.39"}),
+        pytest.raises(EngineError, match="too old"),
+    ):
+        engine.connect()
+
+
+def test_an_engine_that_answers_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
+    with engine_that_says(tmp_path / "s", {"ApiVersion": "1.41"}):
+        assert engine.engine_trouble() is None
+    assert engine.engine_answers()
+    assert engine.connect() is engine.connect()
+    engine.connect().close()
+
+
+def test_trouble_is_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    assert not engine.engine_answers()
+    assert "unix:///nonexistent" in (engine.engine_trouble() or "")
+
+
+def test_without_an_engine_docker_py_is_not_even_imported() -> None:
+    code = (
+        "import sys; from pytest_super.kernel.engine import engine_answers; "
+        "assert not engine_answers(); assert 'docker' not in sys.modules"
+    )
+    environment = dict(os.environ, DOCKER_HOST="unix:///nonexistent")
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def test_the_socket_of_a_rootless_engine_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "podman").mkdir()
+    found = tmp_path / "podman" / "podman.sock"
+    found.touch()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    paths = [path for path in engine.socket_paths() if path != "/var/run/docker.sock"]
+    monkeypatch.setattr(engine, "socket_paths", lambda: paths)
+    assert engine.engine_url() == f"unix://{found}"
+
+
+def test_transport_errors_are_the_engines() -> None:
+    import requests
+
+    with pytest.raises(EngineError, match="the engine failed to dance: gone"), engine.engine_errors("dance"):
+        raise requests.ConnectionError("gone")
