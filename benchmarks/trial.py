@@ -1,4 +1,4 @@
-"""The harness's own time per trial: ten trivial cells under pytest, beyond the same kernels and cells without it.
+"""The harness's own time per trial: ten trivial cells under pytest, and the same without it.
 
 Usage: python benchmarks/trial.py [docker|local] [TRIALS]
 """

@@ -124,7 +124,7 @@ class TaskItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A short text for what is no fault in anybody's code; a traceback for what is."""
         if isinstance(excinfo.value, (Unsolved, SuperError)):
-            return excinfo.getrepr(style="value")
+            return excinfo.getrepr(style="value", chain=False)
         return super().repr_failure(excinfo) if style is None else excinfo.getrepr(style=style)
 
 

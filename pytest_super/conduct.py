@@ -38,6 +38,10 @@ def conduct(item: TaskItem, task: Task, agent: Agent, kernel: Kernel, budget: Bu
     conductor = Conductor(item, task, kernel, budget)
     cause = conductor.run(agent)
     result = conductor.result(cause)
+    try:
+        conductor.store(result)
+    except InfrastructureError as error:
+        cause, result = error, conductor.result(error)
     item.stash[RESULT] = result
     item.ihook.pytest_super_trial_finished(item=item, result=result)
     if cause is not None:
@@ -73,9 +77,6 @@ class Conductor:
                 self.trial.add_pre_executed(step)
             self.budget.start_metering(lambda: kernel.busy_seconds)
             self.stop_reason = run_agent(agent, self.trial)
-        except InfrastructureError as error:
-            self.stop_reason = "error"
-            return error
         except pytest.fail.Exception as error:
             # pytest-timeout's signal method ends an item this way.
             self.stop_reason = "timeout"
@@ -85,22 +86,36 @@ class Conductor:
         return None
 
     def result(self, cause: BaseException | None) -> TrialResult:
-        """Score what the trial left, and store it."""
+        """The score of what the trial left; none when the infrastructure failed."""
         self.landmarks.end_cell()
         error = error_of(cause)
         facts = self.spent() if error else self.spent() | self.scored()
         result = replace(
             self.folder.start,
-            stop_reason=self.stop_reason,
+            stop_reason="error" if isinstance(cause, InfrastructureError) else self.stop_reason,
             error=error,
             agent_error=self.trial.error,
             submitted=self.trial.submitted,
             started=self.started,
             **facts,
         )
+        return replace(result, kept=self.kept(result))
+
+    def store(self, result: TrialResult) -> None:
+        """Raises InfrastructureError."""
         self.folder.write_result(result)
         write_notebook(self.folder.path, self.task, self.trial.history)
-        return result
+        self.folder.close()
+
+    def kept(self, result: TrialResult) -> str | None:
+        """Keep the sandbox where --super-keep asks for it: what to type to enter it, or why it is lost."""
+        keep = self.item.config.stash[RUN].settings.keep
+        if keep == "never" or (keep == "failed" and result.solved):
+            return None
+        try:
+            return self.trial.kernel.keep()
+        except InfrastructureError as error:
+            return f"not kept: {error}"
 
     def spent(self) -> dict[str, Any]:
         budget = self.budget

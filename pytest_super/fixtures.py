@@ -48,8 +48,8 @@ def super_budget(super_task: Task) -> Budget:
 @pytest.fixture
 def super_kernel(request: pytest.FixtureRequest, super_task: Task) -> Iterator[Kernel]:
     """A fresh kernel in a fresh sandbox, provided with the repository where the task says so."""
-    from pytest_super.provision import start_kernel, stop_kernel
+    from pytest_super.provision import start_kernel
 
-    sandbox, kernel = start_kernel(request.node, super_task)
+    kernel = start_kernel(request.node, super_task)
     yield kernel
-    stop_kernel(request.node, sandbox, kernel)
+    kernel.close()

@@ -1,16 +1,15 @@
-"""A trial's sandbox and kernel: made as the task requires, provided with its repository, removed or kept."""
+"""A trial's sandbox and kernel: made as the task requires, provided with its repository."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import UnsupportedError
 from pytest_super.kernel.sandbox import missing_capabilities
 from pytest_super.run import RUN
-from pytest_super.verdict import PROVIDED, RESULT
+from pytest_super.verdict import PROVIDED
 
 if TYPE_CHECKING:
     from pytest_super.collection import TaskItem
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_super.task import Repository, Task
 
 
-def start_kernel(item: TaskItem, task: Task) -> tuple[Sandbox, Kernel]:
+def start_kernel(item: TaskItem, task: Task) -> Kernel:
     """A kernel that is ready, in a sandbox that can what the task requires. Raises InfrastructureError."""
     from pytest_super.kernel.client import Kernel
 
@@ -42,7 +41,7 @@ def start_kernel(item: TaskItem, task: Task) -> tuple[Sandbox, Kernel]:
     except BaseException:
         kernel.close()
         raise
-    return sandbox, kernel
+    return kernel
 
 
 def provide_repository(task: Task, repository: Repository, kernel: Kernel) -> str:
@@ -52,19 +51,6 @@ def provide_repository(task: Task, repository: Repository, kernel: Kernel) -> st
     folder = fetch(repository, base=Path(task._path).parent)
     kernel.upload(folder, folder.name)
     return folder.name
-
-
-def stop_kernel(item: TaskItem, sandbox: Sandbox, kernel: Kernel) -> None:
-    """Close the kernel and its sandbox, but keep what --super-keep says."""
-    result = item.stash.get(RESULT, None)
-    keep = item.config.stash[RUN].settings.keep
-    if keep == "all" or (keep == "failed" and (result is None or not result.solved)):
-        how = sandbox.keep()
-        if result is not None:
-            result = replace(result, kept=how)
-            item.folder.write_result(result)
-        item.add_report_section("teardown", "super", f"sandbox kept: {how}")
-    kernel.close()
 
 
 def make_sandbox(run: Run, task: Task) -> Sandbox:

@@ -56,11 +56,19 @@ class Recorder:
         if session.testsfailed and not self.config.option.continue_on_collection_errors:
             return
         try:
+            if self.run.sandbox == "docker":
+                self.sweep_containers()
             self.folder = create_run(
                 self.run.settings.directory, facts_of(self.config, self.run), self.run.id
             )
         except InfrastructureError as error:
             raise pytest.UsageError(str(error)) from None
+
+    def sweep_containers(self) -> None:
+        """Remove what runs that were killed with their engine's connection open may have left."""
+        from pytest_super.kernel.sweep import sweep
+
+        sweep()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         data = getattr(report, "super_result", None)

@@ -41,7 +41,11 @@ def field_docs() -> dict[tuple[str, str], str]:
 
 
 def docstring_of(node: ast.stmt) -> str | None:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ):
         return inspect.cleandoc(node.value.value)
     return None
 

@@ -47,7 +47,7 @@ def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport
 def judge_setup(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     assert call.excinfo is not None
     if isinstance(call.excinfo.value, SuperError):
-        report.longrepr = str(call.excinfo.getrepr(style="value"))
+        report.longrepr = str(call.excinfo.getrepr(style="value", chain=False))
     attach(item, report, failed_setup(item, call.excinfo.exconly()))
 
 

@@ -92,6 +92,13 @@ class Kernel:
             with self._link.changed:
                 self._link.death = self._link.death or str(error)
 
+    def keep(self) -> str:
+        """Save the sandbox's files for a person; gives what to type to enter them. Before `close`.
+
+        Raises InfrastructureError when they are gone.
+        """
+        return self._sandbox.keep()
+
     def close(self) -> None:
         """Kill everything inside and free all it held. Idempotent; never raises."""
         if self._is_closed:

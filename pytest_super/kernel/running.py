@@ -16,8 +16,8 @@ class RunningCell:
 
     It is over when its reply and its idle message have come, in either order. Code, or an interrupt at the
     wrong moment, can swallow one of them; then it is over when the kernel has begun to handle a later
-    request, our probe, and has answered it. It handles one at a time: by then all output of the cell has come, and its
-    reply, each on its own channel. Between the two channels there is no order.
+    request, our probe, and has answered it. It handles one at a time: by then all output of the cell has
+    come, and its reply, each on its own channel. Between the two channels there is no order.
     """
 
     def __init__(

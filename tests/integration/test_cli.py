@@ -7,12 +7,15 @@ import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jsonschema
-import pytest
 import yaml
 
 from pytest_super.cli import main
+
+if TYPE_CHECKING:
+    import pytest
 
 VALID = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
 SHIPPED = Path(__file__).parents[2] / "tasks"
@@ -44,7 +47,15 @@ def test_validate_says_when_there_is_nothing_to_check(
 def test_init_makes_a_project_whose_tasks_are_collected(tmp_path: Path) -> None:
     assert main(["init", str(tmp_path)]) == 0
     assert (tmp_path / ".github/workflows/agent.yml").exists()
-    command = [sys.executable, "-m", "pytest", "--super-agent=gold", "--super-sandbox=local", "--collect-only", "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--super-agent=gold",
+        "--super-sandbox=local",
+        "--collect-only",
+        "-q",
+    ]
     listed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert listed.count("::") == len(list(SHIPPED.glob("*.task.yaml")))
 
@@ -60,7 +71,9 @@ def test_every_fixture_of_the_starter_conftest_can_be_uncommented(pytester: pyte
     text = (files("pytest_super") / "starter/conftest.py.txt").read_text()
     code = "\n".join(line.removeprefix("# ") for line in text.splitlines())
     pytester.makeconftest(code.replace("return MyAgent()", "return MyAgent()"))
-    (pytester.path / "a.task.yaml").write_text("id: a\nset: expert\nquery: list\nanswer: {files: [notes.txt]}\n")
+    (pytester.path / "a.task.yaml").write_text(
+        "id: a\nset: expert\nquery: list\nanswer: {files: [notes.txt]}\n"
+    )
     result = pytester.runpytest_subprocess("--super-agent=gold", "--super-sandbox=local", "a.task.yaml")
     result.assert_outcomes(passed=1)
 

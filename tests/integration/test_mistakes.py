@@ -104,32 +104,30 @@ def test_an_id_is_unique_across_files(project: Project) -> None:
     )
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
 def test_a_disk_that_is_full_is_an_error_and_not_a_miss(project: Project) -> None:
-    project.add_task("right")
-    (project.path / "conftest.py").write_text(
-        (project.path / "conftest.py").read_text()
-        + """
-import errno
-from pytest_super.results import TrialFolder
-
-class FullFile:
-    def __init__(self, file):
-        self.file = file
-    def write(self, text):
-        raise OSError(errno.ENOSPC, "No space left on device")
-    def close(self):
-        self.file.close()
-
-@pytest.fixture(autouse=True)
-def full_disk(request, super_kernel):
-    folder = request.node.folder
-    folder._steps = FullFile(folder._steps)
+    (project.path / "agent.py").write_text(
+        """
+class Agent:
+    def run(self, trial):
+        for _ in range(100):
+            trial.execute("print('x' * 100_000)")
+        trial.submit(42)
 """
     )
-    result = project.run()
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["results cannot be written under *: No space left on device"])
-    assert project.results["right[1]"]["error"].startswith("results cannot be written")
+    project.add_task("right")
+    folder = project.path / ".super"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=True)
+    try:
+        result = project.run()
+        result.assert_outcomes(errors=1)
+        result.stdout.fnmatch_lines(["results cannot be written under *: No space left on device"])
+        result.stdout.no_fnmatch_line("*INTERNALERROR*")
+        steps = (folder / "runs/latest/trials/right/1.1/trajectory.jsonl").read_text().splitlines()
+        assert len(steps) > 3
+    finally:
+        subprocess.run(["umount", folder], check=True)
 
 
 def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -197,6 +200,20 @@ def super_task(super_task):
     )
     project.run(agent="mine")
     assert project.results["right[1]"]["accuracy"] == 0.0
+
+
+def test_the_sandbox_of_an_unsolved_trial_is_kept_and_can_be_entered(project: Project) -> None:
+    (project.path / "conftest.py").unlink()
+    project.add_task("solved", solution={"cells": ["42"]})
+    project.add_task("missed", solution={"cells": ["%%writefile note.txt\nhello", "41"]})
+    result = project.run("--super-keep=failed", agent="gold")
+    rows = project.results
+    assert rows["solved[1]"]["kept"] is None
+    command = rows["missed[1]"]["kept"]
+    result.stdout.fnmatch_lines([f"kept    missed: {command}"])
+    shell = command.removesuffix(" bash") + " cat note.txt"
+    assert subprocess.run(shell, shell=True, capture_output=True, check=True).stdout == b"hello\n"
+    shutil.rmtree(Path(command.split()[1]).parent)
 
 
 def test_hooks_make_agents_add_metrics_and_see_every_step(project: Project) -> None:

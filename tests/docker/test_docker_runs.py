@@ -1,0 +1,119 @@
+"""Runs in containers through pytest itself: nothing stays, whatever ends them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from docker import APIClient
+
+    from tests.docker.containers import WaitUntil
+
+pytestmark = pytest.mark.docker
+
+AGENT = """
+from pathlib import Path
+
+class Sleeper:
+    def run(self, trial):
+        trial.execute("print('begun')")
+        Path("sleeping-" + trial.task.id).touch()
+        trial.execute("import time; time.sleep(600)")
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, image: str) -> pytest.Pytester:
+    pytester.makepyfile(agent=AGENT)
+    pytester.makeini(f"[pytest]\npythonpath = .\nsuper_image = {image}\nsuper_sandbox = docker\n")
+    for id in ("one", "two"):
+        task = {"id": id, "set": "expert", "query": "q", "answer": 42, "solution": {"cells": ["6 * 7"]}}
+        (pytester.path / f"{id}.task.yaml").write_text(json.dumps(task))
+    return pytester
+
+
+def ours(engine: APIClient, project: pytest.Pytester) -> list[Any]:
+    """Containers of the runs in this project's folder."""
+    runs = [path.name for path in (project.path / ".super/runs").glob("2*")]
+    return [
+        container
+        for run in runs
+        for container in engine.containers(filters={"label": f"pytest-super.run={run}"})
+    ]
+
+
+def processes(session: int) -> str:
+    return subprocess.run(
+        ["ps", "-o", "pid=", "-s", str(session)], capture_output=True, text=True
+    ).stdout.strip()
+
+
+def start(
+    project: pytest.Pytester, wait_until: WaitUntil, workers: tuple[str, ...]
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "pytest", "--super-agent=agent:Sleeper", ".", *workers]
+    process = subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL, start_new_session=True)
+    count = 2 if workers else 1
+    wait_until(lambda: len(list(project.path.glob("sleeping-*"))) == count, 60)
+    return process
+
+
+def trajectories(folder: Path) -> list[str]:
+    return [path.read_text() for path in folder.glob(".super/runs/latest/trials/*/*/trajectory.jsonl")]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_the_gold_agent_solves_tasks_in_containers(
+    project: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = project.runpytest_subprocess("--super-agent=gold", ".", *workers)
+    result.assert_outcomes(passed=2)
+    rows = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    assert all(json.loads(row)["isolated"] for row in rows)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_ended_leaves_no_container_and_no_process(
+    project: pytest.Pytester,
+    engine: APIClient,
+    wait_until: WaitUntil,
+    workers: tuple[str, ...],
+    number: signal.Signals,
+) -> None:
+    process = start(project, wait_until, workers)
+    assert len(ours(engine, project)) == (2 if workers else 1)
+    # To the pytest process alone; a terminal would send Ctrl-C to the workers as well.
+    os.kill(process.pid, number)
+    process.wait(30)
+    wait_until(lambda: not ours(engine, project) and not processes(process.pid), 10)
+    assert all("begun" in text for text in trajectories(project.path))
+
+
+def test_an_image_that_is_missing_is_told_with_the_build_command(project: pytest.Pytester) -> None:
+    result = project.runpytest_subprocess("--super-agent=gold", "--super-image=no-such:image", ".")
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["*no image 'no-such:image'*pytest-super image build*"])
+
+
+def test_a_task_that_kills_its_sandbox_has_failed_and_is_no_error(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        agent="""
+        class Sleeper:
+            def run(self, trial):
+                trial.execute("!kill -9 -1")
+        """
+    )
+    project.runpytest_subprocess("--super-agent=agent:Sleeper", "one.task.yaml").assert_outcomes(failed=1)
+    [row] = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    assert json.loads(row)["stop_reason"] == "sandbox_lost"
+    assert json.loads(row)["error"] is None
