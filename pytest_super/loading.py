@@ -6,10 +6,9 @@ is False, `1:30` is 90), so plain scalars are resolved by the core schema of YAM
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, AnyStr, ClassVar
+from typing import TYPE_CHECKING, Any, AnyStr
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -42,26 +41,36 @@ MODELS: dict[str, type[BaseModel]] = {
     "sandbox": SandboxSpec,
     "limits": Limits,
 }
+
+
 TAG = "tag:yaml.org,2002:"
+STR, SEQ, MAP = TAG + "str", TAG + "seq", TAG + "map"
+PLAIN = [
+    (TAG + name, re.compile(pattern))
+    for name, pattern in (
+        ("null", r"~|null|Null|NULL|"),
+        ("bool", r"true|True|TRUE|false|False|FALSE"),
+        ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
+        (
+            "float",
+            r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        ),
+    )
+]
+# With what a plain scalar that is no string begins.
+SPECIAL = frozenset("~nNtTfF-+.0123456789")
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """PyYAML's parser, in C where it can be, with YAML 1.2's plain scalars."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
-
-for name, pattern, first in (
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
-    (
-        "float",
-        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
-        list("-+0123456789."),
-    ),
-):
-    Loader.add_implicit_resolver(TAG + name, re.compile(f"^(?:{pattern})$"), first)
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
+        """The tag of a node that states none. Called for every node, so it is written for speed."""
+        if kind is not yaml.ScalarNode:
+            return MAP if kind is yaml.MappingNode else SEQ
+        if value is None or not implicit[0] or (value and value[0] not in SPECIAL):
+            return STR
+        return next((tag for tag, pattern in PLAIN if pattern.fullmatch(value)), STR)
 
 
 @dataclass(frozen=True)
@@ -111,13 +120,14 @@ def load_tasks(path: Path, shown: str | None = None) -> list[Task]:
 
 def read_text(path: Path) -> str:
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            message = f"the file has {size:,} bytes, a task file at most {MAX_BYTES:,}: keep data elsewhere"
-            raise Unreadable(Problem(1, 1, message))
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise Unreadable(Problem(1, 1, f"cannot be read: {error.strerror}")) from None
+    if len(data) > MAX_BYTES:
+        size = path.stat().st_size
+        message = f"the file has {size:,} bytes, a task file at most {MAX_BYTES:,}: keep data elsewhere"
+        raise Unreadable(Problem(1, 1, message))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -173,11 +183,11 @@ class Reader:
 
     def value(self, node: yaml.Node, location: Location | None = ()) -> Any:
         """The value of a node; `location` is None where it is too deep to matter."""
-        self.count += 1
+        if isinstance(node, yaml.ScalarNode):
+            return node.value if node.tag == STR or (location and is_text(location)) else scalar(node)
+        self.count += len(node.value)
         if self.count > MAX_VALUES:
             raise unreadable(node.start_mark, f"more than {MAX_VALUES:,} values once aliases are expanded")
-        if isinstance(node, yaml.ScalarNode):
-            return node.value if location and is_text(location) else scalar(node)
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, location)
         return [self.value(child, None) for child in node.value]
@@ -224,7 +234,7 @@ def parse_float(text: str) -> float:
 
 
 CONSTRUCT: dict[str, Callable[[str], Any]] = {
-    TAG + "str": str,
+    STR: str,
     TAG + "null": lambda _text: None,
     TAG + "bool": lambda text: text.lower() == "true",
     TAG + "int": parse_int,
@@ -250,6 +260,8 @@ def dotted(location: Location) -> str:
 
 
 def nearest(location: Location) -> str:
+    import difflib
+
     names = [part for part in location[:-1] if isinstance(part, str)]
     model: type[BaseModel] = MODELS[names[-1]] if names else Task
     close = difflib.get_close_matches(str(location[-1]), model.model_fields, n=1)
