@@ -16,7 +16,7 @@ from pytest_super.loading import load_tasks
 from pytest_super.report.junit import static_properties
 from pytest_super.results import TrialFolder, TrialResult, epoch_name
 from pytest_super.run import RUN
-from pytest_super.verdict import Unsolved
+from pytest_super.verdict import RESULT, Unsolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,6 +117,13 @@ class TaskItem(pytest.Function):
             sandbox=run.sandbox,
             isolated=run.sandbox != "local",
         )
+
+    def setup(self) -> None:
+        """A plugin may run an item again: that is another attempt, with a folder and a result of its own."""
+        self._folder = None
+        if RESULT in self.stash:
+            del self.stash[RESULT]
+        super().setup()
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         return self.path, self.task._line - 1, self.name

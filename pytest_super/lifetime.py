@@ -6,17 +6,27 @@ import os
 import signal
 import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CHECK_SECONDS = 0.5
 
 
-def interrupt_on_sigterm() -> None:
+def interrupt_on_sigterm() -> Callable[[], None]:
     """Make SIGTERM end the session as Ctrl-C does: trials stored, sandboxes removed, a summary printed.
 
-    By itself it kills pytest without any teardown.
+    By itself it kills pytest without any teardown. Gives what undoes it.
     """
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, raise_interrupt)
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    previous = signal.signal(signal.SIGTERM, raise_interrupt)
+
+    def undo() -> None:
+        signal.signal(signal.SIGTERM, previous)
+
+    return undo
 
 
 def raise_interrupt(_number: int, _frame: object) -> None:

@@ -17,7 +17,7 @@ from pytest_super.run import RUN, is_worker, open_run
 from pytest_super.verdict import judge, status
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
     from pytest_super.kernel.sandbox import Sandbox
@@ -102,8 +102,14 @@ class Session:
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         return collected_lines(config, [item for item in items if isinstance(item, TaskItem)])
 
+    def __init__(self) -> None:
+        self.undo: Callable[[], None] = lambda: None
+
     def pytest_sessionstart(self) -> None:
-        interrupt_on_sigterm()
+        self.undo = interrupt_on_sigterm()
+
+    def pytest_unconfigure(self) -> None:
+        self.undo()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

@@ -145,6 +145,11 @@ class Trial:
         self.history.append(step)
         self._record(step)
 
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the trial is over; None while it goes on."""
+        return self._ended
+
     def _raise_if_over(self) -> None:
         if self._ended is None and (reason := self.budget.spent()):
             self._ended = reason
@@ -206,7 +211,7 @@ def run_agent(agent: Agent, trial: Trial) -> str:
     """Let the agent act until the trial ends; returns the stop reason.
 
     Whatever an agent's own code raises ends its trial as `agent_error`; InfrastructureError and what
-    is not an Exception (interrupts, pytest's own) pass through.
+    ends more than a trial (interrupts, pytest's own) pass through.
     """
     try:
         agent.run(trial)
@@ -214,7 +219,7 @@ def run_agent(agent: Agent, trial: Trial) -> str:
         return end.stop_reason
     except InfrastructureError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         trial.error = "".join(traceback.format_exception(error))
-        return "agent_error"
-    return "submitted" if trial.submitted else "returned"
+        return trial.stop_reason or "agent_error"
+    return trial.stop_reason or "returned"

@@ -38,20 +38,20 @@ def is_task(nodeid: str) -> bool:
 
 def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Put the trial's result on its report, and the verdict where it is not pytest's own."""
-    if report.when == "setup" and report.failed:
-        judge_setup(item, call, report)
     if report.when == "call" and RESULT in item.stash:
-        judge_call(item, call, report)
+        judge_trial(item, call, report)
+    elif report.when != "teardown" and report.failed:
+        judge_no_trial(item, call, report)
 
 
-def judge_setup(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     assert call.excinfo is not None
     if isinstance(call.excinfo.value, SuperError):
         report.longrepr = str(call.excinfo.getrepr(style="value", chain=False))
-    attach(item, report, failed_setup(item, call.excinfo.exconly()))
+    attach(item, report, result_without_trial(item, call.excinfo.exconly()))
 
 
-def failed_setup(item: TaskItem, error: str) -> TrialResult:
+def result_without_trial(item: TaskItem, error: str) -> TrialResult:
     """The result of a trial that never began, on disk where that can be."""
     try:
         result = replace(item.folder.start, stop_reason="error", error=error)
@@ -62,7 +62,7 @@ def failed_setup(item: TaskItem, error: str) -> TrialResult:
     return result
 
 
-def judge_call(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+def judge_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     result = item.stash[RESULT]
     attach(item, report, result)
     if item.config.stash[RUN].settings.is_gated and call.excinfo and call.excinfo.errisinstance(Unsolved):

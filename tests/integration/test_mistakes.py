@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -190,9 +191,7 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
         assert row["stop_reason"] == "interrupted"
 
 
-def stored(project: Project) -> list[dict[str, object]]:
-    import json
-
+def stored(project: Project) -> list[dict[str, Any]]:
     paths = (project.path / ".super/runs/latest/trials").glob("*/*/result.json")
     return [json.loads(path.read_text()) for path in paths]
 

@@ -154,6 +154,28 @@ def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Projec
     assert xml.count("<testcase") == 3
 
 
+def test_an_item_that_is_rerun_is_another_attempt(project: Project) -> None:
+    project.add_task("crash_once")
+    (project.path / "agent.py").write_text(
+        """
+from pathlib import Path
+
+class Agent:
+    def run(self, trial):
+        trial.execute("1")
+        if not Path("mark").exists():
+            Path("mark").touch()
+            raise ValueError("first time")
+        trial.submit(42)
+"""
+    )
+    project.run("--reruns=1").assert_outcomes(passed=1)
+    assert (project.results["crash_once[1]"]["attempt"], project.results["crash_once[1]"]["solved"]) == (
+        2,
+        True,
+    )
+
+
 def test_the_order_pairs_long_tasks_with_short_ones(project: Project) -> None:
     for minutes in (1, 2, 3, 4, 5):
         project.add_task(f"t{minutes}", limits={"compute": 60 * minutes})

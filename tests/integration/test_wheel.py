@@ -50,6 +50,12 @@ def test_who_only_installed_the_wheel_runs_the_starter_tasks(tmp_path: Path) -> 
     subprocess.run([venv / "bin/pip", "install", "--quiet", f"{ROOT}[tasks]"], check=True)
     project.mkdir()
     subprocess.run([venv / "bin/pytest-super", "init"], cwd=project, check=True)
-    command = [venv / "bin/pytest", "--super-agent=gold", "--super-sandbox=local", "-k", "mord or boruta"]
+    command = [
+        str(venv / "bin/pytest"),
+        "--super-agent=gold",
+        "--super-sandbox=local",
+        "-k",
+        "mord or boruta",
+    ]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert "2 passed" in done.stdout, done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -167,6 +168,20 @@ def test_an_agent_that_raises_ends_only_its_own_trial() -> None:
     assert bench.run(lambda trial: trial.task.nonsense) == "agent_error"  # type: ignore[attr-defined]
     assert bench.trial.error is not None
     assert "nonsense" in bench.trial.error
+
+
+def test_an_agent_that_exits_or_swallows_the_end_does_not_change_the_reason() -> None:
+    def leave(_trial: Trial) -> None:
+        sys.exit(3)
+
+    def swallow(trial: Trial) -> None:
+        try:
+            trial.execute("sleep(1000)")
+        except BaseException:
+            return
+
+    assert Bench().run(leave) == "agent_error"
+    assert Bench(compute=100).run(swallow) == "compute"
 
 
 def test_a_dead_kernel_is_told_and_replaced() -> None:
