@@ -14,6 +14,7 @@ import pytest
 from pytest_super.errors import SuperError, TaskFileError
 from pytest_super.loading import load_tasks
 from pytest_super.report.junit import static_properties
+from pytest_super.report.wording import printable
 from pytest_super.results import TrialFolder, TrialResult, epoch_name
 from pytest_super.run import RUN
 from pytest_super.verdict import RESULT, Unsolved
@@ -105,6 +106,12 @@ class TaskItem(pytest.Function):
         """Make the trial known on disk, before anything is done that could end this process."""
         assert self.folder
 
+    def discard_folder(self) -> None:
+        """Forget a trial that was skipped after all."""
+        if self._folder is not None:
+            self._folder.discard()
+            self._folder = None
+
     def start_result(self) -> TrialResult:
         run = self.config.stash[RUN]
         return TrialResult(
@@ -115,7 +122,7 @@ class TaskItem(pytest.Function):
             attempt=1,
             agent=run.settings.agent,
             sandbox=run.sandbox,
-            isolated=run.sandbox != "local",
+            has_answer="answer" in self.task.model_fields_set,
         )
 
     def setup(self) -> None:
@@ -131,7 +138,7 @@ class TaskItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A short text for what is no fault in anybody's code; a traceback for what is."""
         if isinstance(excinfo.value, (Unsolved, SuperError)):
-            return excinfo.getrepr(style="value", chain=False)
+            return printable(str(excinfo.value))
         return super().repr_failure(excinfo) if style is None else excinfo.getrepr(style=style)
 
 
@@ -141,7 +148,8 @@ def deselect(items: list[pytest.Item], config: pytest.Config) -> None:
     dropped = [item for item in items if isinstance(item, TaskItem) and not is_wanted(item.task, settings)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in set(dropped)]
+        gone = set(dropped)
+        items[:] = [item for item in items if item not in gone]
 
 
 def is_wanted(task: Task, settings: Settings) -> bool:

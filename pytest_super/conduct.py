@@ -17,7 +17,7 @@ from pytest_super.run import RUN
 from pytest_super.scoring import SCORERS, Evidence
 from pytest_super.trajectory import now
 from pytest_super.trial import Trial, public_part, run_agent
-from pytest_super.verdict import PROVIDED, RESULT, Unsolved
+from pytest_super.verdict import ISOLATED, PROVIDED, RESULT, Unsolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 def conduct(item: TaskItem, task: Task, agent: Agent, kernel: Kernel, budget: Budget) -> None:
-    """Run the trial of `item`; when this returns or raises, its result is stored and on disk.
+    """Run the trial of `item`; when this returns or raises, its result is stored as far as the disk allows.
 
     Raises Unsolved, or what ended the trial from outside.
     """
     conductor = Conductor(item, task, kernel, budget)
     cause = conductor.run(agent)
-    result = conductor.result(cause)
     try:
+        result = conductor.result(cause)
         conductor.store(result)
-    except InfrastructureError as error:
+    except Exception as error:
         cause, result = error, conductor.result(error)
     item.stash[RESULT] = result
     item.ihook.pytest_super_trial_finished(item=item, result=result)
@@ -73,17 +73,22 @@ class Conductor:
         """Run the trial to its end; returns what ended it from outside, to be raised when all is stored."""
         kernel = self.trial.kernel
         try:
+            self.run_prefix(kernel)
+            self.budget.start_metering(lambda: kernel.busy_seconds)
+            self.stop_reason = run_agent(agent, self.trial, is_from_outside)
+        except BaseException as error:
+            if not is_timeout(error):
+                return error
+            self.stop_reason = "timeout"
+        return None
+
+    def run_prefix(self, kernel: Kernel) -> None:
+        """Raises InfrastructureError: the agent has done nothing yet."""
+        try:
             for step in pre_execute(self.task, kernel):
                 self.trial.add_pre_executed(step)
-            self.budget.start_metering(lambda: kernel.busy_seconds)
-            self.stop_reason = run_agent(agent, self.trial)
         except pytest.fail.Exception as error:
-            # pytest-timeout's signal method ends an item this way.
-            self.stop_reason = "timeout"
-            return error
-        except BaseException as error:
-            return error
-        return None
+            raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
 
     def result(self, cause: BaseException | None) -> TrialResult:
         """The score of what the trial left; none when the infrastructure failed."""
@@ -92,7 +97,8 @@ class Conductor:
         facts = self.spent() if error else self.spent() | self.scored()
         result = replace(
             self.folder.start,
-            stop_reason="error" if isinstance(cause, InfrastructureError) else self.stop_reason,
+            isolated=self.item.stash.get(ISOLATED, False),
+            stop_reason="error" if isinstance(cause, Exception) else self.stop_reason,
             error=error,
             agent_error=self.trial.error,
             submitted=self.trial.submitted,
@@ -149,13 +155,24 @@ class Conductor:
         }
 
 
+def is_timeout(error: BaseException) -> bool:
+    """Whether it comes from pytest-timeout's signal method, which fails the test in its words."""
+    return isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout")
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether it ends more than the agent that it came through."""
+    return isinstance(error, KeyboardInterrupt) or is_timeout(error)
+
+
 def error_of(cause: BaseException | None) -> str | None:
-    """Why the trial is not valid; a trial that pytest-timeout ended is."""
-    if cause is None or isinstance(cause, pytest.fail.Exception):
+    """Why the trial is not valid."""
+    if cause is None:
         return None
     if isinstance(cause, InfrastructureError):
         return str(cause)
-    return f"interrupted by {type(cause).__name__}" + (f": {cause}" if str(cause) else "")
+    words = f"{type(cause).__name__}: {cause}".removesuffix(": ")
+    return words if isinstance(cause, Exception) else f"interrupted by {words}"
 
 
 def merged(added: Iterable[Mapping[str, float | None] | None]) -> dict[str, float | None]:

@@ -47,6 +47,8 @@ def portion(text: str) -> float:
     return number
 
 
+SETS = ("expert", "masked", "auto", "functions")
+
 OPTIONS = (
     Option(name="agent", help="Run tasks with this agent: gold, or package.module:Name."),
     Option(
@@ -138,6 +140,8 @@ def read_settings(config: pytest.Config) -> Settings | None:
     if not values["super_agent"]:
         refuse_options_without_agent(config)
         return None
+    if unknown := [name for name in values["super_set"] if name not in SETS]:
+        raise pytest.UsageError(f"--super-set={unknown[0]}: choose from {', '.join(SETS)}")
     return Settings(
         agent=values["super_agent"],
         sandbox=values["super_sandbox"],
@@ -184,7 +188,9 @@ def refuse_options_without_agent(config: pytest.Config) -> None:
 def existing(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | None:
     if not values[key]:
         return None
-    path: Path = config.invocation_params.dir / Path(values[key]).expanduser()
+    # An option is relative to where it was typed, an ini value to its file.
+    base = config.rootpath if config.getoption(key) is None else config.invocation_params.dir
+    path: Path = base / Path(values[key]).expanduser()
     if not path.is_file():
         raise pytest.UsageError(f"--{key.replace('_', '-')}: there is no file {path}")
     return path

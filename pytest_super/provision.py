@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import UnsupportedError
 from pytest_super.kernel.sandbox import missing_capabilities
 from pytest_super.run import RUN
-from pytest_super.verdict import PROVIDED
+from pytest_super.verdict import ISOLATED, PROVIDED
 
 if TYPE_CHECKING:
     from pytest_super.collection import TaskItem
@@ -31,6 +31,7 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
         raise UnsupportedError(
             f"{task.id} requires {needs}, which the {item.config.stash[RUN].sandbox} sandbox lacks"
         )
+    item.stash[ISOLATED] = sandbox.capabilities.isolation
     # So that a trial whose process dies while the kernel starts is known.
     item.open_folder()
     kernel = Kernel(sandbox)

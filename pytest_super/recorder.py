@@ -14,7 +14,7 @@ import pytest
 from pytest_super.errors import InfrastructureError
 from pytest_super.report.collected import keyword_hints
 from pytest_super.report.junit import rewrite_junit
-from pytest_super.report.summary import gate_accuracy
+from pytest_super.report.summary import gate_accuracy, is_reached
 from pytest_super.report.terminal import summary_lines
 from pytest_super.results import RunFolder, TrialResult, create_run
 from pytest_super.run import facts_of
@@ -52,23 +52,26 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Nothing is written before something is going to run."""
-        if session.testsfailed and not self.config.option.continue_on_collection_errors:
+        may_run = not session.testsfailed or self.config.option.continue_on_collection_errors
+        if may_run and any(is_task(item.nodeid) for item in session.items):
+            self.open_folder()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        if any(map(is_task, ids)):
+            self.open_folder()
+
+    def open_folder(self) -> None:
+        """Make the run's folder, once, when it is known that a task will run. Raises pytest.UsageError."""
+        if self.folder is not None:
             return
         try:
+            facts = facts_of(self.config, self.run)
+            self.folder = create_run(self.run.settings.directory, facts, self.run.id)
             if self.run.sandbox == "docker":
-                self.sweep_containers()
-            self.folder = create_run(
-                self.run.settings.directory, facts_of(self.config, self.run), self.run.id
-            )
+                sweep_containers()
         except InfrastructureError as error:
             raise pytest.UsageError(str(error)) from None
-
-    def sweep_containers(self) -> None:
-        """Remove what runs that were killed with their engine's connection open may have left."""
-        from pytest_super.kernel.sweep import sweep
-
-        sweep()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         data = getattr(report, "super_result", None)
@@ -100,32 +103,45 @@ class Recorder:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """After xdist has ended its workers and pytest has written its XML, before the summary is printed."""
-        yield
-        if self.folder is None:
-            return
         try:
-            self.folder.sweep()
+            return (yield)
+        finally:
+            if self.folder is not None:
+                self.finish(session, self.folder)
+
+    def finish(self, session: pytest.Session, folder: RunFolder) -> None:
+        try:
+            if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+                folder.sweep("interrupted", "the run was interrupted")
+            else:
+                folder.sweep("crashed", "the process that ran this trial died")
         except InfrastructureError as error:
             self.trouble.append(str(error))
-        results = self.folder.final()
+        results = folder.final()
         session.exitstatus = self.exit_status(session.exitstatus, results)
         self.config.hook.pytest_super_run_finished(config=self.config, results=results)
         if xml := self.config.getoption("xmlpath", None):
-            rewrite_junit(xml, results, self.run.settings)
+            rewrite_junit(xml, folder, self.run.settings)
 
     def exit_status(self, status: int, results: list[TrialResult]) -> int:
-        """Pytest's own, but for the gate, errors that are allowed, and results that could not be stored."""
+        """Pytest's own, but for the gate, errors that are allowed, and results that could not be stored.
+
+        What the results say counts too: a worker that died may have taken a failure with it.
+        """
         settings = self.run.settings
         only_errors = self.failed_reports == self.failed_by_error
         if status == pytest.ExitCode.TESTS_FAILED and settings.allow_errors and only_errors:
             status = pytest.ExitCode.OK
-        if status == pytest.ExitCode.OK and settings.fail_under is not None:
-            reached = gate_accuracy(results)
-            if reached is None or reached < settings.fail_under:
-                status = pytest.ExitCode.TESTS_FAILED
-        if status == pytest.ExitCode.OK and self.trouble:
-            status = pytest.ExitCode.TESTS_FAILED
-        return status
+        has_failed = (
+            bool(self.trouble)
+            or (not settings.allow_errors and any(result.is_error for result in results))
+            or (not settings.is_gated and not all(result.solved or result.is_error for result in results))
+            or (
+                settings.fail_under is not None
+                and not is_reached(gate_accuracy(results), settings.fail_under)
+            )
+        )
+        return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and has_failed else status
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         results = self.folder.final() if self.folder else []
@@ -133,7 +149,7 @@ class Recorder:
             return
         assert self.folder is not None
         terminalreporter.section("super")
-        lines = summary_lines(results, self.run.settings.fail_under, len(self.folder.results))
+        lines = summary_lines(results, self.run.settings.fail_under, list(self.folder.results.values()))
         for line in [*lines, *self.trouble, *self.hints(results), f"results: {self.folder.path}"]:
             terminalreporter.write_line(line)
 
@@ -141,3 +157,10 @@ class Recorder:
         return list(
             keyword_hints(self.config.option.keyword, ((result.id, result.category) for result in results))
         )
+
+
+def sweep_containers() -> None:
+    """Remove what runs that were killed together with their engine may have left."""
+    from pytest_super.kernel.sweep import sweep
+
+    sweep()

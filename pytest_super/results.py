@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+import shutil
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,12 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.trajectory import step_from_data, step_to_data
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_super.trajectory import Step
 
 RUNNING = "running"
-CRASHED = "crashed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,8 @@ class TrialResult:
     model: str | None = None
     sandbox: str = ""
     isolated: bool = False
+    has_answer: bool = True
+    """Whether accuracy applies to the task, known before it runs."""
     accuracy: float | None = None
     landmarks: float | None = None
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
@@ -79,13 +81,25 @@ class TrialResult:
         return self.error is not None
 
     def to_data(self) -> dict[str, Any]:
-        return asdict(self)
+        data: dict[str, Any] = encodable(asdict(self))
+        return data
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> TrialResult:
         """The result in `data`; keys of a later version are ignored."""
         known = {f.name for f in fields(cls)}
         return cls(**{key: value for key, value in data.items() if key in known})
+
+
+def encodable(value: Any) -> Any:
+    """The JSON value with text that UTF-8 can write: half a surrogate pair would end an xdist worker."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {encodable(key): encodable(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [encodable(child) for child in value]
+    return value
 
 
 def epoch_name(task_id: str, epoch: int) -> str:
@@ -121,6 +135,11 @@ class TrialFolder:
         with disk_errors(self.path):
             self._steps.close()
 
+    def discard(self) -> None:
+        """Remove the folder: nothing was tried."""
+        self._steps.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+
 
 def take_attempt(parent: Path, epoch: int) -> int:
     attempt = 1
@@ -149,16 +168,12 @@ class RunFolder:
         with disk_errors(self.path), (self.path / "results.jsonl").open("a", encoding="utf-8") as file:
             file.write(to_line(result.to_data()))
 
-    def sweep(self) -> list[TrialResult]:
-        """Record the trials whose report never arrived; their process was interrupted or died."""
-        found = []
+    def sweep(self, stop_reason: str, error: str) -> None:
+        """Record the trials whose report never arrived; one that has not ended is given these words."""
         for path in sorted((self.path / "trials").glob("*/*/result.json")):
             result = read_result(path)
             if result is not None and (result.id, result.epoch, result.attempt) not in self.results:
-                result = settle(result, path.parent)
-                self.record(result)
-                found.append(result)
-        return found
+                self.record(settle(result, path.parent, stop_reason, error))
 
     def final(self) -> list[TrialResult]:
         """The last attempt of every task and epoch, in the order they came."""
@@ -169,15 +184,15 @@ class RunFolder:
         return list(last.values())
 
 
-def settle(result: TrialResult, folder: Path) -> TrialResult:
+def settle(result: TrialResult, folder: Path, stop_reason: str, error: str) -> TrialResult:
     """A result that its process did not finish, with what its trajectory tells."""
     if result.stop_reason != RUNNING:
         return result
     own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
     return replace(
         result,
-        stop_reason=CRASHED,
-        error="the process that ran this trial died",
+        stop_reason=stop_reason,
+        error=error,
         steps=len(own),
         prompt_tokens=sum(step.prompt_tokens for step in own),
         completion_tokens=sum(step.completion_tokens for step in own),
@@ -189,7 +204,7 @@ def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
     runs = base / "runs"
     path = runs / run_id
     with disk_errors(base):
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
         ignore = base / ".gitignore"
         if not ignore.exists():
             write_atomically(ignore, "*\n")
@@ -261,6 +276,3 @@ class disk_errors:
         if isinstance(error, OSError):
             message = f"results cannot be written under {self.path}: {error.strerror or error}"
             raise InfrastructureError(message) from error
-
-
-OnStep = Callable[["Step"], None]

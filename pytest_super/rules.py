@@ -30,7 +30,7 @@ def broken_rules(task: Task, folder: Path) -> Broken:
 
 def broken_answer(task: Task) -> Broken:
     given = "answer" in task.model_fields_set
-    if task.set in ("expert", "masked") and not given:
+    if task.set != "auto" and not given:
         yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
     elif given and (task.answer is None or not has_leaf(task.answer)):
         yield ("answer",), "`answer` holds no value to compare with"

@@ -76,7 +76,7 @@ def choose_sandbox(settings: Settings) -> tuple[str, str]:
     if trouble is None:
         return "docker", ""
     if may_fall_back:
-        return "local", f"no isolation, since {trouble.split(':')[0]}"
+        return "local", f"no isolation, since {trouble.split(': ')[0]}"
     raise pytest.UsageError(trouble)
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import traceback
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.editing import edit_file
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.observation import NOTHING_RUNS, STILL_RUNNING, observation_of
 from pytest_super.trajectory import Action, Step, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pytest_super.budget import Budget
     from pytest_super.kernel.client import Kernel
@@ -87,6 +88,9 @@ class Trial:
         self.submission: Any = None
         self.submitted = False
         self.error: str | None = None
+        """Traceback of an agent that raised."""
+        self.failure: Exception | None = None
+        """What failed under the trial."""
         self._landmarks = landmarks
         self._record = record
         self._ended: str | None = None
@@ -98,7 +102,8 @@ class Trial:
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
         self._landmarks.begin_cell(code, step=len(self.history) + 1)
-        result = self.kernel.execute(code, timeout=self._patience(), listener=self._landmarks.feed)
+        with self._failures():
+            result = self.kernel.execute(code, timeout=self._patience(), listener=self._landmarks.feed)
         return self._finish(action, thought, started, result)
 
     def continue_wait(self, thought: str = "") -> Step:
@@ -107,7 +112,9 @@ class Trial:
         started = self._begin()
         if not self.kernel.is_running:
             return self._refuse(action, thought, started, NOTHING_RUNS)
-        return self._finish(action, thought, started, self.kernel.wait(timeout=self._patience()))
+        with self._failures():
+            result = self.kernel.wait(timeout=self._patience())
+        return self._finish(action, thought, started, result)
 
     def interrupt(self, thought: str = "") -> Step:
         """Stop the cell that is running."""
@@ -115,7 +122,9 @@ class Trial:
         started = self._begin()
         if not self.kernel.is_running:
             return self._refuse(action, thought, started, NOTHING_RUNS)
-        return self._finish(action, thought, started, self.kernel.interrupt())
+        with self._failures():
+            result = self.kernel.interrupt()
+        return self._finish(action, thought, started, result)
 
     def edit(self, path: str, before: str, after: str, thought: str = "") -> Step:
         """Replace `before`, which must stand exactly once in the file, by `after`."""
@@ -124,7 +133,12 @@ class Trial:
         started = self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
-        observation, outcome = edit_file(self.kernel, path, before, after)
+        try:
+            with self._failures():
+                observation, outcome = edit_file(self.kernel, path, before, after)
+        except SandboxLostError as lost:
+            result = CellResult(outcome=Outcome.SANDBOX_LOST, detail=lost.detail)
+            return self._finish(action, thought, started, result)
         return self._add(action, thought, started, observation=observation, outcome=outcome)
 
     def submit(self, answer: object, thought: str = "") -> Step:
@@ -181,7 +195,8 @@ class Trial:
         if result.outcome is Outcome.SANDBOX_LOST:
             self._ended = "sandbox_lost"
         elif result.outcome is Outcome.KERNEL_DIED:
-            self.kernel.restart()
+            with self._failures():
+                self.kernel.restart()
         self._raise_if_over()
         return step
 
@@ -191,7 +206,8 @@ class Trial:
         return [index for index, hit in enumerate(self._landmarks.hits) if hit and index not in told]
 
     def _add(self, action: Action, thought: str, started: str, **facts: Any) -> Step:
-        self.budget.steps += 1
+        budget = self.budget
+        budget.steps += 1
         step = Step(
             number=len(self.history) + 1,
             origin="agent",
@@ -200,26 +216,42 @@ class Trial:
             started=started,
             ended=now(),
             landmarks=self._take_new_hits(),
+            prompt_tokens=budget.prompt_tokens - sum(step.prompt_tokens for step in self.history),
+            completion_tokens=budget.completion_tokens - sum(step.completion_tokens for step in self.history),
             **facts,
         )
         self.history.append(step)
-        self._record(step)
+        with self._failures(Exception):
+            self._record(step)
         return step
 
+    @contextmanager
+    def _failures(self, kind: type[Exception] = InfrastructureError) -> Iterator[None]:
+        """What fails here is not the agent's: remember it and end the trial, whatever the agent catches."""
+        try:
+            yield
+        except kind as error:
+            self.failure = self.failure or error
+            self._ended = "error"
+            raise TrialEnded("error") from error
 
-def run_agent(agent: Agent, trial: Trial) -> str:
+
+def run_agent(agent: Agent, trial: Trial, is_from_outside: Callable[[BaseException], bool]) -> str:
     """Let the agent act until the trial ends; returns the stop reason.
 
-    Whatever an agent's own code raises ends its trial as `agent_error`; InfrastructureError and what
-    ends more than a trial (interrupts, pytest's own) pass through.
+    Raises what failed under the trial, whatever the agent made of it, and what `is_from_outside` (an
+    interrupt, a time-out). All else that comes out of an agent is its own: `agent_error`.
     """
+    reason = "returned"
     try:
         agent.run(trial)
-    except TrialEnded as end:
-        return end.stop_reason
-    except InfrastructureError:
-        raise
-    except (Exception, SystemExit) as error:
+    except TrialEnded:
+        pass
+    except BaseException as error:
+        if is_from_outside(error):
+            raise
         trial.error = "".join(traceback.format_exception(error))
-        return trial.stop_reason or "agent_error"
-    return trial.stop_reason or "returned"
+        reason = "agent_error"
+    if trial.failure is not None:
+        raise trial.failure
+    return trial.stop_reason or reason

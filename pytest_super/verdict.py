@@ -9,6 +9,7 @@ import pytest
 
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.report.junit import result_properties
+from pytest_super.report.wording import printable
 from pytest_super.run import RUN
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 RESULT = pytest.StashKey["TrialResult"]()
 # Name of the folder into which the trial's repository was put.
 PROVIDED = pytest.StashKey[str]()
+# Whether the trial's sandbox claims that what is inside cannot reach what is outside.
+ISOLATED = pytest.StashKey[bool]()
 
 REQUEUED = "requeued"
 # What xdist says of a report that no worker made.
@@ -42,12 +45,14 @@ def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport
         judge_trial(item, call, report)
     elif report.when != "teardown" and report.failed:
         judge_no_trial(item, call, report)
+    elif report.when == "setup" and report.skipped:
+        item.discard_folder()
 
 
 def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     assert call.excinfo is not None
     if isinstance(call.excinfo.value, SuperError):
-        report.longrepr = str(call.excinfo.getrepr(style="value", chain=False))
+        report.longrepr = printable(str(call.excinfo.value))
     attach(item, report, result_without_trial(item, call.excinfo.exconly()))
 
 

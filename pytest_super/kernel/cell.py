@@ -42,3 +42,11 @@ class CellResult:
     @property
     def is_running(self) -> bool:
         return self.outcome is Outcome.TIMED_OUT
+
+
+class SandboxLostError(Exception):
+    """The sandbox is gone while its engine answers: what ran inside ended it."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"the sandbox is gone: {detail}")
+        self.detail = detail

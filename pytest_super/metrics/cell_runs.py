@@ -45,8 +45,16 @@ class Notebook:
         self.folder = UNKNOWN
 
 
+MAX_LINES = 400
+
+
 def as_python(source: str) -> ast.Module | None:
-    """The cell as IPython turns it into Python; None when that is not valid."""
+    """The cell as IPython turns it into Python; None when that is not valid, or too long to be looked at.
+
+    IPython's time grows with the square of the lines, so that an agent could hold up the scoring for hours.
+    """
+    if source.count("\n") > MAX_LINES:
+        return None
     from IPython.core.inputtransformer2 import TransformerManager
 
     if _AUTOMAGIC.fullmatch(source.strip()):
@@ -72,9 +80,9 @@ class _CellReader(ast.NodeVisitor):
         if tree is None:
             return
         nodes = list(ast.walk(tree))
-        self._called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
         self._waits = any(isinstance(node, ast.Attribute) and node.attr in _WAITS for node in nodes)
         try:
+            self._called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
             self.visit(tree)
         except RecursionError:
             return

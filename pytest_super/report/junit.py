@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
     from pytest_super.options import Settings
     from pytest_super.report.summary import Group
-    from pytest_super.results import TrialResult
+    from pytest_super.results import RunFolder, TrialResult
 
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def rewrite_junit(path: str, results: list[TrialResult], settings: Settings) -> None:
+def rewrite_junit(path: str, run: RunFolder, settings: Settings) -> None:
     """Rewrite pytest's file at `path` in place, where there is one."""
     file = Path(os.path.expanduser(os.path.expandvars(path)))
     if not file.exists():
         return
     tree = ET.parse(file)
-    by_name = {result.name: result for result in results}
+    by_name = {result.name: result for result in run.final()}
     for suite in tree.iter("testsuite"):
         drop_lost_attempts(suite)
         for case in filter(is_task, suite.iter("testcase")):
             if result := by_name.get(case.get("name", "")):
                 complete(case, result)
         count_again(suite)
-        add_properties(suite, total_figures(results, settings))
+        add_properties(suite, total_figures(run, settings))
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     tree.write(temporary, encoding="utf-8", xml_declaration=True)
     temporary.replace(file)
@@ -95,7 +95,9 @@ def static_properties(result: TrialResult) -> list[tuple[str, object]]:
 
 def result_properties(result: TrialResult) -> list[tuple[str, object]]:
     """The figures of a trial as JUnit properties; one that does not apply is an empty text."""
+    # Metrics that a hook adds come first: they cannot replace ours.
     figures: dict[str, object] = {
+        **result.metrics,
         "accuracy": result.accuracy,
         "landmarks": result.landmarks,
         "script_executed": result.script_executed,
@@ -105,16 +107,19 @@ def result_properties(result: TrialResult) -> list[tuple[str, object]]:
         "cost_usd": result.cost_usd,
         "compute_seconds": result.compute_seconds,
         "stop_reason": result.stop_reason,
-        **result.metrics,
     }
     return [(f"super.{name}", "" if value is None else value) for name, value in figures.items()]
 
 
-def total_figures(results: list[TrialResult], settings: Settings) -> Iterator[tuple[str, object]]:
+def total_figures(run: RunFolder, settings: Settings) -> Iterator[tuple[str, object]]:
     """Name and value of each suite property; None where a metric applies to no trial."""
     yield "super.agent", settings.agent
     yield "super.scoring", settings.scoring
-    yield "super.compute_seconds", round(sum(result.compute_seconds for result in results), 3)
+    results, attempts = run.final(), run.results.values()
+    tokens = sum(result.prompt_tokens + result.completion_tokens for result in attempts)
+    yield "super.tokens", tokens
+    yield "super.cost_usd", sum(result.cost_usd or 0.0 for result in attempts)
+    yield "super.compute_seconds", round(sum(result.compute_seconds for result in attempts), 3)
     yield "super.accuracy_errors_as_0", gate_accuracy(results)
     yield from group_figures("super", summarise(results))
     for group in groups(results):

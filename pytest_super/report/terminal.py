@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from pytest_super.report.summary import Group, gate_accuracy, groups, summarise
-from pytest_super.report.wording import describe
+from pytest_super.report.summary import Group, gate_accuracy, groups, is_reached, summarise
+from pytest_super.report.wording import describe, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pytest_super.results import TrialResult
 
-CONTROL = re.compile(r"[^\n -~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LINE_LIMIT = 300
 
 
-def summary_lines(results: list[TrialResult], fail_under: float | None, attempts: int) -> Iterator[str]:
-    """The table, the totals, what failed and why, and the gate. `attempts` counts re-queued ones too."""
+def summary_lines(
+    results: list[TrialResult], fail_under: float | None, attempts: list[TrialResult]
+) -> Iterator[str]:
+    """The table, the totals, what failed and why, and the gate.
+
+    `results` holds the last attempt of each trial; `attempts` all, which cost what they cost.
+    """
     yield from table_lines([*groups(results), total(results)])
     yield ""
     yield " · ".join(total_facts(results, attempts))
@@ -47,16 +50,16 @@ def figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def total_facts(results: list[TrialResult], attempts: int) -> Iterator[str]:
-    yield f"compute {sum(result.compute_seconds for result in results):.1f} s"
-    tokens = sum(result.prompt_tokens + result.completion_tokens for result in results)
+def total_facts(results: list[TrialResult], attempts: list[TrialResult]) -> Iterator[str]:
+    yield f"compute {sum(result.compute_seconds for result in attempts):.1f} s"
+    tokens = sum(result.prompt_tokens + result.completion_tokens for result in attempts)
     if tokens:
         yield f"tokens {tokens:,}"
-    costs = [result.cost_usd for result in results if result.cost_usd is not None]
+    costs = [result.cost_usd for result in attempts if result.cost_usd is not None]
     if costs:
         yield f"cost ${sum(costs):.2f}"
-    if attempts > len(results):
-        yield f"{attempts - len(results)} attempts lost to crashes and run again"
+    if len(attempts) > len(results):
+        yield f"{len(attempts) - len(results)} attempts before the last"
     if any(result.is_error for result in results) and (with_errors := gate_accuracy(results)) is not None:
         yield f"accuracy with errors as 0: {with_errors:.3f}"
     if any(not result.isolated for result in results):
@@ -66,11 +69,11 @@ def total_facts(results: list[TrialResult], attempts: int) -> Iterator[str]:
 def unsolved_lines(results: Iterable[TrialResult]) -> Iterator[str]:
     for result in sorted(results, key=lambda result: (not result.is_error, result.name)):
         if result.is_error:
-            yield printable(f"error   {result.name}: {result.error} ({result.folder})")
+            yield one_line(f"error   {result.name}: {result.error} ({result.folder})")
         elif not result.solved:
-            yield printable(f"missed  {result.name}: {describe(result)}")
+            yield one_line(f"missed  {result.name}: {describe(result)}")
         if result.kept:
-            yield printable(f"kept    {result.name}: {result.kept}")
+            yield one_line(f"kept    {result.name}: {result.kept}")
 
 
 def gate_lines(results: list[TrialResult], fail_under: float | None) -> Iterator[str]:
@@ -79,13 +82,12 @@ def gate_lines(results: list[TrialResult], fail_under: float | None) -> Iterator
     reached = gate_accuracy(results)
     if reached is None:
         yield "gate: FAILED, no trial has an accuracy"
-    elif reached < fail_under:
+    elif not is_reached(reached, fail_under):
         yield f"gate: FAILED, mean accuracy {reached:.4f} is under {fail_under:g}"
     else:
         yield f"gate: passed, mean accuracy {reached:.4f} is at least {fail_under:g}"
 
 
-def printable(text: str) -> str:
-    """One line that cannot move the cursor, whatever a sandbox or a model wrote into it."""
-    line = CONTROL.sub("?", text.replace("\n", " | "))
+def one_line(text: str) -> str:
+    line = printable(text.replace("\n", " | "))
     return line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}…"

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_super.results import TrialResult
+
+# C0 and C1 but for tab and newline, changes of direction, and what no encoding takes.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def printable(text: str) -> str:
+    """Text that cannot move the cursor or break an encoding, whatever a sandbox or a model wrote into it."""
+    return CONTROL.sub("?", text)
 
 
 def describe(result: TrialResult) -> str:
@@ -19,7 +28,7 @@ def describe(result: TrialResult) -> str:
     text = f"{figures}; {STOPS.get(result.stop_reason, result.stop_reason)}"
     if result.agent_error:
         text += f" ({result.agent_error.strip().splitlines()[-1]})"
-    return f"{text}; {result.folder}/trajectory.jsonl"
+    return printable(f"{text}; {result.folder}/trajectory.jsonl")
 
 
 STOPS = {

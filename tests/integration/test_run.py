@@ -149,7 +149,7 @@ def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Projec
     rows = project.results
     assert (rows["crash_once[1]"]["attempt"], rows["crash_once[1]"]["solved"]) == (2, True)
     assert rows["crash[1]"]["error"] == "the process that ran this trial died"
-    result.stdout.fnmatch_lines(["*2 attempts lost to crashes*"])
+    result.stdout.fnmatch_lines(["*2 attempts before the last*"])
     xml = (project.path / "out.xml").read_text()
     assert xml.count("<testcase") == 3
 

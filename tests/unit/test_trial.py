@@ -9,6 +9,7 @@ import pytest
 
 from pytest_super.budget import Budget
 from pytest_super.errors import EngineError, InfrastructureError
+from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.preexecution import pre_execute
 from pytest_super.task import Limits, Task
@@ -43,7 +44,7 @@ class Bench:
             def run(self, trial: Trial) -> None:
                 act(trial)
 
-        return run_agent(OneShot(), self.trial)
+        return run_agent(OneShot(), self.trial, lambda error: isinstance(error, KeyboardInterrupt))
 
 
 def make_task(**fields: Any) -> Task:
@@ -198,9 +199,36 @@ def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing() -> None:
     assert Bench().run(lambda trial: trial.execute("lose()")) == "sandbox_lost"
 
 
-def test_a_lost_engine_is_not_the_agents_doing() -> None:
+def test_a_lost_engine_is_not_the_agents_doing_whatever_the_agent_catches() -> None:
+    def swallow(trial: Trial) -> None:
+        try:
+            trial.execute("fail_engine()")
+        except BaseException:
+            return
+
     with pytest.raises(EngineError):
         Bench().run(lambda trial: trial.execute("fail_engine()"))
+    with pytest.raises(EngineError):
+        Bench().run(swallow)
+
+
+def test_a_sandbox_that_is_lost_during_an_edit_is_the_agents_doing() -> None:
+    bench = Bench()
+
+    def lost(path: str) -> bytes:
+        raise SandboxLostError(f"killed while {path} was read")
+
+    bench.kernel.read_file = lost  # type: ignore[method-assign]
+    assert bench.run(lambda trial: trial.edit("f", "a", "b")) == "sandbox_lost"
+    assert bench.recorded[-1].outcome == "sandbox_lost"
+
+
+def test_tokens_are_told_by_the_step_before_which_they_were_used() -> None:
+    bench = Bench()
+    for _ in range(2):
+        bench.budget.charge_model(prompt_tokens=10, completion_tokens=2, cost_usd=None, seconds=1)
+        bench.trial.execute("1")
+    assert [(step.prompt_tokens, step.completion_tokens) for step in bench.recorded] == [(10, 2), (10, 2)]
 
 
 def test_an_edit_changes_the_one_place_and_no_other_byte() -> None:
