@@ -252,6 +252,9 @@ class DockerSandbox:
         image = f"{KEPT}:{self._token}"
         with engine_errors("save a container's files"):
             try:
+                if self.settings.pip_config:
+                    # It may hold credentials of the index, which an image would keep.
+                    connect().put_archive(self._container, "/", tar_of({PIP_FILE: b""}))
                 connect().commit(self._container, repository=KEPT, tag=self._token, changes=KEPT_CHANGES)
             except APIError as error:
                 # 404: removed. 409: about to be.

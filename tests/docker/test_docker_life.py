@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -111,6 +112,21 @@ def test_a_kept_container_is_entered_as_an_image(
             ["docker", "run", "--rm", kept, "cat", "found"], capture_output=True, check=True
         )
         assert shown.stdout == b"it"
+    finally:
+        engine.remove_image(kept, force=True)
+
+
+def test_a_kept_container_holds_no_credentials_of_the_index(
+    make_sandbox: MakeSandbox, engine: APIClient, settings: DockerSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "pip.conf").write_text("[global]\nindex-url = https://user:secret@index.invalid/simple\n")
+    sandbox = make_sandbox(IDLE, settings=replace(settings, pip_config=tmp_path / "pip.conf"))
+    sandbox.open().read(5)
+    sandbox.keep()
+    kept = f"pytest-super-kept:{sandbox._token}"
+    try:
+        command = ["docker", "run", "--rm", kept, "cat", "/etc/pytest-super/pip.conf"]
+        assert subprocess.run(command, capture_output=True, check=True).stdout == b""
     finally:
         engine.remove_image(kept, force=True)
 

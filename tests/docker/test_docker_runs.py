@@ -61,7 +61,14 @@ def start(
     project: pytest.Pytester, wait_until: WaitUntil, workers: tuple[str, ...]
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "pytest", "--super-agent=agent:Sleeper", ".", *workers]
-    process = subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        cwd=project.path,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        # A shell's background jobs are started with SIGINT ignored, and hand that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     count = 2 if workers else 1
     wait_until(lambda: len(list(project.path.glob("sleeping-*"))) == count, 60)
     return process

@@ -144,10 +144,20 @@ def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
     ]
     with (project.path / "out.txt").open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=project.path, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=project.path,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=heed_interrupts,
         )
     until((project.path / "hanging").exists)
     return process
+
+
+def heed_interrupts() -> None:
+    """A shell's background jobs are started with SIGINT ignored, and hand that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
