@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.editing import edit_file
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.observation import observation_of
 from pytest_super.trajectory import Action, Step, now
 
@@ -51,7 +51,10 @@ def cell_step(part: PreExecuted, kernel: Kernel, number: int) -> Step:
 
 def edit_step(edit: Edit, kernel: Kernel, number: int) -> Step:
     started = now()
-    observation, outcome = edit_file(kernel, edit.path, edit.before, edit.after)
+    try:
+        observation, outcome = edit_file(kernel, edit.path, edit.before, edit.after)
+    except SandboxLostError as lost:
+        observation, outcome = str(lost), "error"
     if outcome != "ok":
         raise InfrastructureError(f"pre-executed edit {number} of {edit.path} cannot be made: {observation}")
     return Step(

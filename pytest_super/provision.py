@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import UnsupportedError
+from pytest_super.errors import InfrastructureError, UnsupportedError
+from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.sandbox import missing_capabilities
 from pytest_super.run import RUN
 from pytest_super.verdict import ISOLATED, PROVIDED
@@ -50,7 +51,10 @@ def provide_repository(task: Task, repository: Repository, kernel: Kernel) -> st
     from pytest_super.sources import fetch
 
     folder = fetch(repository, base=Path(task._path).parent)
-    kernel.upload(folder, folder.name)
+    try:
+        kernel.upload(folder, folder.name)
+    except (SandboxLostError, OSError) as error:
+        raise InfrastructureError(f"the repository cannot be put into the sandbox: {error}") from error
     return folder.name
 
 

@@ -92,7 +92,9 @@ class FakeKernel:
         assert self._pending is not None, "no cell runs"
         return self._end(CellResult(outcome=Outcome.INTERRUPTED, seconds=self._ran))
 
-    def restart(self) -> None:
+    def restart(self, timeout: float | None = None) -> None:
+        """At once, whatever `timeout` allows."""
+        del timeout
         self.restarts += 1
         self._reset()
 

@@ -196,7 +196,7 @@ class Trial:
             self._ended = "sandbox_lost"
         elif result.outcome is Outcome.KERNEL_DIED:
             with self._failures():
-                self.kernel.restart()
+                self.kernel.restart(timeout=self._patience())
         self._raise_if_over()
         return step
 

@@ -280,6 +280,7 @@ def claim_stdio() -> tuple[int, int]:
 def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
     """Be the bridge until the host is gone, then leave nothing: no process, nor the folders in `sys.argv`."""
     processes.adopt_orphans()
+    processes.go_on_when_parent_ends()
     try:
         Bridge(folder, launcher, kernel).run()
         code = 0

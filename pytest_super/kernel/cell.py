@@ -23,6 +23,17 @@ class Outcome(StrEnum):
     """The sandbox is gone while its engine answers."""
 
 
+class SandboxLostError(Exception):
+    """The sandbox is gone while its engine answers: what ran inside has ended it. `detail` says how."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"the sandbox is gone: {self.detail}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellResult:
     """What waiting for a cell gave. Output is what came since the last result of the same cell."""
@@ -42,11 +53,3 @@ class CellResult:
     @property
     def is_running(self) -> bool:
         return self.outcome is Outcome.TIMED_OUT
-
-
-class SandboxLostError(Exception):
-    """The sandbox is gone while its engine answers: what ran inside ended it."""
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(f"the sandbox is gone: {detail}")
-        self.detail = detail

@@ -6,11 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.connection import OWN_SILENCE_SECONDS, SILENCE_SECONDS
-from pytest_super.kernel.files import READ_LIMIT, FileEntry
+from pytest_super.kernel.files import ANSWER_SECONDS, READ_LIMIT, FileEntry
 from pytest_super.kernel.link import KernelLink
-from pytest_super.kernel.output import CellOutput
 from pytest_super.kernel.running import RunningCell
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0
 INTERRUPT_SECONDS = 10.0
+# How long a cell may take to begin before an interrupt is sent all the same.
+BEGIN_SECONDS = 2.0
 # A cell that is not over by then gets a probe behind it: code can break the messages that end it.
 PROBE_SECONDS = 1.0
 # Between two requests of a cell that the kernel refused.
@@ -48,19 +49,26 @@ class Kernel:
         start_seconds: float = START_SECONDS,
         silence_seconds: float = SILENCE_SECONDS,
         own_silence_seconds: float = OWN_SILENCE_SECONDS,
+        file_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """`clock` measures `busy_seconds` and the `seconds` of results, nothing else.
 
-        A sandbox that does not answer for `silence_seconds` is given up as lost; one that hears nothing from
-        us for `own_silence_seconds`, because this process hangs or is stopped, ends itself.
+        A sandbox that does not answer for `silence_seconds`, or does not go on with a file for
+        `file_seconds`, is given up as lost; one that hears nothing from us for `own_silence_seconds`, because
+        this process hangs or is stopped, ends itself.
         """
         self.workdir = sandbox.workdir
         self._sandbox = sandbox
         self._clock = clock
         self._start_seconds = start_seconds
-        self._silences = {"silence": silence_seconds, "own_silence": own_silence_seconds}
+        self._patience = {
+            "silence": silence_seconds,
+            "own_silence": own_silence_seconds,
+            "file_patience": file_seconds,
+        }
         self._opened: KernelLink | None = None
         self._busy = 0.0
+        self._restarting_since: float | None = None
         self._lost_detail: str | None = None
         self._is_closed = False
 
@@ -72,25 +80,32 @@ class Kernel:
         Raises what `Sandbox.open` raises, and InfrastructureError when no kernel starts.
         """
         stream = self._sandbox.open()
-        self._opened = KernelLink(stream, clock=self._clock, **self._silences)
+        self._opened = KernelLink(stream, clock=self._clock, lost=self._lost, **self._patience)
         self._opened.start()
         self._await_ready()
 
-    def restart(self) -> None:
+    def restart(self, timeout: float | None = None) -> None:
         """Kill all that runs in the sandbox and start a new kernel in it, without the state of the old.
 
         A running cell ends without a result. When no kernel starts, because of what was done in the sandbox,
-        the next cell says so: it is KERNEL_DIED or SANDBOX_LOST.
+        or none in `timeout` seconds, the next cell says so: it is KERNEL_DIED or SANDBOX_LOST.
         """
-        with self._link.changed:
-            if self._link.cell is not None:
-                self._forget(self._link.cell)
-            self._link.restart()
+        link = self._link
+        with link.changed:
+            if link.cell is not None:
+                self._forget(link.cell)
+            self._restarting_since = self._clock()
+            link.restart()
+        patience = self._start_seconds if timeout is None else min(timeout, self._start_seconds)
         try:
-            self._link.await_ready(self._start_seconds)
+            link.await_ready(patience)
         except InfrastructureError as error:
-            with self._link.changed:
-                self._link.death = self._link.death or str(error)
+            with link.changed:
+                link.death = link.death or str(error)
+        finally:
+            with link.changed:
+                self._busy += self._clock() - self._restarting_since
+                self._restarting_since = None
 
     def keep(self) -> str:
         """Save the sandbox's files for a person; gives what to type to enter them. Before `close`.
@@ -129,7 +144,10 @@ class Kernel:
     ) -> CellResult:
         """Run a cell as a notebook does and wait for its end, at most `timeout` seconds.
 
-        `listener` gets all text of the cell as it streams, in the reader thread, also after a time-out.
+        What background processes and threads of earlier cells put out since the last cell ended comes first,
+        in the result and to `listener`, which gets it at once as one text, shortened as in results. Then it
+        gets all text of the cell as it streams, in the reader thread, also after a time-out, and what the
+        cell's background puts out while later cells run.
         Raises CellStateError while a cell runs, EngineError when the sandbox is lost and its engine with it.
         """
         link = self._link
@@ -139,7 +157,11 @@ class Kernel:
             if link.end is None and link.death is not None:
                 detail = f"the kernel died ({link.death}) and was not restarted"
                 return CellResult(outcome=Outcome.KERNEL_DIED, detail=detail)
-            output, link.leftover = link.leftover, CellOutput()
+        output = link.take_leftover()
+        if listener is not None:
+            # Not under the lock: it may take its time.
+            link.tell_leftover(listener, output)
+        with link.changed:
             link.request(RunningCell(code, listener, output=output, started=self._clock()))
         return self._await_cell(timeout)
 
@@ -160,6 +182,11 @@ class Kernel:
         with link.changed:
             cell = self._require_cell()
             cell.is_interrupted = True
+            # Between cells the kernel ignores the signal: it would be lost on a cell that has yet to begin.
+            link.changed.wait_for(
+                lambda: cell.has_begun or cell.is_over or link.death is not None or link.end is not None,
+                min(timeout, BEGIN_SECONDS),
+            )
             link.interrupt()
             link.probe()
         return self._await_cell(timeout, while_interrupting=True)
@@ -171,14 +198,18 @@ class Kernel:
 
     @property
     def busy_seconds(self) -> float:
-        """How long cells ran in all: each from its request to its idle message, a running one until now."""
+        """How long cells ran in all: each from its request until it was over, a running one until now.
+
+        With the time of restarts: code that an agent has left can run in them.
+        """
         if self._opened is None:
             return 0.0
         with self._opened.changed:
-            cell = self._opened.cell
-            return self._busy + (cell.seconds(self._clock()) if cell is not None else 0.0)
+            now, cell, since = self._clock(), self._opened.cell, self._restarting_since
+            restarting = 0.0 if since is None else now - since
+            return self._busy + restarting + (0.0 if cell is None else cell.seconds(now))
 
-    # Files
+    # Files. All raise, when the sandbox is gone, SandboxLostError, or EngineError when its engine is too.
 
     def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
         """The file's bytes. A relative path is what it is in a cell.
@@ -244,6 +275,9 @@ class Kernel:
         if link.end is not None:
             return cell.result(Outcome.SANDBOX_LOST, self._cause_of_end(), now)
         return cell.result(Outcome.KERNEL_DIED, str(link.death), now)
+
+    def _lost(self) -> SandboxLostError:
+        return SandboxLostError(self._cause_of_end())
 
     def _cause_of_end(self) -> str:
         """Why the stream ended; EngineError when it was the engine that failed."""

@@ -225,6 +225,12 @@ def test_100_times_error_then_print(kernel: Kernel) -> None:
         assert printed(kernel, f"print('after', {number})") == f"after {number}\n"
 
 
+def test_an_interrupt_of_a_cell_that_has_yet_to_begin_is_not_lost(kernel: Kernel) -> None:
+    for _ in range(10):
+        kernel.execute("import time\nwhile True: time.sleep(0.01)", timeout=0)
+        assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+
+
 def test_50_times_timeout_interrupt_print(kernel: Kernel) -> None:
     printed(kernel, "import time")
     for number in range(50):
@@ -401,6 +407,16 @@ def test_files_that_cannot_be_had_raise_what_open_raises(kernel: Kernel) -> None
         kernel.list_files("/etc/passwd")
     with pytest.raises(OSError, match="/dev/zero"):
         kernel.read_file("/dev/zero")
+
+
+def test_a_pipe_is_no_file(kernel: Kernel) -> None:
+    printed(kernel, "import os; os.mkfifo('alone'); os.mkfifo('held'); held = os.open('held', os.O_RDWR)")
+    for name in ("alone", "held"):
+        with pytest.raises(OSError, match=name):
+            kernel.write_file(name, b"x")
+        with pytest.raises(OSError, match=name):
+            kernel.read_file(name)
+    assert still_works(kernel)
 
 
 def test_a_file_is_overwritten_in_place(kernel: Kernel) -> None:

@@ -22,7 +22,10 @@ OWN_SILENCE_SECONDS = 300.0
 
 
 class Connection:
-    """Sends from any thread; receives in one thread of its own, which calls the handlers."""
+    """Sends from any thread; receives in one thread of its own, which calls the handlers.
+
+    A send may block, as long as the other side does not read: until it does, or the stream is closed.
+    """
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class Connection:
         self._why = ""
         self._threads = [
             threading.Thread(target=work, name=f"super-kernel-{work.__name__.strip('_')}", daemon=True)
-            for work in (self._receive, self._ping)
+            for work in (self._receive, self._ping, self._watch)
         ]
 
     def start(self) -> None:
@@ -69,8 +72,13 @@ class Connection:
     def tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
         self.send_bytes(frames.encode_control(op, payload, **fields))
 
+    def give_up(self, why: str) -> None:
+        """End the stream, blocked sends too; `on_end` gets `why`."""
+        self._why = self._why or why
+        self._stream.close()
+
     def close(self) -> None:
-        """End the stream and both threads. Idempotent."""
+        """End the stream, blocked sends and the threads. Idempotent."""
         self._ended.set()
         self._stream.close()
         for thread in self._threads:
@@ -92,10 +100,17 @@ class Connection:
             self._ended.set()
             self._on_end(self._why)
 
+    @property
+    def _pause(self) -> float:
+        return min(PING_SECONDS, self._silence / 4, self._own_silence / 4)
+
     def _ping(self) -> None:
-        while not self._ended.wait(min(PING_SECONDS, self._silence / 4, self._own_silence / 4)):
-            if time.monotonic() - self._heard > self._silence:
-                self._why = f"the sandbox did not answer for {self._silence:.0f} seconds"
-                self._stream.close()
-                return
+        while not self._ended.wait(self._pause):
             self.tell("ping", silence=self._own_silence)
+
+    def _watch(self) -> None:
+        """Give up a sandbox that is silent. Sends nothing: a bridge that is stopped blocks every send."""
+        while not self._ended.wait(self._pause):
+            if time.monotonic() - self._heard > self._silence:
+                self.give_up(f"the sandbox did not answer for {self._silence:.0f} seconds")
+                return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import queue
 import tarfile
 import threading
+import time
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 CHUNK = 2**20
 # What a read gives at most unless asked for more: a file inside may be larger than the host's memory.
 READ_LIMIT = 2**28
+# A sandbox that gives the next piece of a file no sooner than this hangs.
+ANSWER_SECONDS = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,28 +37,44 @@ class FileEntry:
 class FileChannel:
     """One request at a time, the others wait. `answer` and `end` are called by the reader thread."""
 
-    def __init__(self, tell: Callable[..., None], lost: Callable[[], Exception]) -> None:
-        """`lost` makes the exception to raise when the sandbox goes away."""
+    def __init__(
+        self,
+        tell: Callable[..., None],
+        *,
+        lost: Callable[[], Exception],
+        give_up: Callable[[str], None],
+        patience: float = ANSWER_SECONDS,
+    ) -> None:
+        """`lost` makes the exception to raise when the sandbox has gone away.
+
+        `give_up` ends a sandbox that gave no answer for `patience` seconds; `end` is called then.
+        """
         self._tell = tell
         self._lost = lost
+        self._give_up = give_up
+        self._patience = patience
         self._ids = count(1)
+        # Of the request under way; 0: none is.
+        self._number = 0
         self._turn = threading.Lock()
-        # Bounded by the other side: it has one answer under way, or pieces as fast as we take them.
+        # Bounded by the other side, which has one answer under way, and by the limit of a read.
         self._answers: queue.Queue[tuple[dict[str, Any], bytes] | None] = queue.Queue()
 
     def answer(self, fields: dict[str, Any], payload: bytes) -> None:
-        self._answers.put((fields, payload))
+        """Take in what the sandbox sent; what nobody asked for is dropped."""
+        if fields.get("id") == self._number:
+            self._answers.put((fields, payload))
 
     def end(self) -> None:
         self._answers.put(None)
 
     def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
         with self._turn:
-            return b"".join(self._pieces("read", path, limit=limit))
+            return b"".join(self._pieces("read", path, limit))
 
     def list(self, path: str) -> list[FileEntry]:
         with self._turn:
-            entries = json.loads(b"".join(self._pieces("list", path)))
+            entries = json.loads(b"".join(self._pieces("list", path, READ_LIMIT)))
         return [FileEntry(**entry) for entry in entries]
 
     def write(self, path: str, data: bytes) -> None:
@@ -74,18 +94,23 @@ class FileChannel:
                 raise
             sender.finish()
 
-    def _pieces(self, op: str, path: str, **fields: Any) -> Iterator[bytes]:
-        number = self.ask(op, path, **fields)
+    def _pieces(self, op: str, path: str, limit: int) -> Iterator[bytes]:
+        """The answer. The sandbox keeps to `limit` itself, but what runs inside may have changed it."""
+        number = self.ask(op, path, limit=limit)
         while True:
             fields, payload = self.next_answer(number, path)
             if fields["op"] == "done":
                 return
+            limit -= len(payload)
+            if limit < 0:
+                self._number = 0
+                raise OSError(errno.EFBIG, "Larger than allowed", path)
             yield payload
 
     def ask(self, op: str, path: str, **fields: Any) -> int:
-        number = next(self._ids)
-        self._tell(op, id=number, path=os.fspath(path), **fields)
-        return number
+        self._number = next(self._ids)
+        self._tell(op, id=self._number, path=os.fspath(path), **fields)
+        return self._number
 
     def send(self, payload: bytes) -> None:
         self._tell("data", payload)
@@ -94,9 +119,18 @@ class FileChannel:
         self._tell("end", aborted=aborted)
 
     def next_answer(self, number: int, path: str) -> tuple[dict[str, Any], bytes]:
-        """The next answer to a request; OSError of the right kind when it failed."""
+        """The next answer to a request; OSError of the right kind when it failed.
+
+        Raises what `lost` makes when the sandbox is gone, or was given up because it does not answer.
+        """
+        deadline = time.monotonic() + self._patience
         while True:
-            answer = self._answers.get()
+            try:
+                answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                self._give_up(f"it did not answer a request for a file for {self._patience:.0f} seconds")
+                self._await_end()
+                answer = None
             if answer is None:
                 self._answers.put(None)
                 raise self._lost()
@@ -106,6 +140,10 @@ class FileChannel:
             if fields["op"] == "failed":
                 raise failure(fields, path)
             return fields, payload
+
+    def _await_end(self) -> None:
+        while self._answers.get() is not None:
+            pass
 
 
 class Sender:

@@ -72,7 +72,8 @@ class FileWork:
 
     def _write(self, job: dict[str, Any]) -> None:
         # In place, so that permissions, owners and links stay as they are.
-        with open(job["path"], "wb") as file:
+        with open_regular(job["path"], os.O_WRONLY | os.O_CREAT) as file:
+            file.truncate()
             for chunk in self._chunks(job):
                 file.write(chunk)
 
@@ -119,15 +120,15 @@ class Incoming:
         return taken
 
 
-def open_regular(path: str) -> Any:
-    """The file for reading; OSError where it is a device or a pipe, which may never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
+    """The file, opened with `flags`; OSError where it is a device or a pipe, which may never end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         if os.path.isdir(path):
             raise OSError(errno.EISDIR, "Is a directory")
         raise OSError(errno.EINVAL, "Not a regular file")
-    return os.fdopen(descriptor, "rb")
+    return os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
 
 
 def describe(entry: os.DirEntry[str]) -> dict[str, Any]:

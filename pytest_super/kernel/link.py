@@ -12,7 +12,7 @@ from pytest_super.kernel import frames
 from pytest_super.kernel.connection import Connection
 from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.files import FileChannel
-from pytest_super.kernel.output import CellOutput
+from pytest_super.kernel.output import CellOutput, output_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +37,16 @@ class KernelLink:
     """
 
     def __init__(
-        self, stream: Stream, *, clock: Callable[[], float], silence: float, own_silence: float
+        self,
+        stream: Stream,
+        *,
+        clock: Callable[[], float],
+        lost: Callable[[], Exception],
+        silence: float,
+        own_silence: float,
+        file_patience: float,
     ) -> None:
+        """`lost` makes what file operations raise once the stream has ended; the others as in Connection."""
         self.changed = threading.Condition()
         self.cell: RunningCell | None = None
         self.death: str | None = None
@@ -59,7 +67,9 @@ class KernelLink:
             silence=silence,
             own_silence=own_silence,
         )
-        self.files = FileChannel(self._connection.tell, lambda: InfrastructureError("the sandbox is gone"))
+        self.files = FileChannel(
+            self._connection.tell, lost=lost, give_up=self._connection.give_up, patience=file_patience
+        )
 
     def start(self) -> None:
         self._connection.start()
@@ -139,6 +149,17 @@ class KernelLink:
         if self.end is not None:
             raise InfrastructureError(f"the sandbox ended before its kernel was ready {self.end}".rstrip())
 
+    def take_leftover(self) -> CellOutput:
+        with self.changed:
+            taken, self.leftover = self.leftover, CellOutput()
+            return taken
+
+    def tell_leftover(self, listener: Callable[[str], None], leftover: CellOutput) -> None:
+        """Give what came between cells to the listener of the next, which shows it."""
+        text = "".join(map(output_text, leftover.outputs()))
+        if text:
+            self._tell_listener(listener, text)
+
     def raise_listener_error(self) -> None:
         error, self._listener_error = self._listener_error, None
         if error is not None:
@@ -215,26 +236,33 @@ class KernelLink:
     def _move_on(
         self, cell: RunningCell, parent: str, channel: int, kind: str, content: dict[str, Any]
     ) -> None:
-        if parent == cell.id and kind == "execute_reply" and channel == frames.SHELL:
-            cell.replied(content)
+        if parent == cell.id and kind == "execute_input":
+            cell.began()
+        elif parent == cell.id and kind == "execute_reply" and channel == frames.SHELL:
+            cell.replied(content, self._clock())
         elif parent == cell.id and kind == "status" and content.get("execution_state") == "idle":
             cell.became_idle(self._clock())
         elif parent == cell.probe_id and channel == frames.IOPUB:
             cell.probe_began(self._clock())
         elif parent == cell.probe_id and channel == frames.SHELL:
-            cell.probe_answered()
+            cell.probe_answered(self._clock())
 
     def _put_out(self, parent: str, kind: str, content: dict[str, Any]) -> None:
-        """To the cell that it comes from; what earlier ones put out, to the one that runs or comes next."""
+        """To the cell that it comes from; what earlier ones put out, to the one that runs or comes next.
+
+        The listener is that of the cell that it comes from; for the one that comes next, see `tell_leftover`.
+        """
         with self.changed:
-            cell = self.cell
+            cell, listener = self.cell, self._listeners.get(parent)
             if cell is not None and parent == cell.id:
                 text = cell.put_out(kind, content)
-            elif parent in self._listeners and kind not in ("clear_output", "error"):
-                text = (self.leftover if cell is None else cell.output).add(kind, content)
-            else:
+            elif parent not in self._listeners or kind in ("clear_output", "error"):
                 return
-            listener = self._listeners.get(parent)
+            elif cell is None:
+                self.leftover.add(kind, content)
+                return
+            else:
+                text = cell.output.add(kind, content)
         if listener is not None and text:
             self._tell_listener(listener, text)
 

@@ -6,14 +6,18 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.kernel.messages import MAKERS, as_text, display_id, leave_out, stream_output
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableSequence
+    from collections.abc import MutableSequence
 
 # Characters kept from the beginning and from the end of what one result holds.
 HEAD = 100_000
 TAIL = 100_000
 # Characters that a display or an error may have without being shortened; it is given up only whole.
 WHOLE = 50_000
+# Characters by which updates of displays may lengthen the head, in all.
+UPDATES = 50_000
 # Characters of pictures and the like, base64, that one result holds.
 BINARY = 20_000_000
 # What an output counts beyond its text, so that their number is bounded too.
@@ -32,7 +36,9 @@ class CellOutput:
         self._tail: deque[dict[str, Any]] = deque()
         self._head_size = self._tail_size = self._binary = 0
         self._clears_next = False
+        # The displays that can be updated, and the names of those in the tail by their `id`.
         self._displays: dict[str, dict[str, Any]] = {}
+        self._names: dict[int, str] = {}
         self._given_up = self._shortened = 0
 
     @property
@@ -52,7 +58,7 @@ class CellOutput:
         if self._clears_next:
             self._clear(waits=False)
         text = output_text(output)
-        self._place(kind, output, display_id(content))
+        self._place(kind, output, display_id(content) if "data" in output else None)
         return text
 
     def _clear(self, waits: bool) -> None:
@@ -62,25 +68,47 @@ class CellOutput:
             self.__init__()  # type: ignore[misc]
 
     def _place(self, kind: str, output: dict[str, Any], display: str | None) -> None:
+        shown = self._displays.get(display) if display and kind == "update_display_data" else None
+        if shown is not None:
+            self._binary -= binary_size(shown)
         self._bound_data(output)
-        if kind == "update_display_data" and display in self._displays:
-            self._displays[display].update(data=output["data"], metadata=output["metadata"])
+        if shown is not None:
+            self._replace(shown, output)
             return
+        self._append(output)
         if display is not None:
             self._displays[display] = output
-        self._append(output)
+            if self._tail:
+                self._names[id(output)] = display
+
+    def _replace(self, shown: dict[str, Any], update: dict[str, Any]) -> None:
+        """Put an update in the display's place, which may grow as far as there is room."""
+        before = len(output_text(shown))
+        if id(shown) not in self._names:
+            self._bound_text(update, max(0, HEAD + UPDATES - self._head_size + before))
+            self._head_size += len(output_text(update)) - before
+        else:
+            self._tail_size += len(output_text(update)) - before
+        shown.update(data=update["data"], metadata=update["metadata"])
+        self._bound_tail()
 
     def _bound_data(self, output: dict[str, Any]) -> None:
         """Leave out of a display what is too large to keep: pictures, tables, at last the text's middle."""
         data = output.get("data", {})
         for mime in [mime for mime in data if mime != "text/plain"]:
-            self._binary += len(str(data[mime]))
-            if self._binary > BINARY:
-                del data[mime]
-                data.setdefault("text/plain", f"[{mime} left out: too large]")
-        if len(output_text(output)) > WHOLE and output["output_type"] != "stream":
-            self._shortened += len(output_text(output)) - WHOLE
-            shorten(output, WHOLE)
+            size = mime_size(mime, data[mime])
+            if self._binary + size > BINARY:
+                leave_out(data, mime, "too large")
+            else:
+                self._binary += size
+        if output["output_type"] != "stream":
+            self._bound_text(output, WHOLE)
+
+    def _bound_text(self, output: dict[str, Any], size: int) -> None:
+        surplus = len(output_text(output)) - size
+        if surplus > 0:
+            self._shortened += surplus
+            shorten(output, size)
 
     def _append(self, output: dict[str, Any]) -> None:
         """To the head as long as it has room; then to the tail, of which the beginning is given up."""
@@ -91,10 +119,12 @@ class CellOutput:
             return
         if not self._tail and output["output_type"] == "stream" and room > 0:
             first, output = cut(output, room)
-            merge(self._head, first)
+            self._head_size += room + WEIGHT * merge(self._head, first)
             size -= room
-        self._head_size = HEAD
         self._tail_size += size + WEIGHT * merge(self._tail, output, limit=PIECE)
+        self._bound_tail()
+
+    def _bound_tail(self) -> None:
         while self._tail_size > TAIL + WEIGHT:
             self._shorten_tail()
 
@@ -106,10 +136,17 @@ class CellOutput:
             _, self._tail[0] = cut(first, surplus)
             size = given_up = surplus
         else:
-            self._tail.popleft()
+            self._forget(self._tail.popleft())
             given_up = size - WEIGHT
         self._tail_size -= size
         self._given_up += given_up
+
+    def _forget(self, output: dict[str, Any]) -> None:
+        """It is not kept any more, and an update of it would be a new one."""
+        self._binary -= binary_size(output)
+        name = self._names.pop(id(output), "")
+        if self._displays.get(name) is output:
+            del self._displays[name]
 
     def outputs(self) -> list[dict[str, Any]]:
         """All that is kept as nbformat 4 outputs, with a note where something was left out."""
@@ -144,65 +181,23 @@ def cut(output: dict[str, Any], size: int) -> tuple[dict[str, Any], dict[str, An
 def shorten(output: dict[str, Any], size: int) -> None:
     """Keep of a display or an error the beginning and end of its text, `size` characters in all."""
     text = output_text(output)
-    text = f"{text[: size // 2]}\n[... {len(text) - size} characters left out ...]\n{text[-(size // 2) :]}"
+    half = size // 2
+    note = f"\n[... {len(text) - size} characters left out ...]\n"
+    text = f"{text[:half]}{note}{text[len(text) - half :]}"
     if output["output_type"] == "error":
-        output["traceback"], output["evalue"] = [text], output["evalue"][:1000]
+        output["traceback"] = [text]
     else:
         output["data"]["text/plain"] = text
 
 
-def stream_output(name: str, text: str) -> dict[str, Any]:
-    return {"output_type": "stream", "name": name, "text": text}
+def mime_size(mime: str, value: object) -> int:
+    return len(mime) + len(str(value)) + WEIGHT
 
 
-def stream_of(content: dict[str, Any]) -> dict[str, Any]:
-    name = "stderr" if content.get("name") == "stderr" else "stdout"
-    return stream_output(name, as_text(content.get("text")))
-
-
-def display_of(content: dict[str, Any]) -> dict[str, Any]:
-    data, metadata = content.get("data"), content.get("metadata")
-    return {
-        "output_type": "display_data",
-        "data": dict(data) if isinstance(data, dict) else {},
-        "metadata": metadata if isinstance(metadata, dict) and len(str(metadata)) < PIECE else {},
-    }
-
-
-def result_of(content: dict[str, Any]) -> dict[str, Any]:
-    count = content.get("execution_count")
-    count = count if isinstance(count, int) else None
-    return {**display_of(content), "output_type": "execute_result", "execution_count": count}
-
-
-def error_of(content: dict[str, Any]) -> dict[str, Any]:
-    traceback = content.get("traceback")
-    lines = traceback if isinstance(traceback, list) else []
-    return {
-        "output_type": "error",
-        "ename": as_text(content.get("ename")),
-        "evalue": as_text(content.get("evalue")),
-        "traceback": [as_text(line) for line in lines],
-    }
-
-
-MAKERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "stream": stream_of,
-    "display_data": display_of,
-    "update_display_data": display_of,
-    "execute_result": result_of,
-    "error": error_of,
-}
-
-
-def as_text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)
-
-
-def display_id(content: dict[str, Any]) -> str | None:
-    transient = content.get("transient")
-    found = transient.get("display_id") if isinstance(transient, dict) else None
-    return found if isinstance(found, str) else None
+def binary_size(output: dict[str, Any]) -> int:
+    """What a display counts beside its text."""
+    data = output.get("data", {})
+    return sum(mime_size(mime, value) for mime, value in data.items() if mime != "text/plain")
 
 
 def output_text(output: dict[str, Any]) -> str:
@@ -214,8 +209,7 @@ def output_text(output: dict[str, Any]) -> str:
         return "\n".join(output["traceback"]) or f"{output['ename']}: {output['evalue']}"
     data = output["data"]
     if "text/plain" in data:
-        plain = data["text/plain"]
-        return "".join(map(as_text, plain)) if isinstance(plain, list) else as_text(plain)
+        return as_text(data["text/plain"])
     return "".join(f"[{mime}]" for mime in list(data)[:1])
 
 

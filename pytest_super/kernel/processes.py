@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIGKILL, SIGSTOP = 9, 19
+SIGKILL, SIGCONT, SIGSTOP = 9, 18, 19
 # A folder of a sandbox in which this lies is kept for a person to look into.
 KEEP = ".keep"
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 # A socket's path may have 107 bytes; ours end in `/kernel-12345-5`.
 LONGEST_FOLDER = 80
 CONNECTION = """{"transport": "ipc", "ip": "%s", "key": "%s", "signature_scheme": "hmac-sha256",
@@ -152,10 +152,19 @@ def memory_files() -> list[str]:
 
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends, so that we find it when we kill all."""
+    control_process(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def go_on_when_parent_ends() -> None:
+    """Let the end of our parent wake us when code inside has stopped us: then we see it, and end too."""
+    control_process(PR_SET_PDEATHSIG, SIGCONT)
+
+
+def control_process(option: int, value: int) -> None:
     import ctypes
 
     try:
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
     except (OSError, AttributeError):
         return
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.output import CellOutput, as_text, readable
+from pytest_super.kernel.messages import as_text
+from pytest_super.kernel.output import CellOutput, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,8 @@ class RunningCell:
     wrong moment, can swallow one of them; then it is over when the kernel has begun to handle a later
     request, our probe, and has answered it. It handles one at a time: by then all output of the cell has
     come, and its reply, each on its own channel. Between the two channels there is no order.
+
+    Its time runs until it is over: code can send an idle message, or a reply, long before its end.
     """
 
     def __init__(
@@ -28,6 +31,7 @@ class RunningCell:
         self.output = output
         self.id = self.probe_id = ""
         self.is_interrupted = False
+        self.has_begun = False
         self._started = started
         self._ended: float | None = None
         self._reply: dict[str, Any] | None = None
@@ -53,21 +57,31 @@ class RunningCell:
         self._ended = self._reply = None
         self._is_idle = self._probe_began = self._probe_answered = False
 
-    def replied(self, content: dict[str, Any]) -> None:
+    def began(self) -> None:
+        """The kernel has announced its input: from now on an interrupt reaches it."""
+        self.has_begun = True
+
+    def replied(self, content: dict[str, Any], now: float) -> None:
         self._reply = content
+        self._stop_when_over(now)
 
     def became_idle(self, now: float) -> None:
         self._is_idle = True
-        self._ended = now
+        self._stop_when_over(now)
 
     def probe_began(self, now: float) -> None:
         """The handling of the probe was announced among the outputs."""
         self._probe_began = True
-        self.stop(now)
+        self._stop_when_over(now)
 
-    def probe_answered(self) -> None:
+    def probe_answered(self, now: float) -> None:
         """The probe's own reply came."""
         self._probe_answered = True
+        self._stop_when_over(now)
+
+    def _stop_when_over(self, now: float) -> None:
+        if self.is_over:
+            self.stop(now)
 
     def stop(self, now: float) -> None:
         """It does not run any more, whatever it said."""

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n0",), ("-n2",)], ids=["", "n0", "n2"])
 
 
-@WITH_AND_WITHOUT_XDIST
+@pytest.mark.parametrize(
+    "workers", [(), ("-n0",), ("-n2",), ("-p", "no:xdist")], ids=["", "n0", "n2", "none"]
+)
 def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, workers: tuple[str, ...]) -> None:
     project.add_task("right", landmarks=["half", "done"])
     project.add_task("wrong", landmarks=["half", "done"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from typing import TYPE_CHECKING, Any
 
 from jupyter_client.session import Session
@@ -20,8 +21,9 @@ KEY = "key"
 class ScriptedBridge:
     """A Stream. Answers requests for information, proving delivery from the `proven_at`-th on.
 
-    `on_execute(bridge, request)` answers cells, with `reply`, `publish`, `idle` and `tell`. `heard` holds the
-    ops of all control frames, `codes` the code of each execute_request.
+    `on_execute(bridge, request)` answers cells, with `reply`, `publish`, `idle` and `tell`; `on_file` answers
+    requests for files, at first as if all were empty. `heard` holds the ops of all control frames, `codes`
+    the code of each execute_request. Once `stop` was called every write blocks, until the stream is closed.
     """
 
     def __init__(
@@ -32,6 +34,10 @@ class ScriptedBridge:
         self.codes: list[str] = []
         self.infos = 0
         self.on_info: Callable[[ScriptedBridge, dict[str, Any]], None] = answer_info
+        self.on_file: Callable[[ScriptedBridge, dict[str, Any]], None] = answer_done
+        self.has_blocked = threading.Event()
+        self._is_stopped = False
+        self._closed = threading.Event()
         self._on_execute = on_execute
         self._proven_at = proven_at
         self._outgoing: queue.Queue[bytes] = queue.Queue()
@@ -48,6 +54,10 @@ class ScriptedBridge:
         return data
 
     def write(self, data: bytes) -> None:
+        if self._is_stopped:
+            self.has_blocked.set()
+            self._closed.wait()
+            raise BrokenPipeError
         rest = data[self._program_left :]
         if self._program_left:
             self._program_left -= len(data) - len(rest)
@@ -56,13 +66,17 @@ class ScriptedBridge:
             self._hear(channel, parts)
 
     def close(self) -> None:
+        self._closed.set()
         self._outgoing.put(b"")
 
     # The script
 
+    def stop(self) -> None:
+        self._is_stopped = True
+
     def _hear(self, channel: int, parts: list[bytes]) -> None:
         if channel == frames.CONTROL:
-            self._obey(frames.decode_control(parts)[0]["op"])
+            self._obey(frames.decode_control(parts)[0])
             return
         _, body = self.session.feed_identities(parts)
         request = self.session.deserialize(body)
@@ -73,10 +87,12 @@ class ScriptedBridge:
             self.infos += 1
             self.on_info(self, request)
 
-    def _obey(self, op: str) -> None:
-        self.heard.append(op)
-        if op == "restart":
+    def _obey(self, fields: dict[str, Any]) -> None:
+        self.heard.append(fields["op"])
+        if fields["op"] == "restart":
             self.tell("restarted", key=KEY)
+        elif "path" in fields:
+            self.on_file(self, fields)
 
     @property
     def is_proven(self) -> bool:
@@ -85,8 +101,8 @@ class ScriptedBridge:
     def send(self, data: bytes) -> None:
         self._outgoing.put(data)
 
-    def tell(self, op: str, **fields: Any) -> None:
-        self.send(frames.encode_control(op, **fields))
+    def tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
+        self.send(frames.encode_control(op, payload, **fields))
 
     def publish(
         self, request: dict[str, Any] | None, kind: str, channel: int = frames.IOPUB, **content: Any
@@ -105,6 +121,10 @@ def answer_info(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
     if bridge.is_proven:
         bridge.idle(request, "busy")
     bridge.publish(request, "kernel_info_reply", frames.SHELL, status="ok")
+
+
+def answer_done(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+    bridge.tell("done", id=request["id"])
 
 
 class ScriptedSandbox:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +11,10 @@ import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel import frames
-from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import CellStateError, Kernel
 from pytest_super.kernel.conformance import until
-from tests.kernel.scripted import ScriptedBridge, ScriptedSandbox
+from tests.kernel.scripted import ScriptedBridge, ScriptedSandbox, answer_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -216,8 +218,9 @@ def test_a_stream_that_ends_is_a_lost_sandbox() -> None:
         for _ in range(2):
             result = kernel.execute("1", timeout=30)
             assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "it was turned off")
-        with pytest.raises(InfrastructureError, match="gone"):
+        with pytest.raises(SandboxLostError, match="gone: it was turned off") as lost:
             kernel.read_file("x")
+        assert lost.value.detail == "it was turned off"
 
 
 def test_an_engine_that_does_not_answer_is_an_error() -> None:
@@ -226,6 +229,8 @@ def test_an_engine_that_does_not_answer_is_an_error() -> None:
     kernel.start()
     with pytest.raises(EngineError, match="no engine"):
         kernel.execute("1", timeout=30)
+    with pytest.raises(EngineError, match="no engine"):
+        kernel.list_files()
     kernel.close()
 
 
@@ -234,6 +239,38 @@ def test_a_sandbox_that_says_nothing_is_given_up() -> None:
         result = kernel.execute("1", timeout=30)
         assert result.outcome is Outcome.SANDBOX_LOST
         assert "did not answer" in result.detail
+
+
+def test_a_sandbox_that_says_nothing_is_given_up_while_a_send_to_it_is_blocked() -> None:
+    bridge = ScriptedBridge(finish)
+    with started(bridge, silence_seconds=0.2) as kernel:
+        bridge.stop()
+        result = kernel.execute("1", timeout=30)
+        assert result.outcome is Outcome.SANDBOX_LOST
+        assert "did not answer" in result.detail
+
+
+def test_a_kernel_can_be_closed_while_a_send_to_it_is_blocked() -> None:
+    bridge = ScriptedBridge(finish)
+    with started(bridge) as kernel, ThreadPoolExecutor() as other:
+        bridge.stop()
+        cell = other.submit(kernel.execute, "1")
+        assert bridge.has_blocked.wait(30)
+        kernel.close()
+        assert cell.result(30).outcome is Outcome.SANDBOX_LOST
+
+
+def test_a_kernel_that_does_not_restart_in_time_is_dead() -> None:
+    bridge = ScriptedBridge(finish)
+    with started(bridge) as kernel:
+        bridge.on_info = do_nothing
+        kernel.restart(timeout=0.05)
+        result = kernel.execute("1", timeout=5)
+        assert result.outcome is Outcome.KERNEL_DIED
+        assert "in time" in result.detail
+        bridge.on_info = answer_info
+        kernel.restart(timeout=30)
+        assert kernel.execute("2", timeout=5).text == "ran 2\n"
 
 
 def test_a_kernel_that_cannot_be_restarted_is_dead() -> None:
@@ -280,6 +317,43 @@ def test_a_cell_counts_until_it_is_idle_also_while_nobody_waits() -> None:
         assert kernel.busy_seconds == 7
 
 
+def test_an_idle_message_that_code_has_sent_stops_no_clock() -> None:
+    clock = Clock()
+    requests: list[dict[str, Any]] = []
+
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        requests.append(request)
+        bridge.idle(request)
+
+    bridge = ScriptedBridge(script)
+    with started(bridge, clock=clock) as kernel:
+        assert kernel.execute("1", timeout=0.01).is_running
+        kernel.read_file("all that was sent has come")
+        clock.now += 7
+        assert kernel.busy_seconds == 7
+        finish(bridge, requests[0])
+        assert kernel.wait(30).seconds == 7
+        clock.now += 50
+        assert kernel.busy_seconds == 7
+
+
+def test_the_time_of_a_restart_counts() -> None:
+    clock = Clock()
+    bridge = ScriptedBridge(finish)
+
+    def start_slowly(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        clock.now += 8
+        bridge.on_info = answer_info
+        answer_info(bridge, request)
+
+    with started(bridge, clock=clock) as kernel:
+        clock.now += 3
+        bridge.on_info = start_slowly
+        kernel.restart()
+        clock.now += 3
+        assert kernel.busy_seconds == 8
+
+
 def test_the_listener_hears_what_comes_after_the_call_returned() -> None:
     requests: list[dict[str, Any]] = []
     heard: list[str] = []
@@ -300,20 +374,88 @@ def test_an_error_of_the_listener_is_not_lost() -> None:
         assert kernel.execute("2", timeout=5).text == "ran 2\n"
 
 
-def test_output_of_earlier_cells_comes_with_the_next_and_goes_to_their_listener() -> None:
-    requests: list[dict[str, Any]] = []
-    heard: list[str] = []
-
+def keep_and_finish(requests: list[dict[str, Any]]) -> Script:
     def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
         requests.append(request)
         finish(bridge, request)
 
-    bridge = ScriptedBridge(script)
+    return script
+
+
+def test_what_comes_between_cells_comes_with_the_next_and_goes_to_its_listener() -> None:
+    requests: list[dict[str, Any]] = []
+    first: list[str] = []
+    second: list[str] = []
+    bridge = ScriptedBridge(keep_and_finish(requests))
     with started(bridge) as kernel:
-        kernel.execute("1", timeout=5, listener=heard.append)
+        kernel.execute("1", timeout=5, listener=first.append)
+        for text in ("back", "ground\n"):
+            bridge.publish(requests[0], "stream", name="stdout", text=text)
+        kernel.read_file("all that was sent has come")
+        assert kernel.execute("2", timeout=5, listener=second.append).text == "background\nran 2\n"
+        assert kernel.execute("3", timeout=5, listener=second.append).text == "ran 3\n"
+    assert first == ["ran 1\n"]
+    assert second == ["background\n", "ran 2\n", "ran 3\n"]
+
+
+def test_a_flood_between_cells_is_shortened_for_the_listener_too() -> None:
+    requests: list[dict[str, Any]] = []
+    heard: list[str] = []
+    bridge = ScriptedBridge(keep_and_finish(requests))
+    with started(bridge) as kernel:
+        kernel.execute("1", timeout=5)
+        for number in range(10):
+            bridge.publish(requests[0], "stream", name="stdout", text=f"{number}" * 100_000)
+        kernel.read_file("all that was sent has come")
+        result = kernel.execute("2", timeout=5, listener=heard.append)
+    assert result.omitted >= 800_000
+    assert len(heard[0]) < 210_000
+    assert heard[0].startswith("0")
+    assert heard[0].endswith("9")
+
+
+def test_what_comes_from_earlier_cells_while_one_runs_goes_to_their_listener() -> None:
+    requests: list[dict[str, Any]] = []
+    first: list[str] = []
+    second: list[str] = []
+
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        requests.append(request)
         bridge.publish(requests[0], "stream", name="stdout", text="background\n")
-        assert until(lambda: "background\n" in heard)
-        assert kernel.execute("2", timeout=5).text == "background\nran 2\n"
+        finish(bridge, request)
+
+    with scripted(script) as kernel:
+        kernel.execute("1", timeout=5, listener=first.append)
+        assert kernel.execute("2", timeout=5, listener=second.append).text == "background\nran 2\n"
+    assert first == ["background\n", "ran 1\n", "background\n"]
+    assert second == ["ran 2\n"]
+
+
+# Files
+
+
+def test_a_sandbox_that_does_not_go_on_with_a_file_is_given_up() -> None:
+    bridge = ScriptedBridge(finish)
+    bridge.on_file = do_nothing
+    with started(bridge, file_seconds=0.05) as kernel:
+        with pytest.raises(SandboxLostError, match="did not answer a request for a file"):
+            kernel.write_file("pipe", b"x")
+        assert kernel.execute("1", timeout=30).outcome is Outcome.SANDBOX_LOST
+
+
+def test_a_read_is_limited_whatever_the_sandbox_sends() -> None:
+    def send_much(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        for _ in range(2):
+            bridge.tell("data", b"x" * 100, id=request["id"])
+        bridge.tell("done", id=request["id"])
+
+    bridge = ScriptedBridge(finish)
+    bridge.on_file = send_much
+    with started(bridge) as kernel:
+        with pytest.raises(OSError, match="'much'") as refused:
+            kernel.read_file("much", limit=150)
+        assert refused.value.errno == errno.EFBIG
+        assert len(kernel.read_file("much", limit=200)) == 200
 
 
 def test_what_the_state_does_not_allow_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -17,14 +18,15 @@ import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance import started, until
 from pytest_super.kernel.local import LocalSandbox, marked_processes
+from pytest_super.kernel.processes import parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.task import SandboxSpec
 
@@ -154,6 +156,28 @@ def test_what_a_killed_bridge_leaves_is_killed_at_close() -> None:
         assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "killed by signal 9")
     assert list(marked_processes(sandbox.marker)) == []
     assert not Path(sandbox.workdir).parent.exists()
+
+
+def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent() -> None:
+    kernel = Kernel(LocalSandbox(), silence_seconds=2)
+    try:
+        kernel.start()
+        bridge = int(kernel.execute("import os; print(os.getppid())", timeout=30).text)
+        os.kill(bridge, signal.SIGSTOP)
+        result = kernel.execute("#" * 20_000_000)
+        assert result.outcome is Outcome.SANDBOX_LOST
+        assert "did not answer" in result.detail
+    finally:
+        kernel.close()
+
+
+def test_a_killed_host_leaves_nothing_when_the_bridge_was_stopped() -> None:
+    with host_process() as (host, marker, workdir):
+        (bridge,) = [pid for pid in marked_processes(marker) if parent_of(pid) == host.pid]
+        os.kill(bridge, signal.SIGSTOP)
+        host.kill()
+    assert until(lambda: not list(marked_processes(marker)))
+    assert until(lambda: not Path(workdir).parent.exists())
 
 
 def test_a_killed_host_leaves_nothing() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.kernel.output import BINARY, HEAD, TAIL, CellOutput, readable
+from pytest_super.kernel.output import BINARY, HEAD, TAIL, WHOLE, CellOutput, readable
 
 NAMES = st.sampled_from(["stdout", "stderr"])
 
@@ -86,7 +87,7 @@ def test_an_endless_error_is_shortened() -> None:
 def test_pictures_are_kept_within_bounds() -> None:
     output = CellOutput()
     for _ in range(3):
-        display(output, text_plain="<Figure>", image_png="A" * (BINARY // 2))
+        display(output, text_plain="<Figure>", image_png="A" * (BINARY // 2 - 100))
     assert ["image/png" in entry["data"] for entry in output.outputs()] == [True, True, False]
     assert text_of(output) == "<Figure>\n" * 3
 
@@ -108,6 +109,68 @@ def test_an_update_of_an_earlier_display_is_shown_as_new() -> None:
     output = CellOutput()
     display(output, "update_display_data", text_plain="50%", mark="of an earlier result")
     assert text_of(output) == "50%\n"
+
+
+def test_updates_of_many_displays_are_bounded() -> None:
+    output = CellOutput()
+    for kind, text in (("display_data", "x"), ("update_display_data", "y" * (WHOLE - 1))):
+        for number in range(3500):
+            display(output, kind, text_plain=text, mark=f"{number}")
+    assert len(text_of(output)) < 2 * (HEAD + TAIL)
+    assert text_of(output).endswith("y\n")
+
+
+def test_an_update_in_a_full_head_may_be_longer() -> None:
+    output = CellOutput()
+    display(output, text_plain="0%", mark="bar")
+    show(output, "x" * (HEAD + 2 * TAIL))
+    display(output, "update_display_data", text_plain="100% [00:10<00:00]", mark="bar")
+    assert text_of(output).startswith("100% [00:10<00:00]\nxx")
+
+
+def test_an_update_of_a_display_that_was_given_up_is_shown_as_new() -> None:
+    output = CellOutput()
+    show(output, "x" * HEAD)
+    display(output, text_plain="0%", mark="bar")
+    show(output, "x" * 2 * TAIL)
+    display(output, "update_display_data", text_plain="100%", mark="bar")
+    assert text_of(output).endswith("x\n100%\n")
+    assert "0%\nx" not in text_of(output)
+
+
+def test_a_picture_may_be_updated_for_ever() -> None:
+    output = CellOutput()
+    display(output, image_png="A" * (BINARY // 2), mark="plot")
+    for letter in "BCD":
+        display(output, "update_display_data", image_png=letter * (BINARY // 2), mark="plot")
+    assert output.outputs()[0]["data"]["image/png"].startswith("D")
+
+
+def test_types_count_as_much_as_what_is_of_them() -> None:
+    output = CellOutput()
+    for number in range(10):
+        display(output, **{f"{number}" * (BINARY // 4): ""})
+    assert sum(len(str(entry)) for entry in output.outputs()) < BINARY + HEAD
+
+
+@pytest.mark.parametrize("name", ["application_json", "text_plain"])
+def test_what_is_nested_too_deeply_is_left_out(name: str) -> None:
+    deep: Any = {}
+    for _ in range(950):
+        deep = [deep]
+    output = CellOutput()
+    display(output, **{name: deep})
+    output.add("display_data", {"data": {"text/plain": "beside"}, "metadata": {"deep": deep}})
+    output.add("error", {"ename": deep, "evalue": deep, "traceback": [deep]})
+    json.dumps(output.outputs())
+    assert text_of(output).startswith(f"[{name.replace('_', '/')} left out: nested too deeply]\nbeside\n")
+
+
+def test_what_is_nested_like_honest_data_is_kept() -> None:
+    chart = {"layers": [{"encoding": {"x": [{"field": "a"}]}}]}
+    output = CellOutput()
+    display(output, application_json=chart, text_plain="chart")
+    assert output.outputs()[0]["data"]["application/json"] == chart
 
 
 def test_clearing_takes_effect_at_once_or_with_the_next_output() -> None:
