@@ -94,7 +94,7 @@ def test_each_task_file_is_valid(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", blocks_in("python"))
 def test_each_python_example_is_python(block: Block) -> None:
-    ast.parse(block.text)
+    assert ast.parse(block.text).body
 
 
 @pytest.mark.parametrize("block", blocks_in("console"))
