@@ -66,7 +66,7 @@ def run_validate(arguments: argparse.Namespace) -> int:
 
 def task_files(path: Path) -> list[Path]:
     """The task files in a folder and below it, or the one file. Raises SuperError when there are none."""
-    from pytest_super.loading import TASK_SUFFIX
+    from pytest_super.task import TASK_SUFFIX
 
     if path.is_file():
         return [path]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-TASK_SUFFIX = ".task.yaml"
 MAX_BYTES = 16 * 2**20
 # Aliases may make a small file expand without end.
 MAX_VALUES = 200_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
 from pytest_super.solution import read_solution
-from pytest_super.task import has_leaf
+from pytest_super.task import TASK_SUFFIX, has_leaf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def broken_path(task: Task, folder: Path) -> Broken:
     place = ("repository", "path")
     if not tree.is_dir():
         yield place, f"there is no folder {tree}"
-    elif next(tree.rglob("*.task.yaml"), None):
+    elif next(tree.rglob(f"*{TASK_SUFFIX}"), None):
         yield place, f"{tree} holds task files, which the agent would read"
     elif task.solution and task.solution.notebook and is_inside(folder / task.solution.notebook, tree):
         yield place, f"{tree} holds the solution, which the agent would read"

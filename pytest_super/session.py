@@ -14,6 +14,7 @@ from pytest_super.lifetime import die_with_parent, interrupt_on_sigterm
 from pytest_super.provision import make_sandbox
 from pytest_super.report.collected import collected_lines
 from pytest_super.run import RUN, is_worker, open_run
+from pytest_super.task import TASK_SUFFIX
 from pytest_super.verdict import judge, status
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_super.task import Task
     from pytest_super.trial import Agent
 
-TASK_SUFFIX = ".task.yaml"
 # xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
 DIST_MODES = ("no", "load")
 

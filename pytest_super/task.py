@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+TASK_SUFFIX = ".task.yaml"
 TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
 SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 

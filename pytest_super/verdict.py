@@ -11,6 +11,7 @@ from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.report.junit import result_properties
 from pytest_super.report.wording import printable
 from pytest_super.run import RUN
+from pytest_super.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
     from pytest_super.collection import TaskItem
@@ -36,7 +37,7 @@ class Unsolved(Exception):
 
 
 def is_task(nodeid: str) -> bool:
-    return ".task.yaml::" in nodeid
+    return f"{TASK_SUFFIX}::" in nodeid
 
 
 def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.report.summary import gate_accuracy, groups, summarise
+from pytest_super.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,7 +45,7 @@ def rewrite_junit(path: str, run: RunFolder, settings: Settings) -> None:
 
 
 def is_task(case: ET.Element) -> bool:
-    return case.get("classname", "").endswith(".task.yaml")
+    return case.get("classname", "").endswith(TASK_SUFFIX)
 
 
 def drop_lost_attempts(suite: ET.Element) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.results import disk_errors, write_atomically
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -17,8 +19,6 @@ Cell = dict[str, Any]
 
 def write_notebook(folder: Path, task: Task, steps: list[Step]) -> None:
     """Write trajectory.ipynb (nbformat 4.5) into the trial's folder."""
-    from pytest_super.results import disk_errors, write_atomically
-
     cells = [markdown("query", f"# {task.id}\n\n{quoted(task.query)}")]
     for step in steps:
         cells += step_cells(step)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
+from pytest_super.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TASK_FILES = "*.task.yaml"
+TASK_FILES = f"*{TASK_SUFFIX}"
 
 
 def check_folder(base: Path, path: str) -> Path:
