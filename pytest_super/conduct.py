@@ -11,12 +11,13 @@ import pytest
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.preexecution import pre_execute
+from pytest_super.public_task import public_part
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.wording import describe
 from pytest_super.run import RUN
 from pytest_super.scoring import SCORERS, Evidence
 from pytest_super.trajectory import now
-from pytest_super.trial import Trial, public_part, run_agent
+from pytest_super.trial import Trial, run_agent
 from pytest_super.verdict import ISOLATED, PROVIDED, RESULT, Unsolved
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""For the tests of agents and of conftests: a clock that is moved by hand, and a kernel without a process."""
+"""For tests of agents and conftests: a clock moved by hand, a kernel without a process, a scripted model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError
 from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.model.completion import Completion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from pytest_super.model.completion import Message
 
 
 class FakeClock:
@@ -185,3 +188,27 @@ def cell_result(printed: str, value: object, error: str) -> CellResult:
     text = printed + (repr(value) if value is not None else "") + error
     outcome = Outcome.ERROR if error else Outcome.OK
     return CellResult(outcome=outcome, text=text, outputs=outputs, detail=error)
+
+
+class FakeModel:
+    """Answers from a list, in order; keeps what it was asked in `requests`.
+
+    An answer is a text or a Completion; each prompt is charged a token for every four characters.
+    """
+
+    def __init__(self, *answers: str | Completion) -> None:
+        self.answers = list(answers)
+        self.requests: list[list[Message]] = []
+        self.parameters: list[dict[str, Any]] = []
+
+    def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
+        assert self.answers, f"there is no answer left for request {len(self.requests) + 1}"
+        self.requests.append(list(messages))
+        self.parameters.append(parameters)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Completion):
+            return answer
+        prompt = sum(len(str(message["content"])) for message in messages)
+        return Completion(
+            text=answer, prompt_tokens=-(-prompt // 4), completion_tokens=-(-len(answer) // 4), model="fake"
+        )

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import traceback
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.editing import edit_file
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
+from pytest_super.model.completion import BudgetSpentError
 from pytest_super.observation import NOTHING_RUNS, STILL_RUNNING, observation_of
 from pytest_super.trajectory import Action, Step, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from pytest_super.budget import Budget
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.landmarks import LandmarkMatcher
-    from pytest_super.task import Limits, Task
+    from pytest_super.model.completion import Completion, Message, Model
+    from pytest_super.public_task import PublicTask
+
+    Tool = Callable[[Kernel], tuple[str, str]]
+    """Works on the kernel's files; gives the observation, and `ok` or `error`."""
 
 
 class TrialEnded(BaseException):
@@ -37,32 +43,8 @@ class TrialEnded(BaseException):
 class Agent(Protocol):
     """What chooses the actions."""
 
-    def run(self, trial: Trial) -> None:
-        """Act through `trial` until the task is done; returning ends the trial."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublicTask:
-    """The part of a task that an agent may know: no answer, no landmarks, no solution."""
-
-    id: str
-    set: str
-    category: str | None
-    query: str
-    repository: dict[str, str]
-    limits: Limits
-
-
-def public_part(task: Task) -> PublicTask:
-    repository = task.repository.model_dump(exclude_none=True, exclude={"provide"}) if task.repository else {}
-    return PublicTask(
-        id=task.id,
-        set=task.set,
-        category=task.category,
-        query=task.query,
-        repository=repository,
-        limits=task.limits,
-    )
+    def run(self, trial: Trial) -> Coroutine[Any, Any, None] | None:
+        """Act through `trial` until the task is done; returning ends the trial. May be `async def`."""
 
 
 class Trial:
@@ -80,10 +62,12 @@ class Trial:
         budget: Budget,
         landmarks: LandmarkMatcher,
         record: Callable[[Step], None],
+        model: Model | None = None,
     ) -> None:
         self.task = task
         self.kernel = kernel
         self.budget = budget
+        self.model = model
         self.history: list[Step] = []
         self.submission: Any = None
         self.submitted = False
@@ -94,6 +78,30 @@ class Trial:
         self._landmarks = landmarks
         self._record = record
         self._ended: str | None = None
+
+    def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
+        """Ask the model and charge what it used; no step. `parameters` are OpenAI's of chat completions.
+
+        Raises FilteredError when the provider's content policy refuses, and ends the trial when the call
+        would pass, or has passed, a limit, or when its prompt is longer than the model's window.
+        """
+        self._raise_if_over()
+        with self._failures():
+            if self.model is None:
+                raise InfrastructureError("the agent asks for a model: name one by --super-model")
+            try:
+                completion = self.model.complete(messages, **parameters)
+            except BudgetSpentError as spent:
+                self._ended = spent.limit
+                raise TrialEnded(spent.limit) from None
+        self.budget.charge_model(
+            prompt_tokens=completion.prompt_tokens,
+            completion_tokens=completion.completion_tokens,
+            cost_usd=completion.cost_usd,
+            seconds=completion.seconds,
+        )
+        self._raise_if_over()
+        return completion
 
     def execute(self, code: str, thought: str = "") -> Step:
         """Run one notebook cell; at the cell's time limit it is left running."""
@@ -129,17 +137,28 @@ class Trial:
     def edit(self, path: str, before: str, after: str, thought: str = "") -> Step:
         """Replace `before`, which must stand exactly once in the file, by `after`."""
         content = json.dumps({"path": path, "before": before, "after": after}, ensure_ascii=False)
-        action = Action(type="edit", content=content)
+        return self.use(
+            Action(type="edit", content=content),
+            lambda kernel: edit_file(kernel, path, before, after),
+            thought,
+        )
+
+    def use(self, action: Action, tool: Tool, thought: str = "") -> Step:
+        """Let `tool` do `action` on the kernel's files, as agents with an interface of their own do."""
         started = self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
         try:
             with self._failures():
-                observation, outcome = edit_file(self.kernel, path, before, after)
+                observation, outcome = tool(self.kernel)
         except SandboxLostError as lost:
             result = CellResult(outcome=Outcome.SANDBOX_LOST, detail=lost.detail)
             return self._finish(action, thought, started, result)
         return self._add(action, thought, started, observation=observation, outcome=outcome)
+
+    def reject(self, why: str, action: Action | None = None, thought: str = "") -> Step:
+        """A step in which nothing was done, since what the model answered was no action: `why` says so."""
+        return self._refuse(action or Action(type=""), thought, self._begin(), why)
 
     def submit(self, answer: object, thought: str = "") -> Step:
         """Hand in the final answer, any JSON value; accepted also while a cell runs. Ends the trial.
@@ -244,7 +263,9 @@ def run_agent(agent: Agent, trial: Trial, is_from_outside: Callable[[BaseExcepti
     """
     reason = "returned"
     try:
-        agent.run(trial)
+        running = agent.run(trial)
+        if inspect.iscoroutine(running):
+            asyncio.run(running)
     except TrialEnded:
         pass
     except BaseException as error:

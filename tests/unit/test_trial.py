@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +13,34 @@ from pytest_super.budget import Budget
 from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.model.completion import BudgetSpentError, Completion, ModelError
 from pytest_super.preexecution import pre_execute
+from pytest_super.public_task import public_part
 from pytest_super.task import Limits, Task
-from pytest_super.testing import FakeClock, FakeKernel
-from pytest_super.trial import Trial, TrialEnded, public_part, run_agent
+from pytest_super.testing import FakeClock, FakeKernel, FakeModel
+from pytest_super.trajectory import Action
+from pytest_super.trial import Trial, TrialEnded, run_agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.model.completion import Model
     from pytest_super.trajectory import Step
+
+ASK = [{"role": "user", "content": "go on"}]
 
 
 class Bench:
     """A trial on a fake kernel, with the steps it recorded."""
 
-    def __init__(self, tokens: int = 1000, landmarks: tuple[str, ...] = (), **limits: Any) -> None:
+    def __init__(
+        self,
+        tokens: int = 1000,
+        landmarks: tuple[str, ...] = (),
+        model: Model | None = None,
+        **limits: Any,
+    ) -> None:
         self.kernel = FakeKernel(FakeClock())
         self.budget = Budget(Limits(**limits), tokens=tokens, clock=self.kernel.clock)
         self.budget.start_metering(lambda: self.kernel.busy_seconds)
@@ -37,6 +52,7 @@ class Bench:
             budget=self.budget,
             landmarks=self.landmarks,
             record=self.recorded.append,
+            model=model,
         )
 
     def run(self, act: Callable[[Trial], object]) -> str:
@@ -267,3 +283,92 @@ def test_an_edit_of_the_prefix_that_does_not_fit_is_no_fault_of_the_agent() -> N
     task = make_task(pre_execute=[{"edit": {"path": "f", "before": "a", "after": "b"}}])
     with pytest.raises(InfrastructureError, match="pre-executed edit 1 of f"):
         list(pre_execute(task, bench.kernel))  # type: ignore[arg-type]
+
+
+def test_a_model_call_is_charged_and_told_by_the_step_that_follows_it() -> None:
+    answer = Completion(text="ls", prompt_tokens=70, completion_tokens=5, cost_usd=0.5, seconds=2.0)
+    bench = Bench(model=FakeModel(answer))
+    assert bench.trial.complete(ASK, temperature=0.2) is answer
+    step = bench.trial.execute("1")
+    assert (step.prompt_tokens, step.completion_tokens) == (70, 5)
+    assert (bench.budget.cost_usd, bench.budget.model_seconds, bench.budget.compute_seconds) == (
+        0.5,
+        2.0,
+        0.0,
+    )
+
+
+def test_a_call_that_passes_the_token_limit_ends_the_trial_and_is_the_last() -> None:
+    model = FakeModel(Completion(text="a", prompt_tokens=1001), "b")
+
+    def ask_on(trial: Trial) -> None:
+        while True:
+            try:
+                trial.complete(ASK)
+            except Exception:
+                continue
+
+    bench = Bench(tokens=1000, model=model)
+    assert bench.run(ask_on) == "tokens"
+    assert len(model.requests) == 1
+    with pytest.raises(TrialEnded, match="tokens"):
+        bench.trial.submit(42)
+
+
+@pytest.mark.parametrize("limit", ["tokens", "cost", "context"])
+def test_a_call_that_would_pass_a_limit_ends_the_trial(limit: str) -> None:
+    class Spent:
+        def complete(self, *_: object, **__: object) -> Completion:
+            raise BudgetSpentError(limit)
+
+    assert Bench(model=Spent()).run(lambda trial: trial.complete(ASK)) == limit
+
+
+def test_a_model_that_fails_is_no_fault_of_the_agent_whatever_it_catches() -> None:
+    class Broken:
+        def complete(self, *_: object, **__: object) -> Completion:
+            raise ModelError("no answer")
+
+    def carry_on(trial: Trial) -> None:
+        with contextlib.suppress(BaseException):
+            trial.complete(ASK)
+
+    with pytest.raises(ModelError, match="no answer"):
+        Bench(model=Broken()).run(carry_on)
+
+
+def test_an_agent_that_needs_a_model_where_none_is_named_is_told_the_option() -> None:
+    with pytest.raises(InfrastructureError, match="--super-model"):
+        Bench().run(lambda trial: trial.complete(ASK))
+
+
+def test_an_answer_that_is_no_action_is_a_step_in_which_nothing_was_done() -> None:
+    bench = Bench(steps=2)
+    step = bench.trial.reject("no action found", thought="hm")
+    assert (step.action, step.outcome, step.observation) == (Action(type=""), "error", "no action found")
+    bench.trial.reject("again")
+    with pytest.raises(TrialEnded, match="steps"):
+        bench.trial.reject("and again")
+
+
+def test_a_tool_of_the_agents_own_works_on_the_files_and_is_recorded() -> None:
+    def count(kernel: Kernel) -> tuple[str, str]:
+        return str(len(kernel.read_file("a.txt"))), "ok"
+
+    bench = Bench()
+    bench.kernel.files["a.txt"] = b"four"
+    step = bench.trial.use(Action(type="count", content="a.txt"), count, thought="how long?")
+    assert (step.action.type, step.observation, step.thought) == ("count", "4", "how long?")
+    bench.trial.execute("sleep(1000)")
+    assert "still running" in bench.trial.use(Action(type="count"), count).observation
+
+
+def test_an_agent_may_be_a_coroutine() -> None:
+    class Waiting:
+        async def run(self, trial: Trial) -> None:
+            await asyncio.sleep(0)
+            trial.submit(42)
+
+    bench = Bench()
+    assert run_agent(Waiting(), bench.trial, lambda _: False) == "submitted"
+    assert bench.trial.submission == 42
