@@ -1,12 +1,13 @@
 """Task files as pytest modules and tasks as pytest functions.
 
-A Function with `callobj` needs no private pytest name: the arguments of `run_task` are the fixtures
-of the item, so that a conftest overrides them as those of any test.
+The arguments of `run_task` are the fixtures of the item, so that a conftest overrides them as those of
+any test.
 """
 
 from __future__ import annotations
 
 import types
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 WALL_GRACE = 120.0
 
 TASK_PLACES = pytest.StashKey[dict[str, str]]()
+FIXTURES = pytest.StashKey[dict[Path, Any]]()
 
 
 def run_task(
@@ -62,7 +64,25 @@ class TaskFile(pytest.Module):
         for epoch in range(1, self.config.stash[RUN].settings.epochs + 1):
             for task in tasks:
                 name = epoch_name(task.id, epoch)
-                yield TaskItem.from_parent(self, name=name, callobj=run_task, task=task, epoch=epoch)
+                yield self.make_item(name, task, epoch)
+
+    def make_item(self, name: str, task: Task, epoch: int) -> TaskItem:
+        """All items of a folder see the same fixtures, whose closure is dear to work out for each.
+
+        pytest shares it likewise among the items of a parametrized test; where it is called otherwise
+        than now, each item works it out again.
+        """
+        known = self.session.stash.setdefault(FIXTURES, {})
+        item = TaskItem.from_parent(
+            self,
+            name=name,
+            callobj=run_task,
+            fixtureinfo=known.get(self.path.parent),
+            task=task,
+            epoch=epoch,
+        )
+        known[self.path.parent] = getattr(item, "_fixtureinfo", None)
+        return item
 
 
 def refuse_known_ids(tasks: list[Task], places: dict[str, str], file: str) -> None:
