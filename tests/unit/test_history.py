@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.agents.history import EARLIER_MARK, LAST_MARK, history_text, shown
+from pytest_super.trajectory import Action, Origin, Step
+from tests.unit.published import expert_trajectories
+from tests.unit.test_trial import Bench
+
+
+def step(
+    observation: str = "seen",
+    *,
+    type: str = "execute",
+    content: str = "!ls",
+    thought: str = "Look.",
+    origin: Origin = "agent",
+) -> Step:
+    action = Action(type=type, content=content)
+    return Step(number=1, origin=origin, action=action, thought=thought, observation=observation)
+
+
+def test_a_trial_without_steps_has_no_history() -> None:
+    assert history_text([]) == ""
+
+
+def test_a_step_is_written_as_the_prompt_writes_it() -> None:
+    assert history_text([step("a\nb")]) == (
+        "Thought: Look.\nAction: execute\n<content>\n!ls\n</content>\nObservation:\na\nb\n\n"
+    )
+
+
+def test_a_fenced_observation_stands_between_back_ticks_as_in_the_published_prompts() -> None:
+    assert history_text([step("a\nb")], fenced=True).endswith("</content>\nObservation: ```\na\nb\n```\n\n")
+
+
+def test_steps_stand_in_their_order() -> None:
+    names = ["one", "two", "three"]
+    assert history_text([step(name) for name in names]) == "".join(
+        history_text([step(name)]) for name in names
+    )
+
+
+def test_only_the_last_observation_is_shown_at_length() -> None:
+    long = "x" * 60_000
+    first, last = history_text([step(long), step(long)]).split("Observation:\n")[1:]
+    assert first.partition("\n\n")[0] == "(truncated) ... " + "x" * 500
+    assert last == "... (truncated) ..." + "x" * 50_000 + "\n\n"
+
+
+def test_observations_within_the_limits_are_shown_whole() -> None:
+    text = history_text([step("e" * 500), step("l" * 50_000)])
+    assert "truncated" not in text
+    assert (text.count("l" * 50_000), text.count("e" * 500)) == (1, 1)
+
+
+def test_the_limits_can_be_set() -> None:
+    text = history_text([step("abcdef"), step("ghijkl")], last=2, earlier=3)
+    assert "Observation:\n(truncated) ... def\n" in text
+    assert "Observation:\n... (truncated) ...kl\n" in text
+
+
+def test_content_is_never_cut() -> None:
+    code = "print(1)\n" * 20_000
+    assert f"<content>\n{code}\n</content>" in history_text([step(content=code), step()])
+
+
+def test_pre_executed_steps_have_the_fixed_thought() -> None:
+    assert history_text([step(thought="", origin="pre_execute")]).startswith(
+        "Thought: [pre-executed by user]\nAction: execute\n"
+    )
+
+
+def test_an_agent_that_writes_the_fixed_thought_keeps_its_own() -> None:
+    own = "[pre-executed by user]\n\n"
+    assert history_text([step(thought=own)]).startswith(f"Thought: {own}\nAction: ")
+
+
+def test_a_step_that_was_no_action_is_an_ordinary_one() -> None:
+    bench = Bench()
+    bench.trial.reject("Thought or action not found.")
+    assert history_text(bench.recorded) == (
+        "Thought: \nAction: \n<content>\n\n</content>\nObservation:\nThought or action not found.\n\n"
+    )
+
+
+def test_a_submission_is_shown_as_json() -> None:
+    bench = Bench()
+    bench.trial.submit({"a": [1.0, None, True]})
+    assert '<content>\n{"a": [1.0, null, true]}\n</content>' in history_text(bench.recorded)
+
+
+def test_an_edit_is_shown_as_an_agent_writes_it() -> None:
+    bench = Bench()
+    bench.kernel.write_file("{a} b.py", b"x = 1\n")
+    bench.trial.edit("{a} b.py", "x = 1", "x = {2}", thought="Change.")
+    assert (
+        "Action: edit\n<content>\n{a} b.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = {2}\n</content>\n"
+    ) in history_text(bench.recorded)
+
+
+@pytest.mark.parametrize(
+    "content", ["f.py\nbefore", "[1]", '{"path": "f.py"}', "[" * 100_000, "", '{"path": 1, "before": 2}']
+)
+def test_an_edit_of_another_form_is_shown_as_it_is(content: str) -> None:
+    assert f"<content>\n{content}\n</content>" in history_text([step(type="edit", content=content)])
+
+
+@given(st.text(), st.integers(0, 20), st.sampled_from([EARLIER_MARK, LAST_MARK]))
+def test_what_is_shown_is_the_end_and_marked_only_where_something_is_missing(
+    observation: str, limit: int, mark: str
+) -> None:
+    text = shown(observation, limit, mark)
+    if len(observation) <= limit:
+        assert text is observation
+    else:
+        assert text.startswith(mark)
+        assert observation.endswith(text.removeprefix(mark))
+        assert len(text) == limit + len(mark)
+
+
+def test_how_long_an_earlier_observation_is_beyond_its_end_changes_nothing() -> None:
+    short, long = ([step("x" * size)] * 199 + [step("end")] for size in (600, 2_000_000))
+    assert history_text(short) == history_text(long)
+
+
+def test_published_histories_have_every_action_whole_and_in_order() -> None:
+    for run in expert_trajectories():
+        text, end = history_text(run.steps, fenced=True), 0
+        for taken in run.steps:
+            end = text.index(f"<content>\n{taken.action.content}\n</content>\nObservation: ```\n", end)
+        assert text.endswith("\n```\n\n")
+        assert len(text) < 60_000 + sum(
+            len(taken.action.content + taken.thought) + 600 for taken in run.steps
+        )
