@@ -247,6 +247,12 @@ class Bridge:
     def _on_list(self, _: bytes, **fields: Any) -> None:
         self._request("list", fields)
 
+    def _on_resolve(self, _: bytes, **fields: Any) -> None:
+        self._request("resolve", fields)
+
+    def _on_search(self, _: bytes, **fields: Any) -> None:
+        self._request("search", fields)
+
     def _on_write(self, _: bytes, **fields: Any) -> None:
         self._request("write", fields)
 

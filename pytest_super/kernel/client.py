@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.connection import OWN_SILENCE_SECONDS, SILENCE_SECONDS
-from pytest_super.kernel.files import ANSWER_SECONDS, READ_LIMIT, FileEntry
+from pytest_super.kernel.files import ANSWER_SECONDS, READ_LIMIT, FileEntry, FileSearch
 from pytest_super.kernel.link import KernelLink
 from pytest_super.kernel.running import RunningCell
 
@@ -225,6 +225,20 @@ class Kernel:
     def list_files(self, path: str = ".") -> list[FileEntry]:
         """What the folder holds, by name. OSError as `os.scandir` raises."""
         return self._link.files.list(path)
+
+    def resolve(self, path: str = ".") -> str:
+        """The real absolute path of `path`, which need not exist; of `.`, the directory that cells run in."""
+        return self._link.files.resolve(path)
+
+    def search_files(
+        self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
+    ) -> FileSearch:
+        """The regular files below the folder with this name and this text. OSError as `os.scandir` raises.
+
+        `name` may be a pattern of fnmatch's and have folders before it. `text` is one line and no pattern;
+        binary files are not looked into. Where not `hidden`, what begins with a dot is left out.
+        """
+        return self._link.files.search(path, name=name, text=text, hidden=hidden, seconds=seconds)
 
     def upload(self, tree: Path, path: str) -> None:
         """Copy what the folder `tree` holds into the folder `path`, which is made where it is missing."""

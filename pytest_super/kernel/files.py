@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CHUNK = 2**20
 # What a read gives at most unless asked for more: a file inside may be larger than the host's memory.
 READ_LIMIT = 2**28
+# How many files a search names, and how many bytes their names take at most.
+NAMED = 1000
+NAMES_LIMIT = 2**25
 # A sandbox that gives the next piece of a file no sooner than this hangs.
 ANSWER_SECONDS = 120.0
 
@@ -32,6 +35,22 @@ class FileEntry:
     kind: Literal["file", "folder", "link", "other"]
     size: int
     modified: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileSearch:
+    """What a search below a folder has found."""
+
+    folder: str
+    """Its real absolute path."""
+    found: list[tuple[str, int]]
+    """Relative path of each file and how many of its lines hold the text, of at most NAMED files."""
+    files: int
+    """How many were found in all."""
+    lines: int
+    """How many lines of theirs hold the text."""
+    is_complete: bool
+    """False when the time was over before all was read."""
 
 
 class FileChannel:
@@ -74,8 +93,17 @@ class FileChannel:
 
     def list(self, path: str) -> list[FileEntry]:
         with self._turn:
-            entries = json.loads(b"".join(self._pieces("list", path, READ_LIMIT)))
+            entries = self._value("list", path)
         return [FileEntry(**entry) for entry in entries]
+
+    def resolve(self, path: str) -> str:
+        with self._turn:
+            return str(self._value("resolve", path, NAMES_LIMIT))
+
+    def search(self, path: str, **asked: Any) -> FileSearch:
+        with self._turn:
+            result = self._value("search", path, NAMES_LIMIT, most=NAMED, **asked)
+        return FileSearch(**{**result, "found": [(name, lines) for name, lines in result["found"]]})
 
     def write(self, path: str, data: bytes) -> None:
         with self._turn:
@@ -94,9 +122,12 @@ class FileChannel:
                 raise
             sender.finish()
 
-    def _pieces(self, op: str, path: str, limit: int) -> Iterator[bytes]:
+    def _value(self, op: str, path: str, limit: int = READ_LIMIT, **asked: Any) -> Any:
+        return json.loads(b"".join(self._pieces(op, path, limit, **asked)))
+
+    def _pieces(self, op: str, path: str, limit: int, **asked: Any) -> Iterator[bytes]:
         """The answer. The sandbox keeps to `limit` itself, but what runs inside may have changed it."""
-        number = self.ask(op, path, limit=limit)
+        number = self.ask(op, path, limit=limit, **asked)
         while True:
             fields, payload = self.next_answer(number, path)
             if fields["op"] == "done":

@@ -12,6 +12,7 @@ import queue
 import stat
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.kernel import lookup
 from pytest_super.kernel.frames import encode_control
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class FileWork:
         self._incoming: queue.Queue[bytes | None] = queue.Queue()
 
     def request(self, job: dict[str, Any]) -> None:
-        """A job: `op`, `id`, `path` (absolute), for a read `limit` in bytes."""
+        """A job: `op`, `id`, `path` (absolute); a read's `limit` in bytes, a search's arguments."""
         self._jobs.put(job)
 
     def receive(self, chunk: bytes | None) -> None:
@@ -66,7 +67,17 @@ class FileWork:
 
     def _list(self, job: dict[str, Any]) -> None:
         entries = [describe(entry) for entry in sorted(os.scandir(job["path"]), key=lambda entry: entry.name)]
-        text = json.dumps(entries).encode()
+        self._send_json(job, entries)
+
+    def _resolve(self, job: dict[str, Any]) -> None:
+        self._send_json(job, os.path.realpath(job["path"]))
+
+    def _search(self, job: dict[str, Any]) -> None:
+        asked = {field: job[field] for field in ("name", "text", "hidden", "most", "seconds")}
+        self._send_json(job, lookup.search(os.path.realpath(job["path"]), open_regular, **asked))
+
+    def _send_json(self, job: dict[str, Any], value: object) -> None:
+        text = json.dumps(value).encode()
         for start in range(0, len(text), CHUNK):
             self._send(encode_control("data", text[start : start + CHUNK], id=job["id"]))
 

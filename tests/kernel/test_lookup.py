@@ -1,0 +1,186 @@
+"""Finding files in a sandbox: where the kernel is, which files hold a text."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.local import LocalSandbox
+from pytest_super.kernel.lookup import Chunks, count_lines, search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    kernel = Kernel(LocalSandbox())
+    try:
+        kernel.start()
+        yield kernel
+    finally:
+        kernel.close()
+
+
+@pytest.fixture
+def folder(kernel: Kernel, request: pytest.FixtureRequest) -> str:
+    """A new folder in the sandbox, in which cells run."""
+    path = f"{kernel.workdir}/{request.node.name}"
+    result = kernel.execute(f"%mkdir {path}\n%cd -q {path}", timeout=30)
+    assert result.text == ""
+    return path
+
+
+def found(tree: Path, **asked: Any) -> dict[str, Any]:
+    """What the search gives in this process."""
+    defaults = {"name": "*", "text": "", "hidden": True, "most": 100, "seconds": math.inf}
+    return search(str(tree), lambda path: open(path, "rb"), **{**defaults, **asked})
+
+
+def make(tree: Path, *names: str, data: bytes = b"here\n") -> None:
+    for name in names:
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+# In a sandbox
+
+
+def test_a_path_resolves_to_what_it_is_in_a_cell(kernel: Kernel, folder: str) -> None:
+    assert kernel.resolve() == folder
+    assert kernel.resolve("sub/../missing") == f"{folder}/missing"
+    kernel.execute("%mkdir real\n!ln -s real link", timeout=30)
+    assert kernel.resolve("link/file") == f"{folder}/real/file"
+    kernel.execute("%cd -q link", timeout=30)
+    assert kernel.resolve() == f"{folder}/real"
+    assert kernel.resolve("/") == "/"
+
+
+def test_the_directory_is_known_while_a_cell_runs_and_after_the_kernel_died(
+    kernel: Kernel, folder: str
+) -> None:
+    kernel.execute("import time; time.sleep(600)", timeout=0.2)
+    assert kernel.resolve() == folder
+    kernel.interrupt()
+    kernel.execute("import os; os._exit(1)", timeout=30)
+    assert kernel.resolve() == kernel.workdir
+    kernel.restart()
+
+
+def test_a_text_is_found_in_the_files_below_a_folder(kernel: Kernel, folder: str) -> None:
+    kernel.execute("%mkdir -p deep/er", timeout=30)
+    kernel.write_file("deep/er/one.py", "naïve = 'naïve'\nnaïve\n".encode())
+    kernel.write_file("two with space.txt", "nothing\nnaïve".encode())
+    result = kernel.search_files(text="naïve")
+    assert result.folder == folder
+    assert result.found == [("deep/er/one.py", 2), ("two with space.txt", 1)]
+    assert (result.files, result.lines, result.is_complete) == (2, 3, True)
+    assert kernel.search_files("deep", text="nothing").found == []
+
+
+def test_names_that_are_not_utf8_are_found_and_can_be_read(kernel: Kernel, folder: str) -> None:
+    kernel.execute("with open(b'caf\\xe9', 'w') as file: n = file.write('au lait')", timeout=30)
+    ((name, lines),) = kernel.search_files(folder, text="lait").found
+    assert lines == 1
+    assert kernel.read_file(name) == b"au lait"
+
+
+def test_a_folder_that_is_none_raises_what_listing_it_raises(kernel: Kernel, folder: str) -> None:
+    kernel.write_file("file", b"")
+    with pytest.raises(FileNotFoundError, match="gone"):
+        kernel.search_files(f"{folder}/gone")
+    with pytest.raises(NotADirectoryError):
+        kernel.search_files("file")
+    with pytest.raises(OSError, match="null"):
+        kernel.resolve("a\0b")
+
+
+def test_pipes_and_links_are_not_read(kernel: Kernel, folder: str) -> None:
+    kernel.execute("import os; os.mkfifo('pipe'); os.symlink('.', 'round'); os.symlink('/etc', 'out')")
+    kernel.write_file("file", b"root")
+    assert kernel.search_files(folder, text="root").found == [("file", 1)]
+
+
+# Which files
+
+
+def test_names_may_be_patterns_and_have_folders(tmp_path: Path) -> None:
+    make(tmp_path, "a/config.py", "b/config.py", "b/config.json", "odd[1].py")
+    names = {
+        "config.py": ["a/config.py", "b/config.py"],
+        "*.json": ["b/config.json"],
+        "b/config.py": ["b/config.py"],
+        "b/*": ["b/config.json", "b/config.py"],
+        "odd[1].py": ["odd[1].py"],
+        "config": [],
+    }
+    assert {name: [path for path, _ in found(tmp_path, name=name)["found"]] for name in names} == names
+
+
+def test_hidden_and_binary_files_are_left_out_of_a_search_for_text(tmp_path: Path) -> None:
+    make(tmp_path, ".git/config", ".env", "seen/.cache/x", "seen/x")
+    make(tmp_path, "binary", data=b"\0here")
+    assert found(tmp_path, text="here", hidden=False)["found"] == [["seen/x", 1]]
+    assert len(found(tmp_path, text="here")["found"]) == 4
+    assert len(found(tmp_path)["found"]) == 5
+
+
+def test_more_files_than_are_named_are_counted(tmp_path: Path) -> None:
+    make(tmp_path, *(f"f{number}" for number in range(7)))
+    result = found(tmp_path, text="here", most=3)
+    assert (len(result["found"]), result["files"], result["lines"]) == (3, 7, 7)
+
+
+def test_a_search_whose_time_is_over_gives_what_it_has(tmp_path: Path) -> None:
+    make(tmp_path, "a", "b")
+    assert not found(tmp_path, seconds=-1)["is_complete"]
+    late = Chunks(io.BytesIO(bytes(b"x" * 3 * 2**20)), deadline=-1)
+    assert (sum(map(len, late)), late.is_late) == (2**20, True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_left_out(tmp_path: Path) -> None:
+    make(tmp_path, "open", "closed", "folder/inside")
+    (tmp_path / "closed").chmod(0)
+    (tmp_path / "folder").chmod(0)
+    assert found(tmp_path, text="here")["found"] == [["open", 1]]
+
+
+def test_a_file_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
+    make(tmp_path, "bad", "good")
+
+    def opened(path: str) -> Any:
+        if path.endswith("bad"):
+            raise OSError("it changed meanwhile")
+        return open(path, "rb")
+
+    result = search(str(tmp_path), opened, name="*", text="here", hidden=True, most=9, seconds=math.inf)
+    assert result["found"] == [["good", 1]]
+
+
+def test_a_file_that_has_nothing_to_give_now_is_empty() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with open(reading, "rb") as file, open(writing, "wb"):
+        assert list(Chunks(file, deadline=math.inf)) == []
+
+
+# How many lines
+
+
+@given(
+    st.lists(st.text(alphabet="abc\n", max_size=9).map(str.encode), max_size=20),
+    st.text(alphabet="ab", min_size=1, max_size=4),
+)
+def test_lines_are_counted_whatever_the_chunks(chunks: list[bytes], needle: str) -> None:
+    expected = sum(needle.encode() in line for line in b"".join(chunks).split(b"\n"))
+    assert count_lines(chunks, needle.encode()) == expected
