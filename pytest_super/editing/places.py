@@ -1,0 +1,148 @@
+"""Where lines or a text stand in a file. Lines end with a newline and nothing else does.
+
+All searches take time linear in the size of the file, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Further places are not looked for, so that a text that stands everywhere costs no more than another.
+MOST = 100
+# So many pairs of equal lines are compared when lines match in part: in a file of equal lines all are equal.
+MOST_EQUAL = 10**6
+SPACES = b" \t\r"
+BLANK_LINE = re.compile(rb"(?m)^[ \t\r]++$")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Bytes `start` to `end` of a file."""
+
+    start: int
+    end: int
+
+
+def has_text(data: bytes) -> bool:
+    return bool(data.strip(SPACES + b"\n"))
+
+
+def text_places(data: bytes, text: bytes) -> list[Place]:
+    """Where the text stands, at most MOST; its newlines match CRLF too, unless it has carriage returns.
+
+    A text that begins with a newline begins at the carriage return then.
+    """
+    if b"\r" in text or b"\r\n" not in data:
+        return [Place(at, at + len(text)) for at in positions(data, text)]
+    flat = data.replace(b"\r\n", b"\n")
+    count, last = text.count(b"\n"), len(text) - (text.rfind(b"\n") + 1)
+    places, line, seen = [], 0, 0
+    for at in positions(flat, text):
+        line, seen = skip_lines(data, line, flat.count(b"\n", seen, at)), at
+        start = line + at - (flat.rfind(b"\n", 0, at) + 1)
+        places.append(Place(start, (skip_lines(data, line, count) if count else start) + last))
+    return places
+
+
+def line_places(data: bytes, lines: bytes) -> list[Place]:
+    """Where the lines stand, blank ones being equal; at most MOST, each without the end of its last line.
+
+    Carriage returns at the ends of lines are compared only if `lines` has some there.
+    """
+    return located(data, lines, exact_keys)
+
+
+def near_places(data: bytes, lines: bytes) -> list[Place]:
+    """Where lines stand that differ from these in leading and trailing spaces only; as `line_places`."""
+    return located(data, lines, stripped_keys)
+
+
+def best_place(data: bytes, lines: bytes) -> Place | None:
+    """As many lines as are sought, the first where most of those with text are where they are sought."""
+    has_returns = b"\r\n" in lines
+    sought = list(io.BytesIO(exact_keys(lines, has_returns)))
+    starts = starts_by_line(exact_keys(data, has_returns), sought)
+    scores = Counter(start for start in islice(starts, MOST_EQUAL) if start >= 0)
+    if not scores:
+        return None
+    best = max(scores, key=lambda start: (scores[start], -start))
+    return lines_at(data, skip_lines(data, 0, best), len(sought), has_returns)
+
+
+def starts_by_line(keys: bytes, sought: list[bytes]) -> Iterator[int]:
+    """For each line that is sought: with which line the sought ones would begin, by number."""
+    offsets: dict[bytes, list[int]] = defaultdict(list)
+    for number, line in enumerate(sought):
+        if has_text(line):
+            offsets[line].append(number)
+    for number, line in enumerate(io.BytesIO(keys)):
+        for offset in offsets.get(line, ()):
+            yield number - offset
+
+
+def located(data: bytes, lines: bytes, keys_of: Callable[[bytes, bool], bytes]) -> list[Place]:
+    """Where lines with the same keys stand."""
+    has_returns = b"\r\n" in lines
+    keys, sought = b"\n" + keys_of(data, has_returns), keys_of(lines, has_returns)
+    count = sought.count(b"\n")
+    places, start, seen = [], 0, 0
+    for at in positions(keys, b"\n" + sought):
+        start, seen = skip_lines(data, start, keys.count(b"\n", seen, at)), at
+        places.append(lines_at(data, start, count, has_returns))
+    return places
+
+
+def exact_keys(lines: bytes, has_returns: bool) -> bytes:
+    keys = BLANK_LINE.sub(b"", terminated(lines))
+    return keys if has_returns else keys.replace(b"\r\n", b"\n")
+
+
+def stripped_keys(lines: bytes, _has_returns: bool) -> bytes:
+    # Line by line: a regular expression for trailing spaces is quadratic in the length of inner ones.
+    keys = io.BytesIO()
+    keys.writelines(line.strip(SPACES + b"\n") + b"\n" for line in io.BytesIO(lines))
+    return keys.getvalue()
+
+
+def terminated(lines: bytes) -> bytes:
+    return lines if lines.endswith(b"\n") or not lines else lines + b"\n"
+
+
+def positions(data: bytes, text: bytes) -> list[int]:
+    """Where `text` begins in `data`, overlaps included, at most MOST times."""
+    found: list[int] = []
+    at = data.find(text)
+    while at >= 0 and len(found) < MOST:
+        found.append(at)
+        at = data.find(text, at + 1)
+    return found
+
+
+def lines_at(data: bytes, start: int, count: int, has_returns: bool) -> Place:
+    """`count` lines from `start` on, without the end of the last one."""
+    end = skip_lines(data, start, count)
+    if data[end - 1 : end] == b"\n":
+        end -= 1
+    if not has_returns and data[end - 1 : end] == b"\r":
+        end -= 1
+    return Place(start, end)
+
+
+def skip_lines(data: bytes, at: int, count: int) -> int:
+    """Where the `count`-th line after the one that begins at `at` begins; at most the end of `data`."""
+    for _ in range(count):
+        at = end_of_line(data, at)
+    return at
+
+
+def end_of_line(data: bytes, at: int) -> int:
+    """Where the line that holds `at` is over, its newline included."""
+    return data.find(b"\n", at) + 1 or len(data)

@@ -1,0 +1,402 @@
+"""The edit action: what it changes, what it never changes, and what it tells the agent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pytest_super.agents.react_format import FormatError, parse_edit
+from pytest_super.editing import LARGEST, EditError, edit_file, replace_once
+from pytest_super.kernel.files import READ_LIMIT
+from pytest_super.testing import FakeKernel
+from tests.unit.published import data_folder
+
+CORPUS = "super-edit-corpus-expert.jsonl.gz"
+
+# Where an agent is not told what it was told in the published runs, to the letter: how often, and why.
+DIFFERENCES = {
+    "several edits in one": (27, "how an action is to be written is said by the reader of answers"),
+    "no marks": (2, "how an action is to be written is said by the reader of answers"),
+    "several near misses": (1, "it was shown the last one, and not told that there are others"),
+    "more lines than the file": (1, "it was shown nothing of what matches in part"),
+}
+
+
+class Disk(FakeKernel):
+    """Files in memory; `errors` has what reading or writing a name raises."""
+
+    def __init__(self, **files: bytes) -> None:
+        super().__init__()
+        self.files = {name.replace("_", "."): data for name, data in files.items()}
+        self.errors: dict[tuple[str, str], OSError] = {}
+        self.writes = 0
+
+    def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        self.fail("read", path)
+        return super().read_file(path, limit)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self.writes += 1
+        self.fail("write", path)
+        super().write_file(path, data)
+
+    def fail(self, how: str, path: str) -> None:
+        if error := self.errors.get((how, path)):
+            raise error
+
+    def edit(self, path: str, before: str, after: str) -> tuple[str, str]:
+        return edit_file(self, path, before, after)  # type: ignore[arg-type]
+
+
+def told(data: bytes, before: str, after: str = "new\n") -> str:
+    """What an agent is told that tries this on such a file."""
+    return Disk(f_py=data).edit("f.py", before, after)[0]
+
+
+# The published edits
+
+
+def published_edits() -> list[dict[str, Any]]:
+    path = data_folder() / CORPUS
+    if not path.is_file():
+        pytest.skip(f"needs {CORPUS}")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def again(edit: dict[str, Any]) -> tuple[bytes, str]:
+    """The file after the edit, and what the agent is told."""
+    disk = Disk()
+    disk.files[edit["file"]] = edit["before"].encode()
+    try:
+        change = parse_edit(edit["edit"])
+    except FormatError as error:
+        feedback = str(error)
+    else:
+        feedback = disk.edit(change.path, change.before, change.after)[0]
+    return disk.files[edit["file"]], feedback
+
+
+def difference(edit: dict[str, Any], feedback: str) -> str:
+    if edit["kind"] == "multiple markers":
+        return "several edits in one"
+    if edit["kind"] == "nolines":
+        return "no marks"
+    if "places that differ only so" in feedback:
+        return "several near misses"
+    assert feedback.startswith(edit["feedback"])
+    return "more lines than the file"
+
+
+def test_every_published_edit_leaves_the_file_that_it_left() -> None:
+    edits = published_edits()
+    assert len(edits) == 311
+    assert [edit["step"] for edit in edits if again(edit)[0] != edit["after"].encode()] == []
+
+
+def test_an_agent_is_told_what_it_was_told_but_where_it_is_told_more() -> None:
+    found = Counter(
+        difference(edit, feedback)
+        for edit in published_edits()
+        if (feedback := again(edit)[1]) != edit["feedback"]
+    )
+    assert found == {kind: count for kind, (count, _) in DIFFERENCES.items()}
+
+
+# What changes, and what does not
+
+KEPT = {
+    "CRLF": b"a = 1\r\nb = 2\r\nc = 3\r\n",
+    "mixed line ends": b"a = 1\r\nb = 2\nc = 3\r\n",
+    "latin-1": b"# caf\xe9\nb = 2\n# na\xefve\n",
+    "no final newline": b"a = 1\nb = 2",
+    "no final newline, with CRLF": b"a = 1\r\nb = 2",
+    "form feeds": b"\x0c\nb = 2\n\x0c\n",
+    "Unicode line ends": "a\u2028c\nb = 2\n\x85\x0b\x1c\n".encode(),
+    "trailing carriage returns": b"a\r\r\nb = 2\nc\r",
+    "lone carriage returns": b"a\rb\nb = 2\n\rc",
+    "a carriage return at the end": b"a\r\nb = 2\r",
+    "NUL bytes": b"\x00\nb = 2\n\x00",
+    "a byte order mark": b"\xef\xbb\xbfa\nb = 2\n",
+    "blank lines with spaces": b"  \t\n\nb = 2\n   \n\n",
+    "8 MB": b"x = 'some line of a file'\n" * 170_000 + b"b = 2\n" + b"y = 'another line'\n" * 230_000,
+}
+
+
+@pytest.mark.parametrize("end", ["", "\n"], ids=["text", "lines"])
+@pytest.mark.parametrize("data", KEPT.values(), ids=KEPT)
+def test_no_other_byte_changes(data: bytes, end: str) -> None:
+    assert replace_once(data, "b = 2" + end, "b = 3" + end) == data.replace(b"b = 2", b"b = 3")
+
+
+@pytest.mark.parametrize("end", ["", "\n"], ids=["text", "lines"])
+def test_new_lines_end_as_the_lines_in_their_place_do(end: str) -> None:
+    data = b"a = 1\r\nb = 2\r\nc = 3\r\n"
+    assert replace_once(data, "b = 2" + end, "x\ny\nz" + end) == b"a = 1\r\nx\r\ny\r\nz\r\nc = 3\r\n"
+    assert replace_once(b"a\r\nb\n\r\nc\r\nd", "a\nb\n\nc" + end, "a\nB\n\nc" + end) == b"a\r\nB\n\r\nc\r\nd"
+
+
+def test_text_over_several_lines_is_found_where_they_end_in_crlf() -> None:
+    assert replace_once(b"a = 1\r\nb = 2\r\n", "1\nb", "1\nx\nb") == b"a = 1\r\nx\r\nb = 2\r\n"
+    assert "multiple (2)" in told(b"a\r\nb\r\na\nb", "a\nb")
+
+
+def test_new_lines_at_an_end_without_newline_end_as_the_line_above_does() -> None:
+    assert replace_once(b"a\r\nb", "b\n", "b\nc\n") == b"a\r\nb\r\nc"
+    assert replace_once(b"a\nb", "b\n", "b\nc\n") == b"a\nb\nc"
+    assert replace_once(b"a", "a\n", "b\nc\n") == b"b\nc"
+
+
+def test_line_ends_that_are_spelled_out_are_taken_as_they_are() -> None:
+    assert replace_once(b"a\r\nb\r\nc\r\n", "a\r\nb\r\n", "a\nb\n") == b"a\nb\nc\r\n"
+    assert replace_once(b"a\nb\n", "a\n", "x\r\ny\n") == b"x\r\ny\nb\n"
+    with pytest.raises(EditError):
+        replace_once(b"a\nb\n", "a\r\nb\r\n", "c\n")
+
+
+def test_a_text_that_begins_with_a_newline_stands_once_where_lines_end_in_crlf() -> None:
+    assert replace_once(b"a\r\nb\r\n", "\nb", "!") == b"a!\r\n"
+
+
+def test_text_may_be_part_of_a_line_and_must_stand_once() -> None:
+    assert replace_once(b"    steps = 50.\n", "steps = 50.", "steps = 10.") == b"    steps = 10.\n"
+    assert "multiple (2) occurrences" in told(b"a = 1\nb = 2\n", " = ", "=")
+    assert "multiple (2) occurrences" in told(b"aaa", "aa", "b")
+
+
+def test_lines_are_whole_lines_with_their_indentation() -> None:
+    assert replace_once(b"x = 1\nx = 10\nxx = 1\n", "x = 1\n", "x = 2\n") == b"x = 2\nx = 10\nxx = 1\n"
+    with pytest.raises(EditError, match="Did you mean"):
+        replace_once(b"    x = 1\n", "x = 1\n", "x = 2\n")
+
+
+def test_a_blank_line_is_equal_to_one_of_spaces() -> None:
+    assert replace_once(b"a\n \t\nb\n", "a\n\nb\n", "c\n") == b"c\n"
+    assert replace_once(b"a\n\nb\n", "a\n   \nb\n", "c\n") == b"c\n"
+    assert replace_once(b"a\n \r\nb\n", "a\n\nb\n", "c\nd\ne\n") == b"c\nd\r\ne\n"
+
+
+@pytest.mark.parametrize("data", [b"a\nb\nc\n", b"a\r\nb\r\nc\r\n"])
+def test_lines_that_give_way_to_nothing_are_deleted(data: bytes) -> None:
+    assert replace_once(data, "b\n", "") == b"".join(data.splitlines(keepends=True)[::2])
+    assert replace_once(b"a\nb", "b\n", "") == b"a\n"
+    assert replace_once(b"a\nb\nc\n", "b", "") == b"a\n\nc\n"
+
+
+def test_lines_stay_lines_when_the_last_newline_is_forgotten() -> None:
+    assert replace_once(b"a\nb\nc\n", "b\n", "x\ny") == b"a\nx\ny\nc\n"
+
+
+@pytest.mark.parametrize("before", ["", "\n", " \n\t\n"])
+def test_an_edit_without_text_to_replace_makes_or_fills_a_file(before: str) -> None:
+    disk = Disk(empty_py=b"")
+    for name in ("empty.py", "new.py"):
+        feedback, outcome = disk.edit(name, before, "a\nb\n")
+        assert (outcome, disk.files[name]) == ("ok", b"a\nb\n")
+        assert feedback.endswith(":\na\nb\n")
+
+
+@pytest.mark.parametrize("data", [b"a\n", b"\n", b"\n\n\n"])
+def test_an_edit_without_text_to_replace_leaves_a_file_that_is_not_empty(data: bytes) -> None:
+    disk = Disk(f_py=data)
+    feedback, outcome = disk.edit("f.py", "\n", "b\n")
+    assert (outcome, disk.files["f.py"]) == ("error", data)
+    assert "No lines to replace were given" in feedback
+
+
+# What agents are told
+
+
+def test_the_new_lines_are_shown_between_those_around_them() -> None:
+    data = "".join(f"line {number}\n" for number in range(30)).encode()
+    shown = told(data, "line 15\n", "    new\n").split(":\n", 1)[1].split("\n")
+    above, below = range(8, 15), range(16, 22)
+    assert shown == [*(f"line {n}" for n in above), "    new", *(f"line {n}" for n in below)]
+    assert told(data, "line 15", "    new") == told(data, "line 15\n", "    new\n")
+    assert told(data, "line 15\n", "").endswith(
+        "line 14\nline 16\nline 17\nline 18\nline 19\nline 20\nline 21"
+    )
+
+
+def test_what_is_not_found_is_said_with_what_differs_in_spaces_only() -> None:
+    feedback = told(b"def f():\n\tx = 1  \n\n\ty = 2\n", "x = 1\n\ny = 2\n")
+    assert feedback == (
+        "Could not find the following lines to replace in the file content:\n```\nx = 1\n\ny = 2\n```\n"
+        "Did you mean to replace the following lines (notice leading/trailing whitespaces difference)?\n"
+        "```\n\tx = 1  \n\n\ty = 2\n```"
+    )
+
+
+def test_of_several_near_misses_the_first_two_are_shown_and_all_are_counted() -> None:
+    feedback = told(b" x\n  x\n   x\n", "x\n")
+    assert "```\n x\n```\nThere are 3 places that differ only so. The second one:\n```\n  x\n```" in feedback
+    assert "```\n   x\n```" not in feedback
+
+
+def test_the_place_where_most_lines_match_is_shown() -> None:
+    data = b"a\nb\n\nz\n\na\nb\n\nc\ny\n"
+    assert told(data, "a\nb\n\nc\nx\n").endswith("Here are partially matched lines:\n```\na\nb\n\nc\ny\n```")
+    assert told(data, "w\na\nx\n").endswith("```\n\na\nb\n```")
+    assert "partially" not in told(data, "w\n\nx\n")
+
+
+def test_two_of_several_occurrences_are_shown_with_the_lines_around_them() -> None:
+    feedback = told(b"1\n2\n3\nx\n4\n5\n6\nx\n7\nx\n", "x\n")
+    assert "multiple (3) occurrences" in feedback
+    assert "Occurrence 1:\n```\n\n2\n3\nx\n4\n5\n```\nOccurrence 2:\n```\n\n5\n6\nx\n7\nx\n```" in feedback
+    assert "Occurrence 3" not in feedback
+
+
+def test_lines_that_stand_everywhere_are_not_counted_to_the_end() -> None:
+    assert "multiple (at least 100) occurrences" in told(b"x\n" * 100_000, "x\n")
+
+
+def test_a_file_that_cannot_be_edited_is_one_clear_line() -> None:
+    disk = Disk(locked_py=b"a\n")
+    disk.errors = {
+        ("read", "folder"): IsADirectoryError(21, "Is a directory", "folder"),
+        ("write", "locked.py"): PermissionError(13, "Permission denied", "locked.py"),
+        ("write", "no/f.py"): FileNotFoundError(2, "No such file or directory", "no/f.py"),
+        ("read", "a\x00b"): OSError("embedded\nnull byte"),
+    }
+    assert disk.edit("gone.py", "a\n", "b\n") == ("ERROR: File gone.py does not exist.", "error")
+    assert disk.edit("folder", "a\n", "b\n")[0] == "ERROR: File folder cannot be edited: Is a directory."
+    assert disk.edit("locked.py", "a\n", "b\n")[0].endswith("locked.py cannot be edited: Permission denied.")
+    assert disk.edit("no/f.py", "", "b\n")[0].endswith("cannot be edited: No such file or directory.")
+    assert disk.edit("a\x00b", "a\n", "b\n")[0].endswith("cannot be edited: embedded null byte.")
+    assert disk.files == {"locked.py": b"a\n"}
+
+
+def test_a_file_may_hold_the_words_of_an_error() -> None:
+    disk = Disk(f_py=b"No such file or directory\n")
+    assert disk.edit("f.py", "No such file or directory\n", "x\n")[1] == "ok"
+
+
+@pytest.mark.parametrize(
+    "name", ["my file.py", "k{1}.py", "a'b\".py", "j.py; touch PWNED", "$(id)", "-rf", "*"]
+)
+def test_a_name_is_a_name_whatever_it_holds(name: str) -> None:
+    disk = Disk()
+    disk.files[name] = b"a\n"
+    assert disk.edit(name, "a\n", "b\n")[1] == "ok"
+    assert disk.files == {name: b"b\n"}
+
+
+def test_a_file_that_is_too_large_is_refused() -> None:
+    disk = Disk(f_py=b"a\n" + b"x" * LARGEST)
+    assert disk.edit("f.py", "a\n", "b\n") == (
+        "ERROR: File f.py is too large to edit: more than 32 MiB.",
+        "error",
+    )
+    assert disk.writes == 0
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    assert "surrogate" in told(b"a\n", "a\n", "\ud800\n")
+    assert "surrogate" in told(b"a\n", "\udcff\n")
+
+
+LONG = "x" * 2_000_000
+BULKY = {
+    "a long line is edited": (f"{LONG}\n{LONG}a = 1{LONG}\n{LONG}", "a = 1", "a = 2"),
+    "many lines are new": ("a\n", "a\n", "line\n" * 500_000),
+    "a long line stands twice": (f"{LONG}\n{LONG}", f"{LONG}\n", "a\n"),
+    "long lines are not found": ("a\n", f"{LONG}\n{LONG}\n", "a\n"),
+    "long lines are near misses": (f"  {LONG}\n\t{LONG}", f"{LONG}\n", "a\n"),
+    "a long line matches in part": (f"{LONG}\nb\n", f"{LONG}\na\n", "a\n"),
+    "a file of four-byte characters": ("\U0001f600" * 100_000 + "a", "a", "b"),
+}
+
+
+@pytest.mark.parametrize(("file", "before", "after"), BULKY.values(), ids=BULKY)
+def test_feedback_is_bounded(file: str, before: str, after: str) -> None:
+    assert len(told(file.encode(), before, after)) < 50_000
+
+
+def test_long_names_do_not_make_feedback_long() -> None:
+    assert len(Disk().edit("n" * 1_000_000, "a\n", "b\n")[0]) < 50_000
+
+
+def test_an_edit_within_a_long_line_is_shown() -> None:
+    assert "xxa = 2xx" in told(f"{LONG}\n{LONG}a = 1{LONG}\n".encode(), "a = 1", "a = 2")
+
+
+# Each would take hours at one step of quadratic time.
+HOSTILE = {
+    "spaces within a line": (b"a" + b" " * 8_000_000 + b"b", "a  b\n"),
+    "blank lines": (b" \n" * 1_000_000, "\n" * 50_000 + "a\n"),
+    "equal lines": (b"a\n" * 1_000_000, "a\n" * 50_000 + "b\n"),
+    "almost the text everywhere": (b"a" * 8_000_000, "a" * 400_000 + "b"),
+    "carriage returns": (b"\r" * 8_000_000, "\ra\n"),
+    "lines that end in CRLF": (b"a\r\n" * 1_000_000, "a\n" * 50_000 + "b"),
+}
+
+
+@pytest.mark.parametrize(("data", "before"), HOSTILE.values(), ids=HOSTILE)
+def test_no_file_makes_a_search_quadratic(data: bytes, before: str) -> None:
+    assert told(data, before).startswith("Could not find")
+
+
+# What holds for any file
+
+CHARACTERS = "ab \t\r\n\x0c\u2028é}"
+files = st.lists(st.sampled_from([*(c.encode() for c in CHARACTERS), b"\r\n", b"\xe9"])).map(b"".join)
+texts = st.text(CHARACTERS, max_size=8)
+
+
+@given(files, files, texts, texts)
+def test_an_edit_changes_only_the_bytes_of_its_match(above: bytes, below: bytes, old: str, new: str) -> None:
+    assume(old.strip() and not old.endswith("\n"))
+    # A carriage return beside a newline of the text belongs to it.
+    assume(not (old.startswith("\n") and above.endswith(b"\r")))
+    data = above + old.encode() + below
+    try:
+        edited = replace_once(data, old, new)
+    except EditError:
+        flat = data.replace(b"\r\n", b"\n")
+        assert any(text.find(old.encode(), text.find(old.encode()) + 1) > 0 for text in (flat, data))
+        return
+    assert edited.startswith(above)
+    assert edited.removeprefix(above).endswith(below)
+    middle = edited[len(above) : len(edited) - len(below)]
+    assert middle.replace(b"\r\n", b"\n") == new.encode().replace(b"\r\n", b"\n")
+
+
+# An empty last line that does not end would be none.
+lines = st.tuples(st.lists(st.text("ab \t\x0c\u2028é}", max_size=3), max_size=4), st.sampled_from("ab"))
+parts = lines.map(lambda drawn: [*drawn[0], drawn[1]])
+
+
+@given(st.data(), parts, parts, st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_an_edit_and_its_reverse_leave_the_file_as_it_was(
+    data: st.DataObject, file: list[str], new: list[str], end: str, is_terminated: bool
+) -> None:
+    first = data.draw(st.integers(0, len(file) - 1))
+    last = data.draw(st.integers(first + 1, len(file)))
+    content, expected = (
+        (end.join(all_lines) + end * is_terminated).encode()
+        for all_lines in (file, file[:first] + new + file[last:])
+    )
+    before, after = ("".join(f"{line}\n" for line in part) for part in (file[first:last], new))
+    # Where no line ends there is no telling how they do.
+    assume(before.strip(" \t\n") and b"\n" in content and b"\n" in expected)
+    try:
+        assert replace_once(content, before, after) == expected
+        assert replace_once(expected, after, before) == content
+    except EditError as error:
+        assume(not str(error).startswith("Found multiple"))
+        raise
+
+
+@given(files, texts, texts)
+def test_a_refusal_touches_nothing(data: bytes, old: str, new: str) -> None:
+    disk = Disk(f_py=data)
+    _, outcome = disk.edit("f.py", old, new)
+    assert disk.writes == (outcome == "ok")
+    assert outcome == "ok" or disk.files == {"f.py": data}
