@@ -1,3 +1,3 @@
 """For the project's own tests."""
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tests.openai_server"]

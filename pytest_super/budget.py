@@ -32,27 +32,40 @@ class Budget:
         self.steps = 0
         self._meter: Callable[[], float] = float
         self._free = 0.0
-        self._started = clock()
+        self._counted = 0.0
+        self._started: float | None = None
+        self._portion = 1.0
 
     def start_metering(self, busy_seconds: Callable[[], float]) -> None:
         """From now on the time that `busy_seconds` counts is compute time, and wall time passes."""
-        self._meter = busy_seconds
-        self._free = busy_seconds()
-        self._started = self.clock()
+        self._meter, self._free = busy_seconds, busy_seconds()
+        if self._started is None:
+            self._started = self.clock()
+
+    def stop_metering(self) -> None:
+        """What is counted stays; nothing more is until another kernel is metered."""
+        self._counted = self.compute_seconds
+        self._meter, self._free = float, 0.0
+
+    def allow(self, portion: float) -> None:
+        """Let no more than this portion of the tokens be used until further notice."""
+        self._portion = portion
 
     @property
     def compute_seconds(self) -> float:
-        return self._meter() - self._free
+        return self._counted + self._meter() - self._free
 
     @property
     def wall_seconds(self) -> float:
-        return self.clock() - self._started
+        return 0.0 if self._started is None else self.clock() - self._started
 
     def seconds_left(self) -> float:
         """How long a cell may run on before the compute or the wall budget is spent."""
-        compute = self.limits.compute - self.compute_seconds
-        wall = inf if self.limits.wall is None else self.limits.wall - self.wall_seconds
-        return max(0.0, min(compute, wall))
+        return max(0.0, min(self.limits.compute - self.compute_seconds, self.wall_left()))
+
+    def wall_left(self) -> float:
+        """Seconds of all time, model time included; infinite without a limit."""
+        return inf if self.limits.wall is None else self.limits.wall - self.wall_seconds
 
     def charge_model(
         self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
@@ -70,7 +83,7 @@ class Budget:
         reached = {
             "compute": self.compute_seconds >= limits.compute,
             "wall": limits.wall is not None and self.wall_seconds >= limits.wall,
-            "tokens": self.prompt_tokens >= self.token_limit,
+            "tokens": self.prompt_tokens >= self.token_limit * self._portion,
             "cost": limits.cost is not None and (self.cost_usd or 0.0) >= limits.cost,
             "steps": limits.steps is not None and self.steps >= limits.steps,
         }

@@ -40,6 +40,11 @@ def parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="print the JSON Schema of task files")
     schema.set_defaults(run=run_schema)
     add_image_parser(commands)
+    prompt = commands.add_parser("prompt", help="system prompts of published trajectories")
+    prompts = prompt.add_subparsers(required=True, metavar="COMMAND")
+    extract = prompts.add_parser("extract", help="print that of a history.ipynb, for --super-prompt")
+    extract.add_argument("history", type=Path, metavar="HISTORY")
+    extract.set_defaults(run=run_prompt_extract)
     return top
 
 
@@ -98,4 +103,12 @@ def run_schema(_arguments: argparse.Namespace) -> int:
     from pytest_super.schema import schema_text
 
     print(schema_text(), end="")
+    return 0
+
+
+def run_prompt_extract(arguments: argparse.Namespace) -> int:
+    from pytest_super.published import read_history
+
+    # Nothing but the prompt, and all of it: it is meant for a file.
+    sys.stdout.write(read_history(arguments.history).system_prompt)
     return 0

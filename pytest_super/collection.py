@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from pytest_super.budget import Budget
     from pytest_super.kernel.client import Kernel
-    from pytest_super.options import Settings
+    from pytest_super.model.completion import Model
+    from pytest_super.settings import Settings
     from pytest_super.task import Task
     from pytest_super.trial import Agent
 
@@ -40,13 +41,21 @@ def run_task(
     request: pytest.FixtureRequest,
     super_task: Task,
     super_agent: Agent,
-    super_kernel: Kernel,
     super_budget: Budget,
+    super_model: Model | None,
+    super_kernel: Kernel,
 ) -> None:
-    """The body of a task item; its arguments are the fixtures that a conftest may override."""
+    """The body of a task item; its arguments are the fixtures that a conftest may override.
+
+    The model comes before the kernel, so that its gateway starts while the sandbox does.
+    """
     from pytest_super.conduct import conduct
 
-    conduct(request.node, super_task, super_agent, super_kernel, super_budget)
+    def make_kernel() -> Kernel:
+        kernel: Kernel = request.getfixturevalue("super_make_kernel")()
+        return kernel
+
+    conduct(request.node, super_task, super_agent, super_budget, super_model, super_kernel, make_kernel)
 
 
 class TaskFile(pytest.Module):
@@ -141,6 +150,7 @@ class TaskItem(pytest.Function):
             epoch=self.epoch,
             attempt=1,
             agent=run.settings.agent,
+            model=run.settings.model,
             sandbox=run.sandbox,
             has_answer="answer" in self.task.model_fields_set,
         )

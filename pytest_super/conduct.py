@@ -10,8 +10,10 @@ import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.model.completion import ModelError
 from pytest_super.preexecution import pre_execute
 from pytest_super.public_task import public_part
+from pytest_super.reflexion import Reflecting
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.wording import describe
 from pytest_super.run import RUN
@@ -21,23 +23,33 @@ from pytest_super.trial import Trial, run_agent
 from pytest_super.verdict import ISOLATED, PROVIDED, RESULT, Unsolved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_super.budget import Budget
     from pytest_super.collection import TaskItem
     from pytest_super.kernel.client import Kernel
+    from pytest_super.model.completion import Model
     from pytest_super.results import TrialResult
     from pytest_super.task import Task
+    from pytest_super.trajectory import Step
     from pytest_super.trial import Agent
 
 
-def conduct(item: TaskItem, task: Task, agent: Agent, kernel: Kernel, budget: Budget) -> None:
+def conduct(
+    item: TaskItem,
+    task: Task,
+    agent: Agent,
+    budget: Budget,
+    model: Model | None,
+    kernel: Kernel,
+    make_kernel: Callable[[], Kernel],
+) -> None:
     """Run the trial of `item`; when this returns or raises, its result is stored as far as the disk allows.
 
     Raises Unsolved, or what ended the trial from outside.
     """
-    conductor = Conductor(item, task, kernel, budget)
-    cause = conductor.run(agent)
+    conductor = Conductor(item, task, budget, model, kernel)
+    cause = conductor.run(agent, make_kernel)
     try:
         result = conductor.result(cause)
         conductor.store(result)
@@ -45,6 +57,9 @@ def conduct(item: TaskItem, task: Task, agent: Agent, kernel: Kernel, budget: Bu
         cause, result = error, conductor.result(error)
     item.stash[RESULT] = result
     item.ihook.pytest_super_trial_finished(item=item, result=result)
+    if isinstance(cause, ModelError) and cause.is_final:
+        # Sixteen workers need not meet the same error one by one.
+        item.session.shouldstop = str(cause)
     if cause is not None:
         raise cause
     if not result.solved:
@@ -54,7 +69,9 @@ def conduct(item: TaskItem, task: Task, agent: Agent, kernel: Kernel, budget: Bu
 class Conductor:
     """Runs one trial and turns what it left into the result, on disk when it is returned."""
 
-    def __init__(self, item: TaskItem, task: Task, kernel: Kernel, budget: Budget) -> None:
+    def __init__(
+        self, item: TaskItem, task: Task, budget: Budget, model: Model | None, kernel: Kernel
+    ) -> None:
         self.item = item
         self.folder = item.folder
         self.task = task
@@ -62,26 +79,52 @@ class Conductor:
         self.landmarks = LandmarkMatcher(task.landmarks)
         self.stop_reason = "interrupted"
         self.started, self.began = now(), monotonic()
-        self.trial = Trial(
-            public_part(task), kernel=kernel, budget=budget, landmarks=self.landmarks, record=self.record
-        )
+        self.trial = self.new_trial(model, kernel)
 
     def record(self, step: Any) -> None:
         self.folder.write_step(step)
         self.item.ihook.pytest_super_step(item=self.item, step=step)
 
-    def run(self, agent: Agent) -> BaseException | None:
+    def new_trial(self, model: Model | None, kernel: Kernel, before: Sequence[Step] = ()) -> Trial:
+        return Trial(
+            public_part(self.task, self.item.stash.get(PROVIDED, None)),
+            kernel=kernel,
+            budget=self.budget,
+            landmarks=self.landmarks,
+            record=self.record,
+            model=model,
+            before=before,
+        )
+
+    def run(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> BaseException | None:
         """Run the trial to its end; returns what ended it from outside, to be raised when all is stored."""
-        kernel = self.trial.kernel
+        attempts = self.item.config.stash[RUN].settings.attempts
         try:
-            self.run_prefix(kernel)
-            self.budget.start_metering(lambda: kernel.busy_seconds)
-            self.stop_reason = run_agent(agent, self.trial, is_from_outside)
+            self.attempt(agent, 1 / attempts)
+            for number in range(2, attempts + 1):
+                if not self.may_try_again():
+                    break
+                self.budget.stop_metering()
+                failed = self.trial.history
+                self.trial = self.new_trial(self.trial.model, make_kernel(), self.trial.all_steps)
+                self.attempt(Reflecting(agent, failed), number / attempts)
         except BaseException as error:
             if not is_timeout(error):
                 return error
             self.stop_reason = "timeout"
         return None
+
+    def attempt(self, agent: Agent, portion: float) -> None:
+        """One attempt at the task, with what it may have used of the tokens when it ends."""
+        kernel = self.trial.kernel
+        self.budget.allow(portion)
+        self.run_prefix(kernel)
+        self.budget.start_metering(lambda: kernel.busy_seconds)
+        self.stop_reason = run_agent(agent, self.trial, is_from_outside)
+
+    def may_try_again(self) -> bool:
+        self.budget.allow(1.0)
+        return not self.trial.submitted and self.budget.spent() is None
 
     def run_prefix(self, kernel: Kernel) -> None:
         """Raises InfrastructureError: the agent has done nothing yet."""
@@ -111,7 +154,7 @@ class Conductor:
     def store(self, result: TrialResult) -> None:
         """Raises InfrastructureError."""
         self.folder.write_result(result)
-        write_notebook(self.folder.path, self.task, self.trial.history)
+        write_notebook(self.folder.path, self.task, self.trial.all_steps)
         self.folder.close()
 
     def kept(self, result: TrialResult) -> str | None:
@@ -133,12 +176,12 @@ class Conductor:
             "prompt_tokens": budget.prompt_tokens,
             "completion_tokens": budget.completion_tokens,
             "cost_usd": budget.cost_usd,
-            "steps": sum(step.origin == "agent" for step in self.trial.history),
+            "steps": sum(step.origin == "agent" for step in self.trial.all_steps),
         }
 
     def scored(self) -> dict[str, Any]:
         evidence = Evidence(
-            steps=self.trial.history,
+            steps=self.trial.all_steps,
             submission=self.trial.submission,
             submitted=self.trial.submitted,
             landmarks=self.landmarks,

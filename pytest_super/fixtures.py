@@ -9,10 +9,11 @@ import pytest
 from pytest_super.run import RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_super.budget import Budget
     from pytest_super.kernel.client import Kernel
+    from pytest_super.model.completion import Model
     from pytest_super.task import Task
     from pytest_super.trial import Agent
 
@@ -46,10 +47,32 @@ def super_budget(super_task: Task) -> Budget:
 
 
 @pytest.fixture
-def super_kernel(request: pytest.FixtureRequest, super_task: Task) -> Iterator[Kernel]:
-    """A fresh kernel in a fresh sandbox, provided with the repository where the task says so."""
+def super_model(request: pytest.FixtureRequest, super_budget: Budget) -> Model | None:
+    """The model that --super-model names, charged to this trial; None without one."""
+    from pytest_super.provision import open_model
+
+    return open_model(request.node, super_budget)
+
+
+@pytest.fixture
+def super_make_kernel(request: pytest.FixtureRequest, super_task: Task) -> Iterator[Callable[[], Kernel]]:
+    """Makes a fresh kernel, and closes the one before: every attempt at the task has its own."""
     from pytest_super.provision import start_kernel
 
-    kernel = start_kernel(request.node, super_task)
-    yield kernel
-    kernel.close()
+    made: list[Kernel] = []
+
+    def make() -> Kernel:
+        for kernel in made:
+            kernel.close()
+        made.append(start_kernel(request.node, super_task))
+        return made[-1]
+
+    yield make
+    for kernel in made:
+        kernel.close()
+
+
+@pytest.fixture
+def super_kernel(super_make_kernel: Callable[[], Kernel]) -> Kernel:
+    """A fresh kernel in a fresh sandbox, provided with the repository where the task says so."""
+    return super_make_kernel()

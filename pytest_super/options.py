@@ -1,9 +1,9 @@
-"""The options, each with an ini twin, and the settings they make; validated once, before anything runs."""
+"""The options, each with an ini twin."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +47,13 @@ def portion(text: str) -> float:
     return number
 
 
+def amount(text: str) -> float:
+    number = float(text)
+    if not 0 < number < inf:
+        raise ValueError("must be more than 0")
+    return number
+
+
 SETS = ("expert", "masked", "auto", "functions")
 
 OPTIONS = (
@@ -87,32 +94,26 @@ OPTIONS = (
         name="mount", help="Read-only HOST:CONTAINER folder for docker sandboxes; repeatable.", is_list=True
     ),
     Option(name="dir", help="Folder for results.", default=".super"),
+    Option(
+        name="attempts",
+        help="Let the agent try a task so often until it submits, with a reflection between (Reflexion).",
+        default=1,
+        parse=positive,
+    ),
+    Option(name="prompt", help="File with the system prompt, instead of the agent's own."),
+    Option(name="trajectory", help="What --super-agent=replay replays: a run's folder, or one trajectory."),
+    Option(name="model", help="Model that the agent asks: a name that litellm knows, or scripted:FILE."),
+    Option(
+        name="temperature", help="Of the model, for every call; else what the agent asks for.", parse=float
+    ),
+    Option(
+        name="model-arg",
+        help="KEY=VALUE for every call of the model (VALUE as JSON, else text); repeatable.",
+        is_list=True,
+    ),
+    Option(name="max-cost", help="US dollars that the whole run may cost.", parse=amount),
+    Option(name="record", help="Folder for every call of the model, whole, a file a trial."),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What the options and ini values say, checked."""
-
-    agent: str
-    sandbox: str
-    sets: tuple[str, ...]
-    categories: tuple[str, ...]
-    epochs: int
-    fail_under: float | None
-    allow_errors: bool
-    scoring: str
-    keep: str
-    image: str | None
-    ca_bundle: Path | None
-    pip_config: Path | None
-    mounts: tuple[tuple[str, str], ...]
-    """Folder on the engine's host, and where it is seen inside."""
-    directory: Path
-
-    @property
-    def is_gated(self) -> bool:
-        return self.fail_under is not None
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -134,32 +135,6 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("super_tasks", "what is collected when no path is given", type="args", default=["tasks"])
 
 
-def read_settings(config: pytest.Config) -> Settings | None:
-    """The settings, or None when no agent is asked for. Raises pytest.UsageError."""
-    values = {option.key: value_of(config, option) for option in OPTIONS}
-    if not values["super_agent"]:
-        refuse_options_without_agent(config)
-        return None
-    if unknown := [name for name in values["super_set"] if name not in SETS]:
-        raise pytest.UsageError(f"--super-set={unknown[0]}: choose from {', '.join(SETS)}")
-    return Settings(
-        agent=values["super_agent"],
-        sandbox=values["super_sandbox"],
-        sets=tuple(values["super_set"]),
-        categories=tuple(values["super_category"]),
-        epochs=values["super_epochs"],
-        fail_under=values["super_fail_under"],
-        allow_errors=bool(values["super_allow_errors"]),
-        scoring=values["super_scoring"],
-        keep=values["super_keep"],
-        image=values["super_image"] or None,
-        ca_bundle=existing(config, "super_ca_bundle", values),
-        pip_config=existing(config, "super_pip_config", values),
-        mounts=tuple(parse_mount(text) for text in values["super_mount"]),
-        directory=(config.rootpath / values["super_dir"]).absolute(),
-    )
-
-
 def value_of(config: pytest.Config, option: Option) -> Any:
     given = config.getoption(option.key)
     source = option.flag
@@ -178,26 +153,14 @@ def value_of(config: pytest.Config, option: Option) -> Any:
     return value
 
 
-def refuse_options_without_agent(config: pytest.Config) -> None:
-    """Without an agent nothing is collected: an option that would be ignored is a mistake."""
+def has_agent(config: pytest.Config) -> bool:
+    """Whether an agent is asked for. Without one nothing is collected, and other options are a mistake.
+
+    Raises pytest.UsageError.
+    """
+    if config.getoption("super_agent") or config.getini("super_agent"):
+        return True
     given = [option.flag for option in OPTIONS if config.getoption(option.key) is not None]
     if given:
         raise pytest.UsageError(f"{', '.join(given)} needs --super-agent, for example --super-agent=gold")
-
-
-def existing(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | None:
-    if not values[key]:
-        return None
-    # An option is relative to where it was typed, an ini value to its file.
-    base = config.rootpath if config.getoption(key) is None else config.invocation_params.dir
-    path: Path = base / Path(values[key]).expanduser()
-    if not path.is_file():
-        raise pytest.UsageError(f"--{key.replace('_', '-')}: there is no file {path}")
-    return path
-
-
-def parse_mount(text: str) -> tuple[str, str]:
-    host, _, inside = text.rpartition(":")
-    if not (host.startswith("/") and inside.startswith("/")):
-        raise pytest.UsageError(f"--super-mount={text}: write it as /folder/of/host:/folder/inside")
-    return host, inside
+    return False

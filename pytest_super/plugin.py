@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.options import add_options, read_settings
+from pytest_super.options import add_options, has_agent
 
 if TYPE_CHECKING:
     import pytest
@@ -27,8 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "super_set(name): a task of this set (pytest-super)")
     config.addinivalue_line("markers", "super_category(name): a task of this category (pytest-super)")
-    settings = read_settings(config)
-    if settings is not None:
+    if has_agent(config):
         from pytest_super.session import activate
 
-        activate(config, settings)
+        activate(config)

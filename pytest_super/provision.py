@@ -1,10 +1,12 @@
-"""A trial's sandbox and kernel: made as the task requires, provided with its repository."""
+"""A trial's sandbox, kernel and model: made as the task requires, provided with its repository."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
@@ -13,12 +15,50 @@ from pytest_super.run import RUN
 from pytest_super.verdict import ISOLATED, PROVIDED
 
 if TYPE_CHECKING:
+    from pytest_super.budget import Budget
     from pytest_super.collection import TaskItem
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.docker import DockerSettings
     from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.model.completion import Model
+    from pytest_super.model.launch import Gateway
     from pytest_super.run import Run
     from pytest_super.task import Repository, Task
+
+
+# This process's end of the machine's gateway.
+GATEWAY = pytest.StashKey["Gateway"]()
+
+
+def open_model(item: TaskItem, budget: Budget) -> Model | None:
+    """The run's model under the limits of this trial. Raises InfrastructureError."""
+    run = item.config.stash[RUN]
+    if run.settings.model is None:
+        return None
+    from pytest_super.model.client import GatewayModel
+
+    start = item.folder.start
+    return GatewayModel(
+        running_gateway(item.config, run),
+        task=start.id,
+        epoch=start.epoch,
+        attempt=start.attempt,
+        token_limit=budget.token_limit,
+        cost_limit=budget.limits.cost,
+        seconds_left=budget.wall_left,
+    )
+
+
+def running_gateway(config: pytest.Config, run: Run) -> Gateway:
+    """The machine's gateway, which this process may be the first to need. Raises ModelError."""
+    if GATEWAY not in config.stash:
+        from pytest_super.model.launch import Gateway
+
+        gateway = Gateway(run.id, run.model_settings())
+        config.stash[GATEWAY] = gateway
+        config.add_cleanup(gateway.close)
+        gateway.start()
+    return config.stash[GATEWAY]
 
 
 def start_kernel(item: TaskItem, task: Task) -> Kernel:

@@ -18,10 +18,13 @@ class PublicTask:
     category: str | None
     query: str
     repository: dict[str, str]
+    """`git` and `commit`, or `pypi`, `version` and `sha256`, or `path`."""
+    folder: str | None
+    """In the working directory, where the repository is provided there."""
     limits: Limits
 
 
-def public_part(task: Task) -> PublicTask:
+def public_part(task: Task, folder: str | None = None) -> PublicTask:
     repository = task.repository.model_dump(exclude_none=True, exclude={"provide"}) if task.repository else {}
     return PublicTask(
         id=task.id,
@@ -29,5 +32,6 @@ def public_part(task: Task) -> PublicTask:
         category=task.category,
         query=task.query,
         repository=repository,
+        folder=folder,
         limits=task.limits,
     )

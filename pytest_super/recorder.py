@@ -43,8 +43,11 @@ class Recorder:
 
     def pytest_report_header(self) -> str:
         note = f" ({self.run.sandbox_note})" if self.run.sandbox_note else ""
-        agent, sandbox = self.run.settings.agent, self.run.sandbox
-        return f"super: agent {agent}, sandbox {sandbox}{note}, results {self.run.path}"
+        settings = self.run.settings
+        model = f", model {settings.model}" if settings.model else ""
+        return (
+            f"super: agent {settings.agent}{model}, sandbox {self.run.sandbox}{note}, results {self.run.path}"
+        )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.agents import TRUSTED
+from pytest_super.model.settings import ModelSettings
 from pytest_super.results import new_run_id, read_results
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.options import Settings
+    from pytest_super.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,17 @@ class Run:
     def path(self) -> Path:
         return self.settings.directory / "runs" / self.id
 
+    def model_settings(self) -> ModelSettings:
+        settings = self.settings
+        assert settings.model is not None
+        return ModelSettings(
+            name=settings.model,
+            parameters=dict(settings.model_parameters),
+            max_cost=settings.max_cost,
+            calls=str(self.path / "calls.jsonl"),
+            record=str(settings.record) if settings.record else None,
+        )
+
     def to_worker(self) -> dict[str, Any]:
         """What a worker cannot read from its options: the choices that must be made once."""
         return {
@@ -40,6 +51,8 @@ class Run:
             "sandbox": self.sandbox,
             "sandbox_note": self.sandbox_note,
             "expected_seconds": self.expected_seconds,
+            # By now a worker may take another run for the latest.
+            "trajectory": str(self.settings.for_agent.trajectory or ""),
         }
 
 
@@ -53,7 +66,10 @@ def is_worker(config: pytest.Config) -> bool:
 def open_run(config: pytest.Config, settings: Settings) -> Run:
     """The run of this session. Raises pytest.UsageError."""
     if is_worker(config):
-        return Run(settings=settings, **config.workerinput["super"])  # type: ignore[attr-defined]
+        data = {**config.workerinput["super"]}  # type: ignore[attr-defined]
+        told = data.pop("trajectory")
+        for_agent = replace(settings.for_agent, trajectory=Path(told) if told else None)
+        return Run(settings=replace(settings, for_agent=for_agent), **data)
     sandbox, note = ("local", "") if config.option.collectonly else choose_sandbox(settings)
     return Run(
         settings=settings,
@@ -106,6 +122,8 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
     return {
         "id": run.id,
         "agent": run.settings.agent,
+        "model": run.settings.model,
+        "model_parameters": dict(run.settings.model_parameters),
         "sandbox": run.sandbox,
         "isolated": run.sandbox == "docker",
         "scoring": run.settings.scoring,

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super import fixtures
-from pytest_super.agents import find_agent
+from pytest_super.agents import NEED_MODEL, find_agent
 from pytest_super.collection import TaskFile, TaskItem, deselect, pair_long_with_short
 from pytest_super.errors import SuperError
 from pytest_super.lifetime import die_with_parent, interrupt_on_sigterm
 from pytest_super.provision import make_sandbox
 from pytest_super.report.collected import collected_lines
 from pytest_super.run import RUN, is_worker, open_run
+from pytest_super.settings import read_settings
 from pytest_super.task import TASK_SUFFIX
 from pytest_super.verdict import judge, status
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.options import Settings
+    from pytest_super.settings import Settings
     from pytest_super.task import Task
     from pytest_super.trial import Agent
 
@@ -30,14 +31,16 @@ if TYPE_CHECKING:
 DIST_MODES = ("no", "load")
 
 
-def activate(config: pytest.Config, settings: Settings) -> None:
+def activate(config: pytest.Config) -> None:
     """Make this session a run; check first all that can be checked before money is spent.
 
     Raises pytest.UsageError.
     """
+    settings = read_settings(config)
     if not is_worker(config):
         refuse_dist_modes(config)
         refuse_unknown_agent(config, settings.agent)
+        refuse_missing_options(settings)
     collect_tasks_by_default(config)
     run = open_run(config, settings)
     config.stash[RUN] = run
@@ -69,6 +72,20 @@ def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
         find_agent(name)
     except SuperError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def refuse_missing_options(settings: Settings) -> None:
+    """An agent that ships is told of what it needs before a sandbox is started for it."""
+    if settings.agent in NEED_MODEL and settings.model is None:
+        raise pytest.UsageError(
+            f"--super-agent={settings.agent} needs --super-model, for example --super-model=openai/gpt-4o"
+        )
+    if settings.attempts > 1 and settings.model is None:
+        raise pytest.UsageError(
+            "--super-attempts needs --super-model, to reflect on the attempts that failed"
+        )
+    if settings.agent == "replay" and settings.for_agent.trajectory is None:
+        raise pytest.UsageError("--super-agent=replay needs --super-trajectory, the run or file to replay")
 
 
 def collect_tasks_by_default(config: pytest.Config) -> None:
@@ -133,8 +150,8 @@ class Session:
         return status(report)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_super_make_agent(self, name: str, task: Task) -> Agent | None:
-        return find_agent(name)(task)
+    def pytest_super_make_agent(self, config: pytest.Config, name: str, task: Task) -> Agent | None:
+        return find_agent(name)(task, config.stash[RUN].settings.for_agent)
 
     @pytest.hookimpl(trylast=True)
     def pytest_super_make_sandbox(self, config: pytest.Config, task: Task) -> Sandbox:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import errno
 import io
+import posixpath
 import traceback
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError
 from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.files import READ_LIMIT, FileSearch
 from pytest_super.model.completion import Completion
 
 if TYPE_CHECKING:
@@ -101,13 +105,36 @@ class FakeKernel:
         self.restarts += 1
         self._reset()
 
-    def read_file(self, path: str) -> bytes:
-        if path not in self.files:
-            raise FileNotFoundError(2, "No such file or directory", path)
-        return self.files[path]
+    def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        name = posixpath.normpath(path)
+        if name not in self.files:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        if len(self.files[name]) > limit:
+            raise OSError(errno.EFBIG, "Larger than allowed", path)
+        return self.files[name]
 
     def write_file(self, path: str, data: bytes) -> None:
-        self.files[path] = data
+        self.files[posixpath.normpath(path)] = data
+
+    def resolve(self, path: str = ".") -> str:
+        return posixpath.normpath(posixpath.join(self.workdir, path))
+
+    def search_files(
+        self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
+    ) -> FileSearch:
+        """Of names without folders; nothing takes time and nothing is hidden."""
+        del hidden, seconds
+        folder = posixpath.normpath(path)
+        below = {
+            posixpath.relpath(file, folder): sum(text in line for line in data.decode().splitlines())
+            for file, data in sorted(self.files.items())
+            if (folder == "." or file.startswith(f"{folder}/")) and fnmatch(posixpath.basename(file), name)
+        }
+        found = [(file, lines if text else 0) for file, lines in below.items() if lines or not text]
+        lines = sum(count for _, count in found)
+        return FileSearch(
+            folder=self.resolve(path), found=found, files=len(found), lines=lines, is_complete=True
+        )
 
     def list_files(self, _path: str = ".") -> list[str]:
         return sorted(self.files)

@@ -24,6 +24,8 @@ class Step:
     number: int
     origin: Origin
     action: Action
+    attempt: int = 1
+    """Which of the trial's attempts at the task it belongs to (--super-attempts)."""
     thought: str = ""
     observation: str = ""
     """What the agent is shown."""

@@ -7,6 +7,7 @@ import inspect
 import json
 import traceback
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.editing import edit_file
@@ -63,7 +64,9 @@ class Trial:
         landmarks: LandmarkMatcher,
         record: Callable[[Step], None],
         model: Model | None = None,
+        before: Sequence[Step] = (),
     ) -> None:
+        """`before` holds the steps of earlier attempts, which the agent does not see."""
         self.task = task
         self.kernel = kernel
         self.budget = budget
@@ -77,6 +80,7 @@ class Trial:
         """What failed under the trial."""
         self._landmarks = landmarks
         self._record = record
+        self._before = before
         self._ended: str | None = None
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
@@ -109,7 +113,7 @@ class Trial:
         started = self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
-        self._landmarks.begin_cell(code, step=len(self.history) + 1)
+        self._landmarks.begin_cell(code, step=self._next_number)
         with self._failures():
             result = self.kernel.execute(code, timeout=self._patience(), listener=self._landmarks.feed)
         return self._finish(action, thought, started, result)
@@ -175,13 +179,27 @@ class Trial:
         return self._add(Action(type="submit", content=text), thought, now())
 
     def add_pre_executed(self, step: Step) -> None:
+        step = replace(step, number=self._next_number, attempt=self._attempt)
         self.history.append(step)
         self._record(step)
+
+    @property
+    def all_steps(self) -> list[Step]:
+        """Those of earlier attempts too."""
+        return [*self._before, *self.history]
 
     @property
     def stop_reason(self) -> str | None:
         """Why the trial is over; None while it goes on."""
         return self._ended
+
+    @property
+    def _next_number(self) -> int:
+        return len(self._before) + len(self.history) + 1
+
+    @property
+    def _attempt(self) -> int:
+        return self._before[-1].attempt + 1 if self._before else 1
 
     def _raise_if_over(self) -> None:
         if self._ended is None and (reason := self.budget.spent()):
@@ -221,22 +239,23 @@ class Trial:
 
     def _take_new_hits(self) -> list[int]:
         """Landmarks that no step has told of yet; a cell that timed out may hit more in a later step."""
-        told = {index for step in self.history for index in step.landmarks}
+        told = {index for step in self.all_steps for index in step.landmarks}
         return [index for index, hit in enumerate(self._landmarks.hits) if hit and index not in told]
 
     def _add(self, action: Action, thought: str, started: str, **facts: Any) -> Step:
-        budget = self.budget
+        budget, told = self.budget, self.all_steps
         budget.steps += 1
         step = Step(
-            number=len(self.history) + 1,
+            number=self._next_number,
             origin="agent",
             action=action,
+            attempt=self._attempt,
             thought=thought,
             started=started,
             ended=now(),
             landmarks=self._take_new_hits(),
-            prompt_tokens=budget.prompt_tokens - sum(step.prompt_tokens for step in self.history),
-            completion_tokens=budget.completion_tokens - sum(step.completion_tokens for step in self.history),
+            prompt_tokens=budget.prompt_tokens - sum(step.prompt_tokens for step in told),
+            completion_tokens=budget.completion_tokens - sum(step.completion_tokens for step in told),
             **facts,
         )
         self.history.append(step)

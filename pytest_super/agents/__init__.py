@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.solution import read_solution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,32 +16,89 @@ if TYPE_CHECKING:
     from pytest_super.task import Task
     from pytest_super.trial import Agent
 
-BUILT_IN = ("gold",)
-# They run code that the user already has, so they may run without isolation.
-TRUSTED = ("gold",)
+    Factory = Callable[[Task, "AgentSettings"], Agent | None]
 
 
-def find_agent(name: str) -> Callable[[Task], Agent | None]:
-    """A factory of agents by name: a built-in one, or `package.module:Name`, which takes no arguments.
+# Of entry points by which packages offer agents.
+GROUP = "pytest_super.agents"
 
-    The factory gives None for a task that the agent cannot try. Raises SuperError for an unknown name.
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """What the options say to the agents that ship."""
+
+    prompt: str | None = None
+    """Instead of the agent's own system prompt."""
+    trajectory: Path | None = None
+    """What `replay` replays."""
+
+
+def find_agent(name: str) -> Factory:
+    """A factory of agents by name: a built-in one, one that a package offers, or `package.module:Name`.
+
+    The last two are called without arguments; `command: ...` is a program (see `command`). The factory gives
+    None for a task that the agent cannot try.
+    Raises SuperError for an unknown name.
     """
-    if name == "gold":
-        return make_gold
-    if ":" not in name:
-        known = ", ".join(BUILT_IN)
-        raise SuperError(f"unknown agent `{name}`: known are {known}, or package.module:Name of your own")
-    module_name, _, attribute = name.partition(":")
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    offered = entry_points(group=GROUP)
     try:
-        made = getattr(importlib.import_module(module_name), attribute)
+        if ":" in name:
+            module_name, _, attribute = name.partition(":")
+            made = getattr(importlib.import_module(module_name), attribute)
+        elif name in offered.names:
+            made = offered[name].load()
+        else:
+            known = ", ".join([*BUILT_IN, *sorted(offered.names)])
+            raise SuperError(f"unknown agent `{name}`: known are {known}, or package.module:Name of your own")
     except (ImportError, AttributeError) as error:
         raise SuperError(f"the agent `{name}` cannot be imported: {error}") from error
-    return lambda _task: made()
+    return lambda _task, _settings: made()
 
 
-def make_gold(task: Task) -> Agent | None:
+def make_gold(task: Task, _settings: AgentSettings) -> Agent | None:
     from pytest_super.agents.gold import GoldAgent
+    from pytest_super.solution import read_solution
 
     if task.solution is None:
         return None
     return GoldAgent(read_solution(task.solution, Path(task._path).parent))
+
+
+def make_react(_task: Task, settings: AgentSettings) -> Agent:
+    from pytest_super.agents.react import ReActAgent
+
+    return ReActAgent(settings.prompt, edit=False)
+
+
+def make_react_super(_task: Task, settings: AgentSettings) -> Agent:
+    from pytest_super.agents.react import ReActAgent
+
+    return ReActAgent(settings.prompt, edit=True)
+
+
+def make_swe_agent(_task: Task, settings: AgentSettings) -> Agent:
+    from pytest_super.agents.swe_agent import SweAgent
+
+    return SweAgent(settings.prompt)
+
+
+def make_replay(task: Task, settings: AgentSettings) -> Agent | None:
+    from pytest_super.agents.replay import ReplayAgent, stored_steps
+
+    assert settings.trajectory is not None
+    steps = stored_steps(settings.trajectory, task.id)
+    return None if steps is None else ReplayAgent(steps)
+
+
+BUILT_IN: dict[str, Factory] = {
+    "gold": make_gold,
+    "react": make_react,
+    "react-super": make_react_super,
+    "swe-agent": make_swe_agent,
+    "replay": make_replay,
+}
+# They run code that the user already has, so they may run without isolation.
+TRUSTED = ("gold", "replay")
+NEED_MODEL = ("react", "react-super", "swe-agent")

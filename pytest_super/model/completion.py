@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BudgetSpentError(Exception):
-    """The call was not made: it would pass the limit that is named: `tokens`, `cost` or `context`.
+    """There is no answer, since the call would pass the limit that is named: tokens, cost, wall or context.
 
     `context` is the model's own: the prompt is longer than its window.
     """

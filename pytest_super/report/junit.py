@@ -18,9 +18,9 @@ from pytest_super.task import TASK_SUFFIX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_super.options import Settings
     from pytest_super.report.summary import Group
     from pytest_super.results import RunFolder, TrialResult
+    from pytest_super.settings import Settings
 
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 

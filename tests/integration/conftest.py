@@ -82,9 +82,13 @@ class Project:
         )
 
     @property
+    def latest(self) -> Path:
+        return self.path / ".super/runs/latest"
+
+    @property
     def results(self) -> dict[str, dict[str, Any]]:
         """The lines of results.jsonl, by name of the trial; the last attempt of each."""
-        lines = (self.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+        lines = (self.latest / "results.jsonl").read_text().splitlines()
         rows = [json.loads(line) for line in lines]
         return {f"{row['id']}[{row['epoch']}]": row for row in sorted(rows, key=lambda row: row["attempt"])}
 

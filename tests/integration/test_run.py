@@ -48,6 +48,15 @@ def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, worker
     )
 
 
+def test_a_package_may_offer_an_agent_by_name(project: Project) -> None:
+    project.add_task("right")
+    info = project.path / "offers-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offers\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pytest_super.agents]\nmine = agent:Agent\n")
+    project.run(agent="mine").assert_outcomes(passed=1)
+
+
 def test_an_unsolved_task_fails_with_a_short_text_and_no_traceback(project: Project) -> None:
     project.add_task("wrong")
     result = project.run()

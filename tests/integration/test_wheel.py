@@ -38,6 +38,11 @@ def test_the_wheel_holds_tasks_schemas_and_recipe(tmp_path: Path) -> None:
         "pytest_super/starter/agent.yml",
         "pytest_super/kernel/image/Dockerfile",
         "pytest_super/kernel/image/requirements.txt",
+        "pytest_super/agents/prompts/react.md",
+        "pytest_super/agents/prompts/react-super.md",
+        "pytest_super/agents/prompts/reflection.md",
+        "pytest_super/agents/prompts/swe-agent.md",
+        "pytest_super/agents/prompts/swe-agent-instance.md",
     }
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
 

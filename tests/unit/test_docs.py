@@ -139,7 +139,16 @@ def project(pytester: pytest.Pytester) -> Project:
 def test_the_agent_and_the_fake_kernel_work(project: Project) -> None:
     project.write("agents.py", example("agents.md", "agents.py"))
     project.write("conftest.py", example("agents.md", "fake_kernel.py"))
-    project.run("agents:Looper").assert_outcomes(passed=1)
+    project.write("script.json", json.dumps(["print(40 + 2)", "SUBMIT 42"]))
+    project.run("agents:Looper", "--super-model=scripted:script.json").assert_outcomes(passed=1)
+
+
+def test_the_script_works(project: Project) -> None:
+    project.write("tasks/mean.task.yaml", example("quickstart.md", "tasks/mean.task.yaml"))
+    project.write("script.yaml", example("models.md", "script.yaml"))
+    project.write("conftest.py", example("agents.md", "fake_kernel.py"))
+    result = project.run("react", "--super-model=scripted:script.yaml", "-k", "mean")
+    result.assert_outcomes(passed=1, deselected=1)
 
 
 @pytest.mark.parametrize("agent", ["gold", "agents:Reader"])

@@ -241,6 +241,7 @@ def link(name: str, target: str) -> tarfile.TarInfo:
         ("p-1.zip", zipped({"p-1/a": "", "..\\..\\evil": ""})),
         ("p-1.zip", b"no archive"),
     ],
+    ids=["out", "two folders", "no folder", "empty", "no tar", "cut", "zip", "backslashes", "no zip"],
 )
 def test_an_archive_that_leads_out_or_is_broken_is_refused(
     index: PackageIndex, get: Callable[..., Path], tmp_path: Path, name: str, content: bytes

@@ -1,0 +1,162 @@
+"""The agent `replay`: does what the agent of a stored trajectory did, against a fresh kernel."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.agents import react
+from pytest_super.agents.react_format import ACTION_TYPES, BEFORE, WITHOUT_CONTENT
+from pytest_super.agents.swe_commands import ARGUMENTS, is_edit
+from pytest_super.agents.swe_tools import Editor
+from pytest_super.errors import SuperError
+from pytest_super.kernel.cell import Outcome
+from pytest_super.observation import STILL_RUNNING
+from pytest_super.published import read_history
+from pytest_super.results import read_trajectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_super.trajectory import Action, Step
+    from pytest_super.trial import Trial
+
+KNOWN = {*ACTION_TYPES, *ARGUMENTS}
+# A trial's folder is named by epoch and attempt.
+ATTEMPT = re.compile(r"\d+\.\d+")
+
+
+class ReplayAgent:
+    """Takes the agent's own steps again; what was answered to an answer without an action is answered again.
+
+    Waits on for a cell that takes longer than it did. Of a trial with several attempts it takes the last,
+    since each had a fresh kernel. Raises SuperError for a step that it cannot take.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        last = max((step.attempt for step in steps), default=1)
+        self.steps = [step for step in steps if step.origin == "agent" and step.attempt == last]
+        self.editor = Editor()
+        for step in self.steps:
+            check_replayable(step)
+
+    def run(self, trial: Trial) -> None:
+        for step in self.steps:
+            if step.action.type == "exception":
+                return
+            if was_refused(step):
+                trial.reject(step.observation, step.action, step.thought)
+            else:
+                self.repeat(trial, step)
+
+    def repeat(self, trial: Trial, step: Step) -> None:
+        """Take the step, and wait until its cell ends if it did."""
+        if trial.kernel.is_running and step.action.type not in (*WITHOUT_CONTENT, "submit"):
+            # The published runners stopped a cell that still ran, when they were to do something else.
+            trial.interrupt()
+        taken = self.take(trial, step)
+        while taken.outcome == Outcome.TIMED_OUT and step.outcome != Outcome.TIMED_OUT:
+            taken = trial.continue_wait()
+
+    def take(self, trial: Trial, step: Step) -> Step:
+        action, thought = step.action, step.thought
+        if action.type == "submit":
+            return trial.submit(submission_of(action.content), thought)
+        if is_of_editor(action):
+            return trial.use(action, self.editor.tool(action), thought)
+        if action.type == "edit" and (change := stored_edit(action.content)):
+            return trial.edit(**change, thought=thought)
+        return react.act(trial, action, thought)
+
+
+def check_replayable(step: Step) -> None:
+    type = step.action.type
+    if not (type in KNOWN or type == "exception" or was_refused(step)):
+        raise SuperError(f"step {step.number} cannot be replayed: only its agent knows the action `{type}`")
+
+
+def was_refused(step: Step) -> bool:
+    """Whether nothing was done: what was answered was no action, or a cell was in its way."""
+    return step.outcome == "error" and (step.action.type not in KNOWN or step.observation == STILL_RUNNING)
+
+
+def is_of_editor(action: Action) -> bool:
+    """Whether it is a command of swe-agent, whose edit replaces lines of the open file by their numbers."""
+    if action.type == "edit":
+        return BEFORE not in action.content and is_edit(action.content.partition("\n")[0])
+    return action.type in ARGUMENTS and action.type != "submit"
+
+
+def stored_edit(content: str) -> dict[str, str] | None:
+    """Path and both texts, where an edit is stored as Trial.edit does."""
+    try:
+        change = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    is_whole = isinstance(change, dict) and change.keys() == {"path", "before", "after"}
+    return change if is_whole else None
+
+
+def submission_of(content: str) -> Any:
+    """The value that was submitted: stored as JSON by us, as Python's text of the value in published runs."""
+    text = content.removeprefix("submit ")
+    for parse in (json.loads, parse_literal):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+    return text
+
+
+def parse_literal(text: str) -> Any:
+    """As ast.literal_eval, and nan and inf are numbers."""
+    return ast.literal_eval(Numbers().visit(ast.parse(text.strip(), mode="eval")))
+
+
+class Numbers(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(float(node.id)) if node.id in ("nan", "inf") else node
+
+
+def stored_steps(path: Path, task_id: str) -> list[Step] | None:
+    """The steps of a stored trial: of a file, of a trial's folder, or of the task's trial in a run's folder.
+
+    Of a run of ours it is the last attempt of the first epoch. None when the run has no trial of the task.
+    Raises SuperError when there is no trajectory at all, or what is there is none.
+    """
+    if path.is_file():
+        return read_steps(path)
+    found = next(trajectory_files(path, task_id), None)
+    if found is not None:
+        return read_steps(found)
+    if any(path.glob("*/history.ipynb")) or any(path.glob("trials/*/*/trajectory.jsonl")):
+        return None
+    raise SuperError(f"no trajectory is at {path}: name its file, its folder, or the folder of a run")
+
+
+def trajectory_files(folder: Path, task_id: str) -> Iterator[Path]:
+    places = [folder / "history.ipynb", folder / "trajectory.jsonl", folder / task_id / "history.ipynb"]
+    trials = [path for path in (folder / "trials" / task_id).glob("*") if ATTEMPT.fullmatch(path.name)]
+    places += [trial / "trajectory.jsonl" for trial in sorted(trials, key=attempt_order)]
+    yield from (place for place in places if place.is_file())
+
+
+def attempt_order(trial: Path) -> tuple[int, int]:
+    """The last attempt of the first epoch first."""
+    epoch, _, attempt = trial.name.partition(".")
+    return int(epoch), -int(attempt)
+
+
+def read_steps(path: Path) -> list[Step]:
+    if path.suffix == ".ipynb":
+        return read_history(path).steps
+    try:
+        steps = read_trajectory(path)
+    except (OSError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise SuperError(f"{path} is not a trajectory: {error!r}") from None
+    if not steps:
+        raise SuperError(f"{path} is not a trajectory: it holds no step")
+    return steps

@@ -1,0 +1,68 @@
+"""The sandbox's files as SWE-agent's tools see them: text of a size that an editor can hold."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+
+LARGEST = 32 * 2**20
+# A zero byte this early makes a file binary, as for git.
+TEXT_SAMPLE = 8192
+
+
+class Refused(Exception):
+    """The command was not carried out; the text says why, to the agent."""
+
+
+class MissingFile(Refused):
+    """There is no such file."""
+
+
+def read(kernel: Kernel, name: str) -> bytes:
+    """The bytes of a text file of at most LARGEST bytes. Raises Refused."""
+    try:
+        data = kernel.read_file(name, LARGEST)
+    except OSError as error:
+        raise refused(error, name) from None
+    if b"\0" in data[:TEXT_SAMPLE]:
+        raise Refused(f"Error: {printable(name)} is a binary file, which the editor cannot show")
+    return data
+
+
+def write(kernel: Kernel, name: str, data: bytes) -> None:
+    """Raises Refused."""
+    try:
+        kernel.write_file(name, data)
+    except OSError as error:
+        raise refused(error, name) from None
+
+
+def exists(kernel: Kernel, name: str) -> bool:
+    """Whether the name is taken, by whatever."""
+    try:
+        kernel.read_file(name, 0)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def refused(error: OSError, name: str) -> Refused:
+    name = printable(name)
+    if isinstance(error, FileNotFoundError):
+        return MissingFile(f"File {name} not found")
+    if error.errno == errno.EFBIG:
+        return Refused(f"Error: {name} is larger than {LARGEST // 2**20} MiB: look at parts of it by a cell")
+    return Refused(f"Error: {name}: {error.strerror or error}")
+
+
+def printable(name: str) -> str:
+    """A name as text that every encoding takes; what of it is no UTF-8 is replaced."""
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "replace").decode("utf-8")

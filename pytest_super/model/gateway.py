@@ -1,0 +1,261 @@
+"""The gateway: one process per machine and run through which every call of a model goes.
+
+An OpenAI-compatible server on a unix socket, with litellm behind it. Keys, retries, rate limits, budgets and
+records are here and nowhere else. It is started by `launch`, which leaves it a lock to hold, and
+ends when nobody needs it: the process that started it holds its standard input open, and every client a
+connection.
+
+    POST /v1/chat/completions    by the bearer token of a trial; the answer has one more key, `super`, whose
+                                 value is in the header FACTS too, for who passes the answer on unread
+    GET  /v1/models              the model of the run, whatever a request names
+    POST /super/trials           a trial's name and limits; gives its token
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import shutil
+import sys
+import threading
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from pytest_super.model.answer import ModelCallError, Trouble
+from pytest_super.model.completion import BudgetSpentError
+from pytest_super.model.launch import FACTS
+from pytest_super.model.ledger import Ledger, RunCostError
+from pytest_super.model.patience import Patience
+from pytest_super.model.settings import SCRIPTED, ModelSettings
+from pytest_super.model.streaming import events, wants_usage
+from pytest_super.trajectory import now
+
+if TYPE_CHECKING:
+    from pytest_super.model.answer import Answer, Provider, Request
+
+# Prompts grow with a trial: 50,000 characters of the last observation and hundreds of steps before it.
+MAX_REQUEST = 256 * 2**20
+# HTTP clients repeat what is answered by 408, 409, 429 or 5xx, which would repeat what was done here.
+STATUS = {
+    Trouble.TRANSIENT: 424,
+    Trouble.RATE_LIMITED: 424,
+    Trouble.FATAL: 403,
+    Trouble.CONTEXT: 400,
+    Trouble.FILTERED: 400,
+    Trouble.REFUSED: 400,
+}
+IDLE_SECONDS = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownTrial:
+    """A trial that has a token."""
+
+    name: str
+    """`TASK/EPOCH.ATTEMPT`, which no other trial of the run has."""
+    task: str
+    epoch: int
+
+
+class Refusal(Exception):
+    """What is answered instead of a completion."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+    def response(self) -> web.Response:
+        error = {"message": str(self), "type": "pytest_super", "code": self.code}
+        return web.json_response({"error": error}, status=self.status)
+
+
+class Gateway:
+    """The server's state and its answers."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        """Raises OSError where calls cannot be booked, SuperError for a script that is wrong."""
+        self.settings = settings
+        self.ledger = Ledger(Path(settings.calls), settings.max_cost)
+        self.provider = make_provider(settings)
+        self.patience = Patience()
+        self.trials: dict[str, KnownTrial] = {}
+
+    def application(self) -> web.Application:
+        application = web.Application(client_max_size=MAX_REQUEST)
+        application.add_routes(
+            [
+                web.post("/super/trials", self.open_trial),
+                web.post("/v1/chat/completions", self.answer_chat),
+                web.get("/v1/models", self.list_models),
+            ]
+        )
+        return application
+
+    async def open_trial(self, http: web.Request) -> web.Response:
+        data = await http.json()
+        token = secrets.token_urlsafe()
+        self.trials[token] = KnownTrial(name=data["name"], task=data["task"], epoch=data["epoch"])
+        account = self.ledger.account(data["name"])
+        account.token_limit, account.cost_limit = data["token_limit"], data["cost_limit"]
+        return web.json_response({"token": token})
+
+    async def list_models(self, _http: web.Request) -> web.Response:
+        model = {"id": self.settings.name, "object": "model", "created": 0, "owned_by": "pytest-super"}
+        return web.json_response({"object": "list", "data": [model]})
+
+    async def answer_chat(self, http: web.Request) -> web.Response:
+        try:
+            trial, asked = self.trial_of(http), await read_request(http)
+            return response_to(asked, await self.complete(trial, asked))
+        except Refusal as refusal:
+            return refusal.response()
+        except RecursionError:
+            return Refusal(400, "invalid_request", "the request is nested too deeply").response()
+        except Exception as error:
+            # A client would take a broken answer for a dead gateway, and pay the call again.
+            traceback.print_exc()
+            return Refusal(403, Trouble.FATAL, f"the model gateway failed: {error!r}").response()
+
+    def trial_of(self, http: web.Request) -> KnownTrial:
+        token = http.headers.get("Authorization", "").removeprefix("Bearer ")
+        if token not in self.trials:
+            raise Refusal(401, "unknown_trial", "no trial has this token")
+        return self.trials[token]
+
+    async def complete(self, trial: KnownTrial, asked: Request) -> dict[str, Any]:
+        """The answer to one request, booked. Raises Refusal."""
+        request = self.prepare(trial, asked)
+        characters = len(json.dumps([request["messages"], request.get("tools")], ensure_ascii=False))
+        started, began = now(), monotonic()
+        try:
+            with self.ledger.reserve(trial.name, characters):
+                answer = await self.ask(trial, request)
+        except (BudgetSpentError, RunCostError, ModelCallError) as error:
+            refusal = refusal_of(error)
+            self.record(trial, started, request, {"error": {"code": refusal.code, "message": str(refusal)}})
+            raise refusal from None
+        facts = call_facts(answer, started, monotonic() - began)
+        self.ledger.charge(trial.name, characters, facts)
+        self.record(trial, started, request, answer.body)
+        return {**answer.body, "super": facts}
+
+    def prepare(self, trial: KnownTrial, asked: Request) -> Request:
+        """The request as it is kept; epochs differ by their seed."""
+        request = {**asked, **self.settings.parameters, "model": self.settings.name}
+        if self.provider.takes_seed:
+            request.setdefault("seed", trial.epoch)
+        return request
+
+    async def ask(self, trial: KnownTrial, request: Request) -> Answer:
+        call = self.ledger.account(trial.name).calls + 1
+        return await self.patience.call(lambda: self.provider.complete(request, task=trial.task, call=call))
+
+    def record(self, trial: KnownTrial, started: str, request: Request, response: dict[str, Any]) -> None:
+        """Append the whole call to the trial's file, where the user asks for that."""
+        if self.settings.record is None:
+            return
+        path = Path(self.settings.record, f"{trial.name}.jsonl")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"started": started, "request": request, "response": response}) + "\n")
+
+
+def response_to(asked: Request, answer: dict[str, Any]) -> web.Response:
+    headers = {FACTS: json.dumps(answer["super"])}
+    if not asked.get("stream"):
+        return web.json_response(answer, headers=headers)
+    text = "".join(events(answer, usage=wants_usage(asked)))
+    return web.Response(text=text, content_type="text/event-stream", headers=headers)
+
+
+async def read_request(http: web.Request) -> Request:
+    try:
+        asked = await http.json()
+    except (ValueError, RecursionError):
+        asked = None
+    if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
+        raise Refusal(400, "invalid_request", "the body must be a JSON object with a list of messages")
+    return asked
+
+
+def call_facts(answer: Answer, started: str, seconds: float) -> dict[str, Any]:
+    return {
+        "started": started,
+        "seconds": round(seconds, 3),
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "is_counted": answer.is_counted,
+        "cost_usd": answer.cost_usd,
+        "model": answer.model,
+        "fingerprint": answer.fingerprint,
+        "attempts": answer.attempts,
+    }
+
+
+def refusal_of(error: BudgetSpentError | RunCostError | ModelCallError) -> Refusal:
+    if isinstance(error, BudgetSpentError):
+        return Refusal(403, f"budget_{error.limit}", f"the trial's {error.limit} budget is spent")
+    if isinstance(error, RunCostError):
+        return Refusal(403, Trouble.FATAL, f"{error}: raise --super-max-cost to go on")
+    return Refusal(STATUS[error.trouble], error.trouble, error.message)
+
+
+def make_provider(settings: ModelSettings) -> Provider:
+    if settings.name.startswith(SCRIPTED):
+        from pytest_super.model.scripted import ScriptedProvider
+
+        return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
+    from pytest_super.model.provider import LitellmProvider
+
+    return LitellmProvider(settings.name, settings.parameters)
+
+
+async def serve(settings: ModelSettings, socket: Path) -> None:
+    """Answer until nobody is there any more."""
+    gateway = Gateway(settings)
+    # Connections are leases: a client keeps one open, and does not speak on it for as long as a trial takes.
+    runner = web.AppRunner(
+        gateway.application(), keepalive_timeout=7 * 86400, handler_cancellation=True, access_log=None
+    )
+    await runner.setup()
+    await web.UnixSite(runner, str(socket)).start()
+    await until_idle(runner)
+    await runner.cleanup()
+
+
+async def until_idle(runner: web.AppRunner) -> None:
+    """Returns when the starter is gone and no client was connected for some seconds."""
+    starter_is_gone = threading.Event()
+
+    def watch() -> None:
+        sys.stdin.buffer.read()
+        starter_is_gone.set()
+
+    # A daemon, so that nothing waits for a starter that lives on.
+    threading.Thread(target=watch, daemon=True).start()
+    idle_since = monotonic()
+    while monotonic() - idle_since < IDLE_SECONDS:
+        await asyncio.sleep(0.2)
+        if not starter_is_gone.is_set() or (runner.server is not None and runner.server.connections):
+            idle_since = monotonic()
+
+
+def main() -> None:
+    """`python -m pytest_super.model.gateway FOLDER`: serve on FOLDER/socket by FOLDER/settings.json."""
+    folder = Path(sys.argv[1])
+    socket = folder / "socket"
+    socket.unlink(missing_ok=True)
+    settings = ModelSettings(**json.loads((folder / "settings.json").read_text()))
+    asyncio.run(serve(settings, socket))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

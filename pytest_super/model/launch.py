@@ -1,0 +1,209 @@
+"""The gateway's process as its clients see it: started by the first that needs it, again when it has died."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.completion import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.model.settings import ModelSettings
+
+READY_SECONDS = 60.0
+MAX_STARTS = 3
+# The header of an answer that says, in JSON, what it used.
+FACTS = "X-Pytest-Super"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """What the gateway has answered."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path: Path, timeout: float | None = None) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(str(self.path))
+        except OSError:
+            self.close()
+            raise
+
+
+def connected(path: Path, timeout: float | None = None) -> UnixConnection:
+    connection = UnixConnection(path, timeout)
+    connection.connect()
+    return connection
+
+
+class Gateway:
+    """One for each process that asks a model; all of a machine and run speak to the same server.
+
+    `start` returns at once, so that the server is there when the first container is.
+    """
+
+    def __init__(self, run_id: str, settings: ModelSettings) -> None:
+        self.settings = settings
+        self.run_id = run_id
+        self._starts = 0
+        self._lease: UnixConnection | None = None
+        self._held: list[int] = []
+        """Ends of pipes which tell a gateway that its starter lives."""
+
+    @property
+    def folder(self) -> Path:
+        return private_folder(self.run_id)
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "socket"
+
+    def start(self) -> None:
+        """Start the server unless one is there. Raises ModelError when it keeps dying."""
+        lock = os.open(self.folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
+        reader, writer = os.pipe()
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._starts == MAX_STARTS:
+                raise ModelError(f"the model gateway does not start: {self.last_words()}")
+            self._starts += 1
+            self.write_settings()
+            spawn(
+                [sys.executable, "-m", "pytest_super.model.gateway", str(self.folder)], reader, lock, self.log
+            )
+            self._held.append(writer)
+        except BlockingIOError:
+            os.close(writer)
+        finally:
+            os.close(lock)
+            os.close(reader)
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    def write_settings(self) -> None:
+        """Atomically: another client may start the server at the same moment."""
+        draft = self.folder / f"settings.{os.getpid()}"
+        draft.write_text(json.dumps(self.settings.to_data()))
+        draft.replace(self.folder / "settings.json")
+
+    def post(
+        self, path: str, body: dict[str, Any], token: str = "", timeout: float | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Status and JSON of the answer; a server that dies meanwhile is started again, and asked again.
+
+        Raises ModelError, and TimeoutError when `timeout` seconds have passed.
+        """
+        response = self.send("POST", path, json.dumps(body).encode(), token, timeout)
+        return response.status, json.loads(response.body)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        data: bytes,
+        token: str,
+        timeout: float | None = None,
+        opened: Callable[[UnixConnection], None] = lambda _: None,
+    ) -> Response:
+        """As `post`, with bodies as they are. What `opened` raises, called before each try, ends it."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        for _ in range(MAX_STARTS):
+            connection = self.connect(timeout)
+            try:
+                opened(connection)
+                connection.request(method, path, data, headers)
+                response = connection.getresponse()
+                return Response(status=response.status, headers=response.headers, body=response.read())
+            except TimeoutError:
+                raise
+            except (OSError, http.client.HTTPException):
+                self.drop_lease()
+            finally:
+                connection.close()
+        raise ModelError(f"the model gateway died {MAX_STARTS} times on one call: {self.last_words()}")
+
+    def connect(self, timeout: float | None) -> UnixConnection:
+        """A connection to the server, once it is up. Raises ModelError."""
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                if self._lease is None:
+                    self._lease = connected(self.socket)
+                connection = connected(self.socket, timeout)
+            except OSError:
+                self.drop_lease()
+                if time.monotonic() > deadline:
+                    raise ModelError(f"the model gateway does not answer: {self.last_words()}") from None
+                self.start()
+                time.sleep(0.05)
+            else:
+                self._starts = 0
+                return connection
+
+    def last_words(self) -> str:
+        try:
+            return self.log.read_text(errors="replace")[-2000:].strip() or "it said nothing"
+        except OSError:
+            return "it left no log"
+
+    def drop_lease(self) -> None:
+        if self._lease is not None:
+            self._lease.close()
+            self._lease = None
+
+    def close(self) -> None:
+        """Let the server go; it ends when all have."""
+        self.drop_lease()
+        while self._held:
+            os.close(self._held.pop())
+
+
+def private_folder(run_id: str) -> Path:
+    """Where the run's gateway is found, for this user alone. Short: a socket's path has at most 107 bytes."""
+    parent = Path(tempfile.gettempdir()) / f"pytest-super-{os.getuid()}"
+    folder = parent / run_id
+    for path in (parent, folder):
+        path.mkdir(mode=0o700, exist_ok=True)
+        if path.stat().st_uid != os.getuid():
+            raise ModelError(f"{path} belongs to somebody else: set TMPDIR to a folder of your own")
+    return folder
+
+
+def spawn(command: list[str], stdin: int, lock: int, log: Path) -> None:
+    """Start a process that holds the lock as long as it lives, also while it starts.
+
+    It has a session of its own, so that Ctrl-C ends the trials first.
+    """
+    actions = [
+        (os.POSIX_SPAWN_DUP2, stdin, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+        (os.POSIX_SPAWN_DUP2, lock, 3),
+    ]
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)

@@ -1,0 +1,172 @@
+"""Models of any provider, through litellm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.answer import Answer, ModelCallError, Trouble, estimate_tokens, plain, texts
+from pytest_super.model.failure import explain, secrets_in
+from pytest_super.model.request import accepted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_super.model.answer import Request
+
+TIMEOUT = 600.0
+# Its tokenizer comes with litellm, where those of other models would be downloaded.
+COUNTED_AS = "gpt-4"
+
+
+class LitellmProvider:
+    """Asks the model that litellm knows by this name. Making one imports litellm, which takes seconds.
+
+    `parameters` are the user's, for every call, and win over a request's: OpenAI's, and litellm's own such as
+    `api_base`, `timeout` (seconds, 600 by default) and `input_cost_per_token`.
+    """
+
+    def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
+        self.model = model
+        self.parameters = dict(parameters or {})
+        self.timeout = float(self.parameters.pop("timeout", TIMEOUT))
+        self._litellm = import_litellm()
+        self._would_run_tools = would_run_tools()
+        self.takes_seed = supports_seed(model)
+
+    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
+        """One call; neither the task nor the number of the call makes a difference.
+
+        Raises ModelCallError.
+        """
+        asked = {**accepted(request), **self.parameters}
+        try:
+            # The library's own limit is one on each read: a trickle would never end.
+            async with asyncio.timeout(self.timeout):
+                response = await self._litellm.acompletion(**{**asked, **self._settings()})
+                return await self._answer(asked, response)
+        except ModelCallError:
+            raise
+        except Exception as error:
+            # A traceback would show the texts that are left out here.
+            raise self._explained(error) from None
+
+    def _settings(self) -> dict[str, Any]:
+        settings = {"model": self.model, "timeout": self.timeout, "drop_params": True}
+        # Whoever calls has the patience; two that repeat multiply.
+        settings |= {"num_retries": 0, "max_retries": 0, "stream": False}
+        if self._would_run_tools:
+            settings["_skip_mcp_handler"] = True
+        return settings
+
+    def _explained(self, error: Exception) -> ModelCallError:
+        if isinstance(error, TimeoutError):
+            text = f"{self.model}: no answer within {self.timeout:g} s"
+            return ModelCallError(Trouble.TRANSIENT, text)
+        return explain(error, self.model, secrets_in(self.parameters))
+
+    async def _answer(self, asked: Request, response: Any) -> Answer:
+        body = plain(response.model_dump(warnings=False))
+        if not is_complete(body):
+            raise ModelCallError(Trouble.TRANSIENT, f"{self.model}: the answer has no message", status=200)
+        told = told_usage(body)
+        prompt, completion = told if told else await asyncio.to_thread(self._count, asked, body)
+        if told is None:
+            counted = {"prompt_tokens": prompt, "completion_tokens": completion}
+            body["usage"] = {**counted, "total_tokens": prompt + completion}
+        return Answer(
+            body=body,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            is_counted=told is None,
+            cost_usd=self._cost(response if told else None, prompt, completion),
+            model=body.get("model") or self.model,
+            fingerprint=body.get("system_fingerprint"),
+        )
+
+    def _count(self, asked: Request, body: dict[str, Any]) -> tuple[int, int]:
+        """Tokens of the prompt and of the answer. Runs in a thread: a long prompt takes a second."""
+        message = body["choices"][0]["message"]
+        said = [message.get("content"), message.get("tool_calls"), message.get("reasoning_content")]
+        completion = sum(map(self._count_text, texts(said)))
+        messages, tools = asked["messages"], asked.get("tools")
+        try:
+            prompt = self._litellm.token_counter(COUNTED_AS, messages=messages, tools=tools)
+        except Exception:
+            # It knows not all that providers take.
+            prompt = estimate_tokens([messages, tools])
+        return prompt, completion
+
+    def _count_text(self, text: str) -> int:
+        count: int = self._litellm.token_counter(COUNTED_AS, text=text)
+        return count
+
+    def _cost(self, response: Any, prompt: int, completion: int) -> float | None:
+        """US dollars; litellm's own sum knows of cached tokens and such, where the usage was told."""
+        hidden = getattr(response, "_hidden_params", None) or {}
+        if told := hidden.get("response_cost"):
+            return float(told)
+        try:
+            costs = self._litellm.cost_per_token(
+                self.model, prompt_tokens=prompt, completion_tokens=completion
+            )
+        except Exception:
+            # It raises a plain Exception for a model whose price it does not know.
+            return None
+        return float(sum(costs))
+
+
+def import_litellm() -> Any:
+    """litellm, told to stay silent and off the network."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import litellm
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    # Of its own types, and of answers that are not what they should be, which are looked at here.
+    warnings.filterwarnings("ignore", module=r"(litellm|openai|pydantic)\b")
+    return litellm
+
+
+def would_run_tools() -> bool:
+    """Whether this litellm looks for tools that it could run itself, unless it is told not to.
+
+    An agent's tools are the agent's; and 1.106 for one imports the package mcp for that in every call with
+    tools, which it does not require. Versions without this module would send the word to the provider.
+    """
+    try:
+        return find_spec("litellm.responses.mcp.chat_completions_handler") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def supports_seed(model: str) -> bool:
+    """Whether the provider takes a seed, as far as litellm knows without asking it."""
+    litellm = import_litellm()
+    try:
+        return "seed" in (litellm.get_supported_openai_params(model=model) or ())
+    except Exception:
+        # An unknown provider; the first call says so better.
+        return False
+
+
+def is_complete(body: dict[str, Any]) -> bool:
+    """Whether there is a message; one without content is an answer too."""
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return isinstance(message, dict) and isinstance(message.get("content"), str | None)
+
+
+def told_usage(body: dict[str, Any]) -> tuple[int, int] | None:
+    """Tokens of the prompt and of the answer as the provider tells them, None where it cannot be so."""
+    usage = body.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    is_told = isinstance(prompt, int) and isinstance(completion, int) and prompt > 0 and completion >= 0
+    return (prompt, completion) if is_told else None  # type: ignore[return-value]

@@ -1,0 +1,84 @@
+"""What of a request goes on to a provider.
+
+A request may come from inside a sandbox, so nothing in it may steer the library that carries it: a field such
+as `api_base` would send the key to whoever asks for it, and an image's address would be fetched by the host.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.answer import ModelCallError, Trouble
+
+if TYPE_CHECKING:
+    from pytest_super.model.answer import Request
+
+# Those of OpenAI's chat completions that shape an answer. Streams are made from whole answers, and a model
+# that searches the web might find a task's solution.
+NAMES = """
+    messages temperature top_p n stop seed max_tokens max_completion_tokens presence_penalty frequency_penalty
+    logit_bias logprobs top_logprobs response_format tools tool_choice parallel_tool_calls functions
+    function_call reasoning_effort verbosity thinking modalities prediction user service_tier store
+    safety_identifier prompt_cache_key prompt_cache_retention
+"""
+MESSAGE_NAMES = """
+    role content name tool_calls tool_call_id function_call refusal reasoning_content thinking_blocks
+    cache_control provider_specific_fields
+"""
+FIELDS = frozenset(NAMES.split())
+MESSAGE_FIELDS = frozenset(MESSAGE_NAMES.split())
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "image_url")
+
+
+def accepted(request: Request) -> Request:
+    """The fields that a provider may see, other ones left out.
+
+    Raises ModelCallError, REFUSED, for what is no conversation and for what names a place to fetch from.
+    """
+    result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
+    messages = request.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise refused("messages", "must be a list of at least one message")
+    result["messages"] = [accepted_message(message, f"messages[{n}]") for n, message in enumerate(messages)]
+    tools = result.get("tools")
+    if tools is not None and not is_list_of_objects(tools):
+        raise refused("tools", "must be a list of objects")
+    # Providers refuse an empty list, which says the same as none.
+    if not tools:
+        result.pop("tools", None)
+    return result
+
+
+def accepted_message(message: Any, place: str) -> dict[str, Any]:
+    if not isinstance(message, dict) or message.get("role") not in ROLES:
+        raise refused(place, f"must be an object whose role is one of {', '.join(ROLES)}")
+    content = message.get("content")
+    if isinstance(content, list):
+        for n, part in enumerate(content):
+            check_part(part, f"{place}.content[{n}]")
+    elif not isinstance(content, str | None):
+        raise refused(f"{place}.content", "must be text, a list of parts or null")
+    if not is_list_of_objects(message.get("tool_calls") or []):
+        raise refused(f"{place}.tool_calls", "must be a list of objects")
+    return {name: value for name, value in message.items() if name in MESSAGE_FIELDS}
+
+
+def check_part(part: Any, place: str) -> None:
+    if not isinstance(part, dict) or part.get("type") not in PARTS:
+        raise refused(place, f"must be an object whose type is one of {', '.join(PARTS)}")
+    if part["type"] == "text" and not isinstance(part.get("text"), str):
+        raise refused(f"{place}.text", "must be text")
+    if part["type"] == "image_url":
+        image = part.get("image_url")
+        url = image.get("url") if isinstance(image, dict) else image
+        if not isinstance(url, str) or not url.startswith("data:"):
+            raise refused(f"{place}.image_url", "must be a data: URL; nothing is fetched for a model")
+
+
+def is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def refused(place: str, reason: str) -> ModelCallError:
+    return ModelCallError(Trouble.REFUSED, f"{place} {reason}")

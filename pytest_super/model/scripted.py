@@ -1,0 +1,199 @@
+"""Answers from a file, `--super-model=scripted:FILE`: for tests that need no model and no key.
+
+- first answer of every trial          a list: the k-th call of a trial gets the k-th answer
+- text: let me look                    an answer: its text, or a mapping with any of `text`, `tool_calls`,
+  finish_reason: length                `finish_reason`, `usage`, `cost_usd`, or `error` alone
+
+some-task-id: [one, two]               or a mapping: a list for each task id,
+"*": [for every other task]            and one for the rest
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from pytest_super.errors import SuperError
+from pytest_super.loading import Reader, Unreadable, documents, read_text
+from pytest_super.model.answer import Answer, ModelCallError, Trouble, estimate_tokens, plain
+from pytest_super.model.failure import judge_status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.model.answer import Request
+
+REST = "*"
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Usage(Strict):
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+
+
+class ScriptedError(Strict):
+    """What a provider would have refused the call with; it is not tried again."""
+
+    status: int = Field(ge=400, le=599)
+    message: str = "an error of the script"
+
+
+class Function(Strict):
+    name: str
+    arguments: str | dict[str, Any] = "{}"
+    """JSON text, or what it would hold."""
+
+
+class ToolCall(Strict):
+    id: str | None = None
+    type: Literal["function"] = "function"
+    function: Function
+
+
+class ScriptedAnswer(Strict):
+    """One answer; what it used is counted where `usage` does not tell."""
+
+    text: str | None = None
+    tool_calls: list[ToolCall] = []
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    error: ScriptedError | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def take_text(cls, data: Any) -> Any:
+        if not isinstance(data, str | dict):
+            raise ValueError(
+                "is no text and no mapping: put quotes around a number, a date or a word like true"
+            )
+        return {"text": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def check_content(self) -> ScriptedAnswer:
+        given = self.model_fields_set
+        if not given & {"text", "tool_calls", "error"}:
+            raise ValueError("says nothing: give it `text`, `tool_calls` or `error`")
+        if "error" in given and len(given) > 1:
+            raise ValueError("has an `error`, beside which nothing can stand")
+        return self
+
+
+Answers = list[ScriptedAnswer]
+SCRIPT: TypeAdapter[dict[str, Answers]] = TypeAdapter(dict[str, Answers])
+
+
+class ScriptedProvider:
+    """Gives each trial the file's answers in order, by the numbers of its calls.
+
+    Nothing is kept between calls, so that one that is made again gets the same answer. Making one raises
+    SuperError for a file that cannot be read or that holds anything else.
+    """
+
+    takes_seed = False
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.answers = load_script(path)
+
+    async def complete(self, request: Request, *, task: str, call: int) -> Answer:
+        """The answer to the trial's call of this number, from 1. Raises ModelCallError."""
+        answers = self.answers.get(task, self.answers.get(REST, []))
+        if call > len(answers):
+            raise ModelCallError(Trouble.REFUSED, self._exhausted(task, len(answers), call))
+        answer = answers[call - 1]
+        if answer.error is not None:
+            refuse(answer.error)
+        return answer_from(answer, request, task, call)
+
+    def _exhausted(self, task: str, count: int, call: int) -> str:
+        number = {0: "no answers", 1: "1 answer"}.get(count, f"{count} answers")
+        return f"the script {self.path} has {number} for task {task}, and the trial asks for number {call}"
+
+
+def refuse(error: ScriptedError) -> NoReturn:
+    trouble = judge_status(error.status, error.message.lower())
+    raise ModelCallError(trouble, f"scripted: {error.message}", status=error.status, is_final=True)
+
+
+def answer_from(answer: ScriptedAnswer, request: Request, task: str, call: int) -> Answer:
+    body = completion_body(answer, f"scripted-{task}-{call}")
+    usage = answer.usage or Usage(
+        prompt_tokens=estimate_tokens([request.get("messages"), request.get("tools")]),
+        completion_tokens=estimate_tokens(body["choices"][0]["message"]),
+    )
+    body["usage"] = {**usage.model_dump(), "total_tokens": usage.prompt_tokens + usage.completion_tokens}
+    return Answer(
+        body=body,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        is_counted=answer.usage is None,
+        cost_usd=answer.cost_usd,
+        model="scripted",
+        fingerprint=None,
+    )
+
+
+def completion_body(answer: ScriptedAnswer, name: str) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": plain(answer.text)}
+    if answer.tool_calls:
+        calls = enumerate(answer.tool_calls, start=1)
+        message["tool_calls"] = [tool_call(call, call.id or f"{name}-{n}") for n, call in calls]
+    finish_reason = answer.finish_reason or ("tool_calls" if answer.tool_calls else "stop")
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    # Without the time, so that the same script gives the same bytes.
+    return {"id": name, "object": "chat.completion", "created": 0, "model": "scripted", "choices": [choice]}
+
+
+def tool_call(call: ToolCall, name: str) -> dict[str, Any]:
+    arguments = call.function.arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": name, "type": call.type, "function": {"name": call.function.name, "arguments": plain(text)}}
+
+
+def load_script(path: Path) -> dict[str, Answers]:
+    """The answers by task id, `*` for those that are not named. Raises SuperError."""
+    data = read_script(path)
+    if isinstance(data, list):
+        data = {REST: data}
+    if not isinstance(data, dict) or not data:
+        raise SuperError(f"{path}: a script is a list of answers, or a mapping from task ids to such lists")
+    try:
+        return SCRIPT.validate_python(data)
+    except ValidationError as error:
+        problems = [describe(problem["loc"], problem["msg"]) for problem in error.errors(include_url=False)]
+        raise SuperError("\n".join(f"{path}: {problem}" for problem in problems)) from None
+
+
+def read_script(path: Path) -> Any:
+    """The file's value: JSON, else YAML."""
+    try:
+        text = read_text(path)
+        if text.lstrip()[:1] in ("[", "{"):
+            try:
+                return json.loads(text)
+            except (ValueError, RecursionError):
+                pass  # a YAML file may begin so, too
+        nodes = list(documents(path))
+        if len(nodes) != 1:
+            raise SuperError(f"{path}: a script is one document, and there are {len(nodes)}")
+        return Reader().value(nodes[0], None)
+    except Unreadable as error:
+        problem = error.problem
+        raise SuperError(f"{path}:{problem.line}:{problem.column}: {problem.message}") from None
+
+
+def describe(location: tuple[str | int, ...], message: str) -> str:
+    """A pydantic error in terms of the file; its location is task, index, fields."""
+    task, *rest = location
+    place = f"task {task}" if task != REST else "the script"
+    if rest:
+        place = f"answer {int(rest[0]) + 1} of {place}"
+    fields = f", {'.'.join(map(str, rest[1:]))}" if rest[1:] else ""
+    return f"{place}{fields}: {message.removeprefix('Value error, ')}"

@@ -1,0 +1,236 @@
+"""The gateway's process, asked by the client that trials use, over real HTTP to a local provider."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.model.client import GatewayModel
+from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
+from pytest_super.model.launch import Gateway
+from pytest_super.model.settings import ModelSettings
+from tests.openai_server import OpenAIServer, QuickServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ASK = [{"role": "user", "content": "step " * 100}]
+# What the local provider counts for it.
+PROMPT_TOKENS = 104
+
+
+@contextmanager
+def running(settings: ModelSettings, server: OpenAIServer) -> Iterator[Gateway]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        gateway = Gateway(f"test-{uuid.uuid4().hex[:8]}", settings)
+        gateway.start()
+    try:
+        yield gateway
+    finally:
+        gateway.close()
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> ModelSettings:
+    folder = tmp_path_factory.mktemp("run")
+    return ModelSettings(
+        name="openai/gpt-4o",
+        parameters={"top_p": 0.5},
+        max_cost=None,
+        calls=str(folder / "calls.jsonl"),
+        record=str(folder / "recorded"),
+    )
+
+
+@pytest.fixture(scope="module")
+def module_server() -> Iterator[OpenAIServer]:
+    with QuickServer(host="127.0.0.1", threaded=True) as http:
+        server = OpenAIServer(http)
+        yield server
+        server.release()
+
+
+@pytest.fixture(scope="module")
+def gateway(settings: ModelSettings, module_server: OpenAIServer) -> Iterator[Gateway]:
+    """One for all tests: it takes seconds to start, and trials share nothing in it."""
+    with running(settings, module_server) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def server(module_server: OpenAIServer) -> OpenAIServer:
+    module_server.requests.clear()
+    module_server.always("an answer")
+    return module_server
+
+
+def trial(gateway: Gateway, **limits: Any) -> GatewayModel:
+    """The model of a trial that has not asked yet."""
+    limits = {"token_limit": 10**6, "cost_limit": None, "epoch": 1, **limits}
+    return GatewayModel(gateway, task=uuid.uuid4().hex[:8], attempt=1, **limits)
+
+
+def ask_on(model: GatewayModel) -> None:
+    for _ in range(100):
+        model.complete(ASK)
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_an_answer_tells_what_it_used_and_who_gave_it(gateway: Gateway, server: OpenAIServer) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    server.reply(
+        {"text": "look", "tool_calls": [call], "usage": {"prompt_tokens": 11, "completion_tokens": 2}}
+    )
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    completion = trial(gateway).complete(ASK, tools=tools)
+    assert (completion.text, completion.tool_calls, completion.finish_reason) == (
+        "look",
+        [call],
+        "tool_calls",
+    )
+    assert (completion.prompt_tokens, completion.completion_tokens, completion.is_counted) == (11, 2, False)
+    assert (completion.model, completion.fingerprint) == ("gpt-4o-2024-08-06", "fp_test")
+    assert completion.cost_usd == pytest.approx(11 * 2.5e-6 + 2 * 10e-6)
+
+
+def test_what_the_user_sets_wins_over_the_agents_and_each_epoch_has_its_seed(
+    gateway: Gateway, server: OpenAIServer
+) -> None:
+    for epoch in (1, 2):
+        trial(gateway, epoch=epoch).complete(ASK, temperature=0.2, max_tokens=1500, top_p=0.9, model="other")
+    names = ("temperature", "max_tokens", "top_p", "model", "seed")
+    sent = [tuple(received.body[name] for name in names) for received in server.requests]
+    assert sent == [(0.2, 1500, 0.5, "gpt-4o", 1), (0.2, 1500, 0.5, "gpt-4o", 2)]
+
+
+def test_no_loop_passes_a_token_limit(gateway: Gateway, server: OpenAIServer) -> None:
+    model = trial(gateway, token_limit=1000)
+    with pytest.raises(BudgetSpentError, match="tokens"):
+        ask_on(model)
+    assert len(server.requests) == 1000 // PROMPT_TOKENS
+    with pytest.raises(BudgetSpentError, match="tokens"):
+        model.complete(ASK)
+    assert len(server.requests) == 1000 // PROMPT_TOKENS
+
+
+def test_calls_at_once_do_not_pass_a_token_limit_together(gateway: Gateway, server: OpenAIServer) -> None:
+    model = trial(gateway, token_limit=1000)
+    model.complete(ASK)
+    server.latency = 0.2
+
+    def ask() -> None:
+        with pytest.raises(BudgetSpentError):
+            ask_on(model)
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    server.latency = 0.0
+    assert len(server.requests) == 1000 // PROMPT_TOKENS
+
+
+def test_no_loop_passes_a_cost_limit(gateway: Gateway, server: OpenAIServer) -> None:
+    with pytest.raises(BudgetSpentError, match="cost"):
+        ask_on(trial(gateway, cost_limit=0.002))
+    price = PROMPT_TOKENS * 2.5e-6 + 2 * 10e-6
+    assert len(server.requests) == int(0.002 / price)
+
+
+def test_usage_that_is_not_told_is_counted_and_marked(gateway: Gateway, server: OpenAIServer) -> None:
+    server.always(server.fault("no_usage"))
+    model = trial(gateway, token_limit=1000)
+    assert model.complete(ASK).is_counted
+    with pytest.raises(BudgetSpentError, match="tokens"):
+        ask_on(model)
+    assert 5 < len(server.requests) < 12
+
+
+def test_what_can_pass_is_tried_again(gateway: Gateway, server: OpenAIServer) -> None:
+    server.reply(server.fault("429", retry_after=0), server.fault("reset"), "at last")
+    completion = trial(gateway, token_limit=150).complete(ASK)
+    assert (completion.text, len(server.requests)) == ("at last", 3)
+    assert completion.seconds > 0
+
+
+def test_what_cannot_pass_is_told(gateway: Gateway, server: OpenAIServer) -> None:
+    model = trial(gateway)
+    server.reply(*map(server.fault, ("context", "filter", "400")))
+    with pytest.raises(BudgetSpentError, match="context"):
+        model.complete(ASK)
+    with pytest.raises(FilteredError, match="safety system"):
+        model.complete(ASK)
+    with pytest.raises(ModelError, match="Unknown parameter") as refused:
+        model.complete(ASK)
+    assert not refused.value.is_final
+    assert model.complete(ASK).text == "an answer"
+
+
+def test_an_answer_that_does_not_come_ends_with_the_trials_wall_time(
+    gateway: Gateway, server: OpenAIServer
+) -> None:
+    server.reply(server.fault("hang"))
+    with pytest.raises(BudgetSpentError, match="wall"):
+        trial(gateway, seconds_left=lambda: 0.5).complete(ASK)
+
+
+def test_ten_megabytes_and_any_character_go_through(gateway: Gateway, server: OpenAIServer) -> None:
+    server.reply(server.fault("10MB"))
+    assert len(trial(gateway).complete(ASK).text) == 10_000_000
+    odd = "\0 \x1b[31m ]]> \u2028 \U0001f600 ü"
+    server.by(lambda request: request["messages"][0]["content"])
+    assert trial(gateway).complete([{"role": "user", "content": odd}]).text == odd
+
+
+def test_every_call_is_recorded_whole(
+    gateway: Gateway, server: OpenAIServer, settings: ModelSettings
+) -> None:
+    server.reply("one", server.fault("400"))
+    model = trial(gateway)
+    model.complete(ASK)
+    with pytest.raises(ModelError):
+        model.complete(ASK)
+    task = model.trial["task"]
+    first, second = lines_of(Path(f"{settings.record}/{task}/1.1.jsonl"))
+    assert first["request"]["messages"] == ASK
+    assert first["response"]["choices"][0]["message"]["content"] == "one"
+    assert second["response"]["error"]["code"] == "refused"
+
+
+def test_the_cost_of_all_trials_together_is_bounded(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    calls = tmp_path / "calls.jsonl"
+    settings = ModelSettings(
+        name="openai/gpt-4o", parameters={}, max_cost=0.001, calls=str(calls), record=None
+    )
+    openai_server.always("an answer")
+    with running(settings, openai_server) as gateway:
+        for _ in range(3):
+            trial(gateway).complete(ASK)
+        with pytest.raises(ModelError, match="--super-max-cost") as reached:
+            trial(gateway).complete(ASK)
+        assert reached.value.is_final
+    assert 0.0005 < sum(line["cost_usd"] for line in lines_of(calls)) <= 0.001
+
+
+def test_a_gateway_that_cannot_start_says_why(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    calls = tmp_path / "no" / "calls.jsonl"
+    settings = ModelSettings(
+        name="openai/gpt-4o", parameters={}, max_cost=None, calls=str(calls), record=None
+    )
+    with (
+        running(settings, openai_server) as gateway,
+        pytest.raises(ModelError, match="No such file or directory"),
+    ):
+        trial(gateway).complete(ASK)

@@ -1,0 +1,231 @@
+"""Models asked by agents: through the gateway and over real HTTP, from runs in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.openai_server import KEY
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Project
+    from tests.openai_server import OpenAIServer
+
+# Asks until an answer starts with `submit`, and shows each answer in a cell.
+ASKER = """
+import os, signal, sys, time
+from pathlib import Path
+
+class Agent:
+    def run(self, trial):
+        while True:
+            completion = trial.complete([{"role": "user", "content": "step " * 100}])
+            assert "litellm" not in sys.modules and "aiohttp" not in sys.modules
+            if completion.text.startswith("submit"):
+                trial.submit(int(completion.text.removeprefix("submit")))
+            elif completion.text.startswith("kill"):
+                Path("pid").write_text(str(os.getpid()))
+                os.kill(int(Path("gateway").read_text()), signal.SIGKILL)
+            elif completion.text.startswith("wait"):
+                Path("waiting").touch()
+                time.sleep(60)
+            else:
+                trial.execute(f"print({completion.text!r}, {completion.model!r})")
+"""
+MODEL = "--super-model=openai/gpt-4o"
+NEEDS_PROC = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, openai_server: OpenAIServer) -> None:
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def asking(project: Project) -> Project:
+    project.pytester.makepyfile(agent=ASKER)
+    return project
+
+
+def calls_of(project: Project) -> list[dict[str, Any]]:
+    text = (project.latest / "calls.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def gateways() -> list[int]:
+    """The process ids of the gateways that run for the tests of this process."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+            environment = (path.parent / "environ").read_bytes()
+        except OSError:
+            continue
+        if b"pytest_super.model.gateway" in words and os.fsencode(f"OWNER={os.getpid()}") in environment:
+            found.append(int(path.parent.name))
+    return found
+
+
+def until(condition: Any, seconds: float = 20.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+    return value
+
+
+def test_what_a_model_answers_and_uses_is_told(asking: Project, openai_server: OpenAIServer) -> None:
+    for name in ("a", "b", "c"):
+        asking.add_task(name)
+    openai_server.by(lambda _: "submit 42" if len(openai_server.requests) > 3 else "look around")
+    result = asking.run(MODEL, "-n2")
+    result.assert_outcomes(passed=3)
+    rows = asking.results
+    asked = len(openai_server.requests)
+    assert sum(row["prompt_tokens"] for row in rows.values()) == asked * 104
+    assert all(row["model"] == "openai/gpt-4o" and row["cost_usd"] > 0 for row in rows.values())
+    assert all(row["model_seconds"] > 0 for row in rows.values())
+    calls = calls_of(asking)
+    assert len(calls) == asked
+    assert {(call["model"], call["fingerprint"]) for call in calls} == {("gpt-4o-2024-08-06", "fp_test")}
+    result.stdout.fnmatch_lines(["super: agent agent:Agent, model openai/gpt-4o, *"])
+
+
+def test_a_token_limit_ends_the_trial_before_the_call_that_would_pass_it(
+    asking: Project, openai_server: OpenAIServer
+) -> None:
+    asking.add_task("a", limits={"tokens": 1000})
+    openai_server.always("look around")
+    asking.run(MODEL).assert_outcomes(failed=1)
+    row = asking.results["a[1]"]
+    assert (row["stop_reason"], row["accuracy"], row["prompt_tokens"]) == ("tokens", 0.0, 936)
+    assert len(openai_server.requests) == 9
+
+
+@pytest.mark.parametrize(("kind", "workers"), [("401", ()), ("quota", ("-n2",))], ids=["key", "account-n2"])
+def test_an_error_that_every_call_would_meet_stops_the_run_with_one_message(
+    asking: Project, openai_server: OpenAIServer, kind: str, workers: tuple[str, ...]
+) -> None:
+    for number in range(8):
+        asking.add_task(f"t{number}")
+    openai_server.always(openai_server.fault(kind))
+    result = asking.run(MODEL, *workers)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert len(openai_server.requests) <= 2
+    assert len(asking.results) <= 4
+    assert all(row["error"] for row in asking.results.values())
+    assert KEY not in result.stdout.str() + result.stderr.str()
+
+
+def test_a_request_that_the_provider_refuses_is_an_error_of_its_trial_alone(
+    asking: Project, openai_server: OpenAIServer
+) -> None:
+    asking.add_task("a")
+    asking.add_task("b")
+    openai_server.reply(openai_server.fault("400"))
+    openai_server.always("submit 42")
+    result = asking.run(MODEL)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["error   a: *Unknown parameter*"])
+
+
+def test_the_cost_of_a_run_is_bounded(asking: Project, openai_server: OpenAIServer) -> None:
+    for number in range(5):
+        asking.add_task(f"t{number}")
+    openai_server.always("submit 42")
+    result = asking.run(MODEL, "--super-max-cost=0.0006")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert sum(call["cost_usd"] for call in calls_of(asking)) <= 0.0006
+    result.stdout.fnmatch_lines(["*--super-max-cost*"])
+
+
+def test_calls_are_recorded_and_the_key_is_nowhere(asking: Project, openai_server: OpenAIServer) -> None:
+    asking.add_task("a")
+    openai_server.reply("look around", openai_server.fault("401"))
+    asking.run(MODEL, "--super-record=calls")
+    lines = (asking.path / "calls" / "a" / "1.1.jsonl").read_text().splitlines()
+    first, second = map(json.loads, lines)
+    assert first["request"]["messages"][0]["content"].startswith("step step")
+    assert first["response"]["choices"][0]["message"]["content"] == "look around"
+    assert second["response"]["error"]["code"] == "fatal"
+    assert openai_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    holders = [
+        path for path in asking.path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
+    ]
+    assert holders == []
+
+
+def test_a_gateway_that_dies_is_started_again_and_forgets_nothing(
+    asking: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWNER", str(os.getpid()))
+    asking.add_task("a", limits={"tokens": 1000})
+
+    def answer(_request: dict[str, Any]) -> str:
+        (asking.path / "gateway").write_text(str(gateways()[0]))
+        return "kill" if len(openai_server.requests) == 2 else "look around"
+
+    openai_server.by(answer)
+    asking.run(MODEL).assert_outcomes(failed=1)
+    row = asking.results["a[1]"]
+    assert (row["stop_reason"], row["prompt_tokens"]) == ("tokens", 936)
+    assert len(openai_server.requests) == 9
+
+
+@NEEDS_PROC
+def test_nothing_is_left_of_a_run_that_was_killed(
+    asking: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWNER", str(os.getpid()))
+    asking.add_task("a")
+    openai_server.always("wait")
+    command = [sys.executable, "-m", "pytest", "--super-agent=agent:Agent", "--super-sandbox=local", MODEL]
+    with subprocess.Popen([*command, "-n2"], cwd=asking.path, stdout=subprocess.DEVNULL) as process:
+        until((asking.path / "waiting").exists)
+        assert len(gateways()) == 1
+        process.send_signal(signal.SIGKILL)
+    until(lambda: not gateways(), seconds=10)
+
+
+def test_a_scripted_model_answers_without_a_key(
+    asking: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    asking.add_task("a")
+    asking.add_task("b")
+    (asking.path / "script.yaml").write_text("a: [look around, submit 42]\n'*': [submit 0]\n")
+    asking.run("--super-model=scripted:script.yaml").assert_outcomes(passed=1, failed=1)
+    assert openai_server.requests == []
+    assert asking.results["a[1]"]["steps"] == 2
+
+
+def test_a_script_is_read_before_anything_runs(asking: Project) -> None:
+    asking.add_task("a")
+    result = asking.run("--super-model=scripted:missing.yaml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*missing.yaml*"])
+
+
+@pytest.mark.parametrize("agent", ["react", "react-super", "swe-agent"])
+def test_an_agent_that_asks_a_model_is_told_of_the_option(asking: Project, agent: str) -> None:
+    asking.add_task("a")
+    result = asking.run(agent=agent)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--super-agent={agent} needs --super-model*"])
+
+
+@pytest.mark.parametrize("name", ["api_key", "extra_headers", "aws_secret_access_key", "aws_session_token"])
+def test_a_key_among_the_parameters_is_refused(asking: Project, name: str) -> None:
+    asking.add_task("a")
+    result = asking.run(MODEL, f"--super-model-arg={name}=x")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*keys come from the environment*"])

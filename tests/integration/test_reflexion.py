@@ -1,0 +1,121 @@
+"""Further attempts at a task that was not submitted, with what the model learned from the one before."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Project
+
+# Fresh kernels that tell of each other.
+CONFTEST = """
+import pytest
+from pytest_super.testing import FakeKernel
+
+@pytest.fixture
+def super_make_kernel():
+    made = []
+
+    def make():
+        made.append(FakeKernel())
+        made[-1].files["number"] = str(len(made)).encode()
+        return made[-1]
+
+    return make
+"""
+# Runs what the model says; `stop` ends without a submission.
+AGENT = """
+class Agent:
+    def run(self, trial):
+        while True:
+            completion = trial.complete([{"role": "user", "content": trial.task.query}])
+            if completion.text == "stop":
+                return
+            if completion.text.startswith("submit"):
+                trial.submit(int(completion.text.removeprefix("submit")))
+            trial.execute(completion.text)
+"""
+
+
+@pytest.fixture
+def trying(project: Project) -> Project:
+    project.pytester.makeconftest(CONFTEST)
+    project.pytester.makepyfile(agent=AGENT)
+    return project
+
+
+def run(project: Project, script: list[Any], *arguments: str, **task: Any) -> dict[str, Any]:
+    project.add_task("a", **task)
+    (project.path / "script.json").write_text(json.dumps(script))
+    project.run("--super-model=scripted:script.json", "--super-record=calls", *arguments)
+    row: dict[str, Any] = project.results["a[1]"]
+    return row
+
+
+def steps_of(project: Project) -> list[dict[str, Any]]:
+    path = project.latest / project.results["a[1]"]["folder"] / "trajectory.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def asked(project: Project) -> list[Any]:
+    lines = (project.path / "calls/a/1.1.jsonl").read_text().splitlines()
+    return [json.loads(line)["request"]["messages"] for line in lines]
+
+
+def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(trying: Project) -> None:
+    script = [
+        "print('half way')",
+        "stop",
+        "Well. Plan: compute it. [END] Bye.",
+        "x = 1; print('done')",
+        "submit 42",
+    ]
+    row = run(
+        trying, script, "--super-attempts=3", landmarks=["half", "done"], pre_execute=["print('ready')"]
+    )
+    assert (row["accuracy"], row["landmarks"], row["stop_reason"], row["steps"]) == (1.0, 1.0, "submitted", 3)
+    steps = steps_of(trying)
+    assert [step["number"] for step in steps] == [1, 2, 3, 4, 5]
+    assert [step["attempt"] for step in steps] == [1, 1, 2, 2, 2]
+    assert [step["origin"] for step in steps] == ["pre_execute", "agent", "pre_execute", "agent", "agent"]
+    assert [found["step"] for found in row["landmarks_found"]] == [2, 4]
+    reflection, after = asked(trying)[2], asked(trying)[3]
+    assert "half way" in reflection[1]["content"]
+    assert after[0]["content"] == "do it\n\nPlan, from an attempt that failed:\ncompute it."
+
+
+def test_each_attempt_has_a_kernel_of_its_own(trying: Project) -> None:
+    script = ["x = 1", "stop", "Plan: again [END]", "print('x' in dir())", "submit 42"]
+    run(trying, script, "--super-attempts=2")
+    assert [step["observation"] for step in steps_of(trying)] == ["", "False\n", ""]
+
+
+def test_a_submission_ends_all_attempts_right_or_wrong(trying: Project) -> None:
+    row = run(trying, ["submit 0", "submit 42"], "--super-attempts=3")
+    assert (row["accuracy"], row["stop_reason"]) == (0.0, "submitted")
+
+
+def test_no_more_attempts_are_made_than_asked_for(trying: Project) -> None:
+    row = run(trying, ["stop", "Plan: a", "stop", "Plan: b", "stop", "submit 42"], "--super-attempts=3")
+    assert (row["accuracy"], row["stop_reason"]) == (0.0, "returned")
+    assert len(asked(trying)) == 5
+
+
+def test_each_attempt_has_its_share_of_the_tokens_and_all_have_the_compute_time(trying: Project) -> None:
+    used = {"usage": {"prompt_tokens": 300, "completion_tokens": 1}}
+    look = {"text": "sleep(40)", **used}
+    script = [look, look, look, {"text": "Plan: p", **used}, look, look]
+    row = run(trying, script, "--super-attempts=2", limits={"tokens": 1800, "compute": 100})
+    assert [step["attempt"] for step in steps_of(trying)] == [1, 1, 2]
+    assert (row["stop_reason"], row["prompt_tokens"]) == ("compute", 1500)
+    assert row["compute_seconds"] == 100
+
+
+def test_attempts_need_a_model(trying: Project) -> None:
+    trying.add_task("a")
+    result = trying.run("--super-attempts=2")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--super-attempts needs --super-model*"])

@@ -1,0 +1,154 @@
+"""The agent `swe-agent` in a real kernel, its model scripted."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.agents.swe_agent import SweAgent
+from pytest_super.budget import Budget
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.local import LocalSandbox
+from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.public_task import public_part
+from pytest_super.task import Limits, Task
+from pytest_super.testing import FakeModel
+from pytest_super.trial import Trial, run_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.trajectory import Step
+
+SCRIPT = """%%writefile repo/src/train.py
+import sys
+
+def train(epochs):
+    return [0.5 / (epoch + 1) for epoch in range(epochs)]
+
+print(train(int(sys.argv[1])))
+"""
+
+
+@pytest.fixture
+def kernel() -> Iterator[Kernel]:
+    kernel = Kernel(LocalSandbox())
+    try:
+        kernel.start()
+        yield kernel
+    finally:
+        kernel.close()
+
+
+class Run:
+    """What came of a trial in which the model gave these commands."""
+
+    def __init__(self, kernel: Kernel, *commands: str, **limits: Any) -> None:
+        self.model = FakeModel(*(f"DISCUSSION\nso\n```\n{command}\n```" for command in commands))
+        budget = Budget(Limits(**limits), tokens=10**9, clock=time.monotonic)
+        budget.start_metering(lambda: kernel.busy_seconds)
+        task = Task.model_validate({"id": "t", "set": "expert", "query": "Do it.", "answer": 42})
+        self.trial = Trial(
+            public_part(task),
+            kernel=kernel,
+            budget=budget,
+            landmarks=LandmarkMatcher(("trained",)),
+            record=lambda _: None,
+            model=self.model,
+        )
+        self.reason = run_agent(SweAgent(), self.trial, lambda _: False)
+
+    @property
+    def steps(self) -> list[Step]:
+        return self.trial.history
+
+    def prompt_line(self, request: int) -> list[str]:
+        """The open file and the directory, as the model was told with that request."""
+        return [
+            line.partition(": ")[2][:-1]
+            for line in str(self.model.requests[request][-1]["content"]).split("\n")[-3:-1]
+        ]
+
+
+def test_a_repository_is_read_changed_and_run(kernel: Kernel) -> None:
+    run = Run(
+        kernel,
+        "%mkdir -p repo/src",
+        SCRIPT,
+        "%cd repo",
+        "find_file train.py",
+        'search_dir "def train"',
+        "open src/train.py",
+        "edit 4:4\n    return [1 / (epoch + 1) for epoch in range(epochs)\nend_of_edit",
+        "edit 4:4\n    return [1 / (epoch + 1) for epoch in range(epochs)]\nend_of_edit",
+        "%cd src",
+        "!python train.py 2",
+        'submit {"losses": [1.0, 0.5]}',
+    )
+    root = kernel.workdir
+    assert (run.reason, run.trial.submission) == ("submitted", {"losses": [1.0, 0.5]})
+    assert [step.outcome for step in run.steps] == ["ok"] * 6 + ["error"] + ["ok"] * 4
+    assert f"{root}/repo/src/train.py" in run.steps[3].observation
+    assert "Found 1 matches" in run.steps[4].observation
+    assert "3:def train(epochs):" in run.steps[5].observation
+    assert "'[' was never closed (line 4" in run.steps[6].observation
+    assert run.steps[9].observation == "[1.0, 0.5]\n"
+    assert run.prompt_line(0) == ["n/a", root]
+    assert run.prompt_line(3) == ["n/a", f"{root}/repo"]
+    assert run.prompt_line(10) == [f"{root}/repo/src/train.py", f"{root}/repo/src"]
+
+
+def test_a_cell_that_runs_on_is_interrupted_and_its_state_stays(kernel: Kernel) -> None:
+    run = Run(
+        kernel,
+        "import time\nseen = 1",
+        "while True:\n    time.sleep(0.05)",
+        "open a.py",
+        "continue_wait",
+        "interrupt",
+        "print(seen)",
+        "submit null",
+        cell=0.5,
+    )
+    assert [step.outcome for step in run.steps] == [
+        *("ok", "timed_out", "error", "timed_out", "interrupted", "ok", "ok")
+    ]
+    assert run.steps[5].observation == "1\n"
+
+
+def test_a_kernel_that_died_is_told_and_its_files_stay_open(kernel: Kernel) -> None:
+    run = Run(
+        kernel,
+        "%mkdir sub\n%cd -q sub",
+        "create a.py",
+        "import os; os._exit(3)",
+        "edit 1:1\nx = 1\nend_of_edit",
+        "submit null",
+    )
+    assert [step.outcome for step in run.steps] == ["ok", "ok", "kernel_died", "ok", "ok"]
+    assert run.prompt_line(3) == [f"{kernel.workdir}/sub/a.py", kernel.workdir]
+    assert kernel.read_file("sub/a.py") == b"x = 1\n"
+
+
+def test_a_sandbox_that_its_cell_ends_is_the_end_of_the_trial(kernel: Kernel) -> None:
+    run = Run(kernel, "import os, signal; os.kill(os.getppid(), signal.SIGKILL)", "open a.py")
+    assert run.reason == "sandbox_lost"
+
+
+def test_no_command_shows_a_landmark(kernel: Kernel) -> None:
+    kernel.write_file("log.txt", b"trained\n")
+    run = Run(kernel, "open log.txt", "search_file trained", "!cat log.txt", "submit null")
+    assert [step.landmarks for step in run.steps] == [[], [], [0], []]
+
+
+def test_files_with_odd_names_and_line_ends_are_edited_in_place(kernel: Kernel) -> None:
+    name = "it's a {file}; (x).txt"
+    kernel.write_file(name, b"caf\xe9\r\nb\r\nlast")
+    kernel.execute(f"import os; os.symlink({name!r}, 'link')", timeout=30)
+    edit = "edit 2:2\nnaïve\nend_of_edit"
+    run = Run(kernel, f'open "{name}"', edit, "open link", "submit null")
+    assert [step.outcome for step in run.steps] == ["ok"] * 4
+    assert kernel.read_file(name) == b"caf\xe9\r\nna\xc3\xafve\r\nlast"
+    assert run.prompt_line(3)[0] == f"{kernel.workdir}/{name}"

@@ -1,0 +1,491 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from email.utils import formatdate
+from time import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.model.answer import Answer, ModelCallError, Trouble
+from pytest_super.model.provider import LitellmProvider, supports_seed
+from tests.openai_server import KEY, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.openai_server import OpenAIServer
+
+MODEL = "openai/gpt-4o"
+MESSAGES = [{"role": "user", "content": "What is the accuracy of the model?"}]
+TOOL = {
+    "type": "function",
+    "function": {"name": "run", "parameters": {"type": "object", "properties": {"code": {"type": "string"}}}},
+}
+TOOL_CALL = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": '{"code": "1"}'}}
+
+
+@pytest.fixture(autouse=True)
+def _environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+def ask(model: str = MODEL, /, *, parameters: Any = None, **fields: Any) -> Answer:
+    provider = LitellmProvider(model, parameters)
+    return asyncio.run(provider.complete({"messages": MESSAGES, **fields}, task="t", call=1))
+
+
+def trouble_of(model: str = MODEL, /, *, parameters: Any = None, **fields: Any) -> ModelCallError:
+    with pytest.raises(ModelCallError) as caught:
+        ask(model, parameters=parameters, **fields)
+    return caught.value
+
+
+@pytest.fixture
+def unused_address() -> Iterator[str]:
+    """Where nobody listens, and nobody else can before the test ends."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+
+
+def text_of(answer: Answer) -> str | None:
+    text: str | None = answer.body["choices"][0]["message"]["content"]
+    return text
+
+
+# Answers
+
+
+def test_an_answer_has_its_text_usage_cost_and_where_it_came_from(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "0.9", "usage": {"prompt_tokens": 1000, "completion_tokens": 100}})
+    answer = ask()
+    assert text_of(answer) == "0.9"
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.is_counted) == (1000, 100, False)
+    assert answer.cost_usd == pytest.approx(1000 * 2.5e-6 + 100 * 10e-6)
+    assert (answer.model, answer.fingerprint) == ("gpt-4o-2024-08-06", "fp_test")
+
+
+def test_the_body_is_plain_json(openai_server: OpenAIServer) -> None:
+    openai_server.reply("naïve")
+    body = ask().body
+    assert json.loads(json.dumps(body, allow_nan=False)) == body
+    assert body["object"] == "chat.completion"
+
+
+def test_a_lone_surrogate_that_a_model_wrote_is_replaced(openai_server: OpenAIServer) -> None:
+    openai_server.reply("a\ud800b")
+    assert text_of(ask()) == "a\ufffdb"
+
+
+def test_no_content_is_an_answer(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": None})
+    assert text_of(ask()) is None
+
+
+def test_tools_go_out_and_tool_calls_come_back(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": None, "tool_calls": [TOOL_CALL]})
+    answer = ask(tools=[TOOL])
+    assert openai_server.requests[0].body["tools"] == [TOOL]
+    choice = answer.body["choices"][0]
+    assert choice["message"]["tool_calls"] == [TOOL_CALL]
+    assert choice["finish_reason"] == "tool_calls"
+
+
+def test_a_cut_answer_says_so(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "import nu", "finish_reason": "length"})
+    assert ask().body["choices"][0]["finish_reason"] == "length"
+
+
+def test_an_answer_of_ten_megabytes_arrives(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("10MB"))
+    text = text_of(ask())
+    assert text is not None
+    assert len(text) == 10_000_000
+
+
+def test_usage_that_is_not_told_is_counted(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("no_usage"))
+    answer = ask()
+    assert answer.is_counted
+    assert 7 < answer.prompt_tokens < 20
+    assert answer.completion_tokens == 2
+    assert answer.cost_usd == pytest.approx(answer.prompt_tokens * 2.5e-6 + 2 * 10e-6)
+    assert answer.body["usage"]["prompt_tokens"] == answer.prompt_tokens
+
+
+def test_usage_that_cannot_be_is_counted(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "an answer", "usage": {"prompt_tokens": -5, "completion_tokens": 3}})
+    answer = ask()
+    assert answer.is_counted
+    assert answer.prompt_tokens > 0
+    assert answer.cost_usd is not None
+    assert answer.cost_usd > 0
+
+
+def test_tool_calls_are_counted_too(openai_server: OpenAIServer) -> None:
+    usage = {"prompt_tokens": 0, "completion_tokens": 0}
+    openai_server.reply({"text": None, "tool_calls": [TOOL_CALL], "usage": usage})
+    answer = ask(tools=[TOOL])
+    assert answer.is_counted
+    assert answer.completion_tokens > 0
+
+
+def test_what_the_counter_does_not_know_fails_no_call(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("no_usage"))
+    part = {"type": "redacted_thinking", "data": "x" * 4000}
+    assert ask(messages=[{"role": "assistant", "content": [part]}]).prompt_tokens > 0
+
+
+def test_the_cost_of_an_unknown_model_is_unknown(openai_server: OpenAIServer) -> None:
+    openai_server.reply("hi", Fault("no_usage"))
+    assert ask("openai/my-own").cost_usd is None
+    assert ask("openai/my-own").cost_usd is None
+
+
+def test_cached_tokens_cost_what_they_cost(openai_server: OpenAIServer) -> None:
+    details = {"prompt_tokens_details": {"cached_tokens": 1000}}
+    openai_server.reply({"text": "hi", "usage": {"prompt_tokens": 1000, "completion_tokens": 0, **details}})
+    assert ask().cost_usd == pytest.approx(1000 * 1.25e-6)
+
+
+def test_a_price_can_be_given(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "hi", "usage": {"prompt_tokens": 100, "completion_tokens": 10}})
+    prices = {"input_cost_per_token": 1e-3, "output_cost_per_token": 1e-2}
+    assert ask("openai/my-priced", parameters=prices).cost_usd == pytest.approx(0.2)
+
+
+# Requests
+
+
+def test_a_request_reaches_the_provider_with_the_models_name(openai_server: OpenAIServer) -> None:
+    openai_server.reply("hi")
+    ask(temperature=0.2, max_tokens=1500, seed=3, stop=["\n"])
+    [received] = openai_server.requests
+    assert received.body["model"] == "gpt-4o"
+    assert received.body["messages"] == MESSAGES
+    expected = {"temperature": 0.2, "max_tokens": 1500, "seed": 3, "stop": ["\n"]}
+    assert expected.items() <= received.body.items()
+    assert received.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_the_users_parameters_win_over_a_requests(openai_server: OpenAIServer) -> None:
+    openai_server.reply("hi")
+    ask(parameters={"temperature": 0.7}, temperature=0.2)
+    assert openai_server.requests[0].body["temperature"] == 0.7
+
+
+def test_the_user_says_where_the_model_is(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name)
+    openai_server.reply("hi")
+    ask("openai/m", parameters={"api_base": openai_server.base_url, "api_key": "sk-of-the-user"})
+    assert openai_server.requests[0].headers["authorization"] == "Bearer sk-of-the-user"
+
+
+@pytest.mark.parametrize(
+    "field", ["api_base", "base_url", "api_key", "extra_headers", "mock_response", "model"]
+)
+def test_a_request_cannot_steer_where_the_key_goes(openai_server: OpenAIServer, field: str) -> None:
+    openai_server.reply("from the server")
+    assert text_of(ask(**{field: "http://127.0.0.1:9"})) == "from the server"
+    assert openai_server.requests[0].body["model"] == "gpt-4o"
+
+
+def test_of_a_message_only_what_the_protocol_knows_goes_out(openai_server: OpenAIServer) -> None:
+    openai_server.reply("hi")
+    message = {"role": "user", "content": "hello", "name": "ann"}
+    ask(messages=[{**message, "images": ["http://169.254.169.254/"], "extra": {"step": 3}}])
+    assert openai_server.requests[0].body["messages"] == [message]
+
+
+def test_a_stream_is_not_asked_for(openai_server: OpenAIServer) -> None:
+    openai_server.reply("whole")
+    assert text_of(ask(stream=True, stream_options={"include_usage": True})) == "whole"
+    assert not openai_server.requests[0].body.get("stream")
+
+
+def test_no_tools_are_said_by_no_list(openai_server: OpenAIServer) -> None:
+    openai_server.reply("hi")
+    ask(tools=[])
+    assert "tools" not in openai_server.requests[0].body
+
+
+def image(url: Any) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "image_url", "image_url": url}]}]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        None,
+        [],
+        "hello",
+        ["hello"],
+        [{"content": "no role"}],
+        [{"role": "root", "content": "x"}],
+        [{"role": "user", "content": 3}],
+        [{"role": "user", "content": ["x"]}],
+        [{"role": "user", "content": [{"type": "text", "text": 3}]}],
+        [{"role": "user", "content": [{"type": "file", "file": {"file_id": "gs://bucket/x"}}]}],
+        [{"role": "assistant", "tool_calls": "run"}],
+        image({"url": "http://169.254.169.254/latest"}),
+        image("file:///etc/passwd"),
+        image({}),
+    ],
+)
+def test_what_is_no_conversation_or_would_be_fetched_is_refused(
+    openai_server: OpenAIServer, messages: Any
+) -> None:
+    error = trouble_of(messages=messages)
+    assert error.trouble is Trouble.REFUSED
+    assert error.message.startswith("messages")
+    assert not openai_server.requests
+
+
+def test_tools_that_are_no_list_of_objects_are_refused(openai_server: OpenAIServer) -> None:
+    assert trouble_of(tools={"name": "run"}).message == "tools must be a list of objects"
+    assert not openai_server.requests
+
+
+def test_an_image_in_the_request_itself_is_passed_on(openai_server: OpenAIServer) -> None:
+    openai_server.reply("a cat")
+    messages = image({"url": "data:image/png;base64,iVBORw0KGgo="})
+    ask(messages=messages)
+    assert openai_server.requests[0].body["messages"] == messages
+
+
+# Troubles
+
+
+@pytest.mark.parametrize(
+    ("kind", "trouble", "status"),
+    [
+        ("400", Trouble.REFUSED, 400),
+        ("401", Trouble.FATAL, 401),
+        ("402", Trouble.FATAL, 402),
+        ("403", Trouble.FATAL, 403),
+        ("404", Trouble.FATAL, 404),
+        ("429", Trouble.RATE_LIMITED, 429),
+        ("quota", Trouble.FATAL, 429),
+        ("500", Trouble.TRANSIENT, 500),
+        ("503", Trouble.TRANSIENT, 503),
+        ("context", Trouble.CONTEXT, 400),
+        ("filter", Trouble.FILTERED, 400),
+        ("empty", Trouble.TRANSIENT, 200),
+        ("html", Trouble.TRANSIENT, None),
+        ("reset", Trouble.TRANSIENT, None),
+        ("truncated", Trouble.TRANSIENT, None),
+        ("wrong_types", Trouble.TRANSIENT, None),
+    ],
+)
+def test_each_fault_is_a_trouble_of_its_kind(
+    openai_server: OpenAIServer, kind: str, trouble: Trouble, status: int | None
+) -> None:
+    openai_server.reply(Fault(kind))
+    error = trouble_of()
+    assert (error.trouble, error.status) == (trouble, status)
+    assert error.is_final == (trouble not in (Trouble.TRANSIENT, Trouble.RATE_LIMITED))
+    assert len(openai_server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "trouble"),
+    [
+        (408, "Request timed out", Trouble.TRANSIENT),
+        (409, "Lock timeout", Trouble.TRANSIENT),
+        (413, "Request too large", Trouble.CONTEXT),
+        (422, "Unprocessable", Trouble.REFUSED),
+        (429, "Request too large for gpt-4o: Limit 30000, Requested 40000", Trouble.REFUSED),
+        (429, "Your account is not active, please check your billing details", Trouble.FATAL),
+        (400, "Your credit balance is too low to access the API", Trouble.FATAL),
+        (400, "gpt-9 is not a valid model ID", Trouble.FATAL),
+        (403, "Your chosen model requires moderation and your input was flagged", Trouble.FILTERED),
+        (529, "Overloaded", Trouble.TRANSIENT),
+    ],
+)
+def test_what_a_provider_says_decides_where_its_status_does_not(
+    openai_server: OpenAIServer, status: int, message: str, trouble: Trouble
+) -> None:
+    openai_server.reply({"error": {"status": status, "message": message}})
+    assert trouble_of().trouble is trouble
+
+
+def test_a_page_of_a_firewall_is_about_one_request(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("blocked"))
+    error = trouble_of()
+    assert (error.trouble, error.status) == (Trouble.REFUSED, 403)
+
+
+@pytest.mark.parametrize("text", [42, ["a"], {"a": 1}])
+def test_content_of_another_type_is_a_broken_answer(openai_server: OpenAIServer, text: Any) -> None:
+    openai_server.reply({"text": text})
+    assert trouble_of().trouble is Trouble.TRANSIENT
+
+
+@pytest.mark.parametrize("fields", [{"tool_calls": "run"}, {"usage": {"prompt_tokens": "many"}}])
+def test_broken_parts_of_an_answer_break_it(openai_server: OpenAIServer, fields: dict[str, Any]) -> None:
+    openai_server.reply({"text": "x", **fields})
+    assert trouble_of().trouble is Trouble.TRANSIENT
+
+
+@pytest.mark.parametrize("kind", ["hang", "trickle"])
+def test_a_provider_that_comes_to_no_end_is_left(openai_server: OpenAIServer, kind: str) -> None:
+    openai_server.reply(Fault(kind))
+    error = trouble_of(parameters={"timeout": 0.3})
+    assert error.trouble is Trouble.TRANSIENT
+    assert "0.3" in error.message
+
+
+def test_nobody_at_the_address_may_pass(monkeypatch: pytest.MonkeyPatch, unused_address: str) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", unused_address)
+    monkeypatch.setenv("OPENAI_API_BASE", unused_address)
+    assert trouble_of().trouble is Trouble.TRANSIENT
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"), [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("nan", None)]
+)
+def test_the_wait_that_a_provider_asks_for_is_told(
+    openai_server: OpenAIServer, asked: str, seconds: float | None
+) -> None:
+    openai_server.reply(Fault("429", retry_after=asked), Fault("503", retry_after=asked))
+    assert trouble_of().retry_after == seconds
+    assert trouble_of().retry_after == seconds
+
+
+def test_the_wait_may_be_a_date(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("429", retry_after=formatdate(time() + 100, usegmt=True)))
+    wait = trouble_of().retry_after
+    assert wait is not None
+    assert 50 < wait <= 100
+
+
+def test_a_missing_key_is_final(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    error = trouble_of()
+    assert (error.trouble, error.status) == (Trouble.FATAL, None)
+    assert "OPENAI_API_KEY" in error.message
+    assert not openai_server.requests
+
+
+def test_a_package_that_a_provider_needs_and_that_is_not_there_is_final(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "google", None)
+    error = trouble_of("vertex_ai/gemini-pro", parameters={"vertex_project": "p", "vertex_location": "l"})
+    assert error.trouble is Trouble.FATAL
+    assert "google" in error.message
+
+
+@pytest.mark.parametrize("model", ["nonsense", "no-such-provider/gpt-4o"])
+def test_an_unknown_provider_is_final_and_the_message_says_what_to_write(model: str) -> None:
+    error = trouble_of(model)
+    assert error.trouble is Trouble.FATAL
+    assert error.message.startswith(f"{model}: no such provider")
+
+
+def test_a_message_is_one_line_in_the_providers_words(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("429"), Fault("quota"), Fault("404"))
+    assert trouble_of().message == "openai/gpt-4o answered 429: Rate limit reached for requests."
+    assert trouble_of().message.endswith("check your plan and billing details.")
+    assert trouble_of().message == "openai/gpt-4o answered 404: The model `m` does not exist."
+
+
+def test_what_cannot_be_read_is_called_so(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("truncated"), Fault("wrong_types"), Fault("reset"))
+    assert trouble_of().message.startswith("openai/gpt-4o: the answer cannot be read: Unterminated string")
+    assert trouble_of().message.startswith("openai/gpt-4o: the answer cannot be read: ")
+    assert trouble_of().message == "openai/gpt-4o: Connection error."
+
+
+def test_another_protocols_error_is_read_too(openai_server: OpenAIServer) -> None:
+    openai_server.reply(
+        Fault("429", retry_after=4), {"error": {"status": 400, "message": "prompt is too long"}}
+    )
+    parameters = {"api_base": openai_server.base_url, "api_key": "sk-of-the-user"}
+    error = trouble_of("anthropic/claude-3-haiku-20240307", parameters=parameters)
+    assert (error.trouble, error.status, error.retry_after) == (Trouble.RATE_LIMITED, 429, 4.0)
+    assert error.message == "anthropic/claude-3-haiku-20240307 answered 429: Rate limit reached for requests."
+    assert trouble_of("anthropic/claude-3-haiku-20240307", parameters=parameters).trouble is Trouble.CONTEXT
+
+
+def test_a_long_message_is_cut(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"error": {"status": 400, "message": "so\n" * 10_000}})
+    message = trouble_of().message
+    assert len(message) < 500
+    assert "\n" not in message
+
+
+def test_no_message_holds_a_key(openai_server: OpenAIServer) -> None:
+    given = "sk-given-as-a-parameter"
+    openai_server.reply(Fault("401"), {"error": {"status": 401, "message": "x" * 370 + given}})
+    assert trouble_of().message == "openai/gpt-4o answered 401: Incorrect API key provided: [key]."
+    assert "sk-" not in trouble_of(parameters={"api_key": given}).message
+    openai_server.reply({"error": {"status": 401, "message": f"who is {given}?"}})
+    headers = {"Authorization": f"Bearer {given}"}
+    assert trouble_of(parameters={"extra_headers": headers}).message.endswith("who is [key]?")
+
+
+# litellm itself
+
+
+def test_seeds_are_for_providers_that_take_them() -> None:
+    assert LitellmProvider("openai/gpt-4o").takes_seed
+    assert supports_seed("hosted_vllm/anything")
+    assert not supports_seed("anthropic/claude-3-haiku-20240307")
+    assert not supports_seed("no-such-provider/x")
+
+
+def test_calls_at_once_do_not_wait_for_each_other(openai_server: OpenAIServer) -> None:
+    provider = LitellmProvider(MODEL)
+    openai_server.by(lambda request: request["messages"][0]["content"])
+
+    async def ask_all() -> list[Answer]:
+        requests = [{"messages": [{"role": "user", "content": str(n)}]} for n in range(20)]
+        return await asyncio.gather(*(provider.complete(r, task="t", call=1) for r in requests))
+
+    assert [text_of(answer) for answer in asyncio.run(ask_all())] == [str(n) for n in range(20)]
+
+
+PROGRAM = """
+import asyncio, socket, sys
+resolve = socket.getaddrinfo
+def refuse(host, *args, **kwargs):
+    if host not in ("127.0.0.1", b"127.0.0.1"):
+        print("asked for", host)
+        raise OSError("no network")
+    return resolve(host, *args, **kwargs)
+socket.getaddrinfo = refuse
+from pytest_super.model.answer import ModelCallError
+from pytest_super.model.provider import LitellmProvider
+assert "litellm" not in sys.modules
+tool = {"type": "function", "function": {"name": "f"}}
+request = {"messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
+async def main():
+    for model in ("openai/gpt-4o", "openai/another"):
+        answer = await LitellmProvider(model).complete(request, task="t", call=1)
+        assert answer.is_counted
+    for model in ("openai/gpt-4o", "nonsense"):
+        try:
+            await LitellmProvider(model).complete(request, task="t", call=1)
+        except ModelCallError:
+            continue
+        raise AssertionError
+asyncio.run(main())
+"""
+
+
+def test_litellm_says_nothing_and_asks_nobody_but_the_provider(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("no_usage"), Fault("no_usage"), Fault("500"))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

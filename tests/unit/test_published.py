@@ -1,0 +1,367 @@
+"""Published trajectories: what the reader gives, what it refuses, and what our parser makes of them."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.agents.react_format import (
+    FormatError,
+    parse_edit,
+    parse_response,
+    parse_submission,
+    render_response,
+)
+from pytest_super.agents.replay import ReplayAgent, submission_of
+from pytest_super.cli import main
+from pytest_super.errors import SuperError
+from pytest_super.published import PublishedTrajectory, read_history
+from pytest_super.testing import cell_result
+from pytest_super.trajectory import Action
+from tests.unit.folder_kernel import FolderKernel
+from tests.unit.published import ARCHIVE, data_folder, expert_tasks, expert_trajectories
+from tests.unit.test_trial import Bench
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.kernel.cell import CellResult
+    from pytest_super.trajectory import Step
+
+Cell = dict[str, Any]
+
+
+def markdown(text: str) -> Cell:
+    return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
+
+
+def code(text: str, observation: str) -> Cell:
+    output = {"output_type": "execute_result", "data": {"text/plain": [observation]}}
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "source": text.splitlines(keepends=True),
+        "outputs": [output],
+    }
+
+
+def step_cells(
+    number: int,
+    type: str,
+    content: str = "",
+    *,
+    thought: str = "go on",
+    observation: str = "",
+    times: str = "",
+) -> list[Cell]:
+    spent = [markdown(f"Execution Start time: {times}")] if times else []
+    words = [markdown(f"**Thought**: {thought}"), markdown(f"**Action ({type})**:")]
+    return [markdown(f"### Step {number}"), *spent, *words, code(content, observation)]
+
+
+PROMPT = "You 'work'\nin a \"notebook\"."
+MESSAGES = [{"role": "system", "content": PROMPT}, {"role": "user", "content": "Query: do it"}]
+REACT = [markdown("### Query\ndo it\nwell"), markdown(f"### Prompt\n<details>\n{MESSAGES!r}\n</details>\n")]
+SWE = [markdown(f"### System Prompt\n<details>\n{PROMPT}\n</details>\n"), markdown("### Query\ndo it\nwell")]
+
+
+def write(folder: Path, cells: list[Cell]) -> Path:
+    path = folder / "history.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    return path
+
+
+@pytest.mark.parametrize(("cells", "agent"), [(REACT, "react-super"), (SWE, "swe-agent")])
+def test_query_prompt_and_agent_are_read(cells: list[Cell], agent: str, tmp_path: Path) -> None:
+    read = read_history(write(tmp_path, cells))
+    assert read == PublishedTrajectory(agent=agent, query="do it\nwell", system_prompt=PROMPT, steps=[])  # type: ignore[arg-type]
+
+
+def test_a_step_is_read_to_the_letter(tmp_path: Path) -> None:
+    cells = step_cells(
+        1,
+        "execute",
+        "x = 1\n\nx",
+        thought="set\n\nit ",
+        observation="1\n",
+        times="09:00:01, End time: 09:01:03 (duration: 61 seconds)",
+    )
+    [read] = read_history(write(tmp_path, REACT + cells)).steps
+    assert (read.number, read.origin, read.action) == (
+        1,
+        "agent",
+        Action(type="execute", content="x = 1\n\nx"),
+    )
+    assert (read.thought, read.observation, read.seconds) == ("set\n\nit ", "1\n", 61.0)
+    assert (read.started, read.ended) == ("1970-01-01T09:00:01+00:00", "1970-01-01T09:01:03+00:00")
+
+
+def test_times_go_on_past_midnight(tmp_path: Path) -> None:
+    cells = [
+        *step_cells(1, "execute", times="23:58:00, End time: 23:59:00 (duration: 60 seconds)"),
+        *step_cells(2, "execute", times="23:59:30, End time: 00:00:10 (duration: 40 seconds)"),
+        *step_cells(3, "execute", times="00:00:10, End time: 00:00:11 (duration: 1 seconds)"),
+        *step_cells(4, "execute"),
+        *step_cells(5, "execute", times="00:00:05, End time: 00:00:06 (duration: 1 seconds)"),
+    ]
+    steps = read_history(write(tmp_path, REACT + cells)).steps
+    assert [(read.started[8:19], read.ended[8:19]) for read in steps] == [
+        ("01T23:58:00", "01T23:59:00"),
+        ("01T23:59:30", "02T00:00:10"),
+        ("02T00:00:10", "02T00:00:11"),
+        ("", ""),
+        ("03T00:00:05", "03T00:00:06"),
+    ]
+
+
+def test_only_the_first_steps_with_just_these_thoughts_are_pre_executed(tmp_path: Path) -> None:
+    thoughts = [
+        *(
+            "[pre-executed by user]",
+            "EXECUTED BY USER",
+            "[continued after timeout]",
+            "[pre-executed by user]\n\n",
+        ),
+        *("[pre-executed by user]", "look"),
+    ]
+    cells = [
+        cell
+        for number, thought in enumerate(thoughts, 1)
+        for cell in step_cells(number, "None", thought=thought)
+    ]
+    steps = read_history(write(tmp_path, SWE + cells)).steps
+    assert [read.origin for read in steps] == ["pre_execute"] * 3 + ["agent"] * 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "type", "content", "thought", "read"),
+    [
+        (SWE, "None", "!ls", "look\n\n", "execute"),
+        (SWE, "None", "exit_context", "Exit due to context window", "exception"),
+        (SWE, "None", "exit_max_compute_time", "Exit due to max compute time", "exception"),
+        (SWE, "None", "EDITING `a.py. CHANGING:\n\n\nx", "EXECUTED BY USER", "edit"),
+        (SWE, "open", "open a.py", "look\n\n", "open"),
+        (REACT, "None", "None", "wait", "None"),
+        (REACT, "I will (really) go on.", "", "go", "I will (really) go on."),
+    ],
+)
+def test_types_are_ours_for_cells_and_exits(
+    cells: list[Cell], type: str, content: str, thought: str, read: str, tmp_path: Path
+) -> None:
+    [found] = read_history(write(tmp_path, cells + step_cells(1, type, content, thought=thought))).steps
+    assert found.action == Action(type=read, content=content)
+
+
+@pytest.mark.parametrize(
+    ("type", "observation", "outcome"),
+    [
+        ("execute", "a\n", "ok"),
+        (
+            "execute",
+            "\n\nYour command has already run for 300 seconds. It is still running. You can",
+            "timed_out",
+        ),
+        ("interrupt", "Kernel interrupted.", "interrupted"),
+        ("", "Thought or action not provided in the correct format.", "error"),
+        ("continue", "Invalid action type: continue", "error"),
+        ("submit_invalid_json", "Invalid json format for submission.", "error"),
+    ],
+)
+def test_the_outcome_is_what_the_observation_tells(
+    type: str, observation: str, outcome: str, tmp_path: Path
+) -> None:
+    [read] = read_history(write(tmp_path, REACT + step_cells(1, type, observation=observation))).steps
+    assert read.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("cells", "place", "what"),
+    [
+        ([], ":0", "the query or the system prompt should follow"),
+        ([markdown("# My notebook")], ":1", "the query or the system prompt should stand here"),
+        ([code("1", "1")], ":1", "the query or the system prompt should stand here"),
+        (REACT[:1], ":1", "the prompt should follow"),
+        ([REACT[0], markdown("### Prompt\n<details>\n[oops\n</details>\n")], ":2", "no list of messages"),
+        ([REACT[0], markdown("### Prompt\n<details>\n{}\n</details>\n")], ":2", "no list of messages"),
+        (REACT + step_cells(2, "execute"), ":3", "step 1 should stand here"),
+        (REACT + step_cells(1, "execute")[:-1], ":5", "a code cell should follow"),
+        (
+            REACT + step_cells(1, "execute")[:-1] + step_cells(2, "execute"),
+            ":6",
+            "a code cell should stand here",
+        ),
+        (
+            REACT + step_cells(1, "execute")[:2] + step_cells(2, "execute"),
+            ":5",
+            "an action should stand here",
+        ),
+        (REACT + step_cells(1, "execute", times="soon"), ":4", "the time of a step should stand here"),
+        ([*REACT, {"cell_type": "code"}], ":3", "KeyError('outputs')"),
+        ([*REACT, 7], ":3", "TypeError"),
+    ],
+)
+def test_any_other_notebook_is_refused_with_its_cell(
+    cells: list[Cell], place: str, what: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, cells)
+    with pytest.raises(SuperError) as raised:
+        read_history(path)
+    assert str(raised.value).startswith(f"{path}{place}: ")
+    assert what in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 7}', "\udcff", "[" * 10**5])
+def test_what_is_no_notebook_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "history.ipynb"
+    path.write_text(text, errors="surrogateescape")
+    with pytest.raises(SuperError, match="is not a notebook"):
+        read_history(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SuperError, match="cannot be read: No such file"):
+        read_history(tmp_path / "history.ipynb")
+
+
+@pytest.mark.parametrize("cells", [REACT, SWE])
+def test_the_prompt_is_extracted_to_the_letter(
+    cells: list[Cell], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["prompt", "extract", str(write(tmp_path, cells))]) == 0
+    assert capsys.readouterr().out == PROMPT
+
+
+def test_extracting_from_another_notebook_fails_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, [markdown("# My notebook")])
+    assert main(["prompt", "extract", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"pytest-super: {path}:1: ")
+
+
+Published = dict[tuple[str, str], PublishedTrajectory]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """The expert trajectories, by agent and task."""
+    archive, folder = data_folder() / ARCHIVE, tmp_path_factory.mktemp("published")
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    read = [(path.parent.name, read_history(path)) for path in folder.glob("*/*/history.ipynb")]
+    return {(history.agent, task): history for task, history in read}
+
+
+def steps_of(published: Published, agent: str) -> dict[tuple[str, int], Step]:
+    return {
+        (task, step.number): step
+        for (name, task), history in published.items()
+        if name == agent
+        for step in history.steps
+    }
+
+
+def test_all_published_trajectories_are_read_whole(published: Published) -> None:
+    assert len(published) == 90
+    assert len(steps_of(published, "react-super")) == 2218
+    assert len(steps_of(published, "swe-agent")) == 2386
+    assert {task: history.query for (_, task), history in published.items()} == {
+        name: task["query"] for name, task in expert_tasks().items()
+    }
+    assert len({(history.agent, history.system_prompt) for history in published.values()}) == 2
+
+
+def test_published_times_are_those_of_the_steps(published: Published) -> None:
+    for history in published.values():
+        for read in history.steps:
+            spent = datetime.fromisoformat(read.ended) - datetime.fromisoformat(read.started)
+            assert 0 <= spent.total_seconds() - read.seconds <= 1
+
+
+# What the reference took for another action than it is: it kept the tag as the content of an interruption,
+# and knew no `continue`, which can only mean to wait.
+OTHERWISE = {
+    ("dpt", 24): Action(type="interrupt"),
+    ("dpt", 27): Action(type="interrupt"),
+    ("dpt", 30): Action(type="interrupt"),
+    ("dpt", 36): Action(type="interrupt"),
+    ("mixup-amp", 39): Action(type="continue_wait"),
+}
+# Types that are none, in both: an answer that was not understood, the end of a run, and words of the thought.
+NO_TYPES = Counter({"": 303, "exception": 22, "None": 1, "I will": 14})
+TYPES = Counter({"execute": 1254, "edit": 591, "submit": 23, "interrupt": 7, "continue_wait": 3})
+
+
+def as_answered(step: Step) -> Action:
+    """The action as the model wrote it: of a submission, JSON."""
+    if step.action.type != "submit":
+        return step.action
+    return Action(type="submit", content=json.dumps(submission_of(step.action.content)))
+
+
+def test_published_actions_go_through_the_parser_as_they_are(published: Published) -> None:
+    read, refused = Counter[str](), Counter[str]()
+    for place, step in steps_of(published, "react-super").items():
+        action = as_answered(step)
+        try:
+            response = parse_response(render_response(step.thought, action))
+        except FormatError:
+            refused["I will" if action.type.startswith("I will ") else action.type] += 1
+        else:
+            assert response.action == OTHERWISE.get(place, action)
+            read[response.action.type] += 1
+    assert (read, refused) == (TYPES, NO_TYPES)
+
+
+def test_published_thoughts_are_kept_but_for_a_label_that_was_written_twice(published: Published) -> None:
+    twice = 0
+    for step in steps_of(published, "react-super").values():
+        if step.action.type in TYPES:
+            thought = parse_response(render_response(step.thought, as_answered(step))).thought
+            assert step.thought in (thought, f"\nThought: {thought}")
+            twice += step.thought != thought
+    assert twice == 10
+
+
+def test_published_submissions_are_the_values_that_were_submitted(published: Published) -> None:
+    submitted = [step for step in steps_of(published, "react-super").values() if step.action.type == "submit"]
+    values = [submission_of(step.action.content) for step in submitted]
+    assert [str(value) for value in values] == [step.action.content for step in submitted]
+    assert [parse_submission(json.dumps(value)) for value in values] == values
+    assert values.count(None) == 4
+
+
+def test_published_edits_that_we_refuse_were_refused_there_too(published: Published) -> None:
+    refused = Counter[str]()
+    for step in steps_of(published, "react-super").values():
+        if step.action.type == "edit":
+            try:
+                parse_edit(step.action.content)
+            except FormatError as error:
+                refused["several" if "one by one" in str(error) else "lacks a part"] += 1
+                assert not step.observation.startswith("Edit was successful")
+    assert refused == {"several": 34, "lacks a part": 19}
+
+
+class IdleKernel(FolderKernel):
+    """Its cells do nothing."""
+
+    def _run(self, _code: str) -> CellResult:
+        return cell_result("", None, "")
+
+
+def test_every_published_trajectory_is_replayed_to_its_end(published: Published, tmp_path: Path) -> None:
+    for trajectory in expert_trajectories():
+        steps = published[trajectory.agent, trajectory.task].steps
+        bench = Bench()
+        bench.trial.kernel = IdleKernel(tmp_path)  # type: ignore[assignment]
+        bench.run(ReplayAgent(steps).run)
+        types = [step.action.type for step in steps if step.action.type != "exception"]
+        assert [step.action.type for step in bench.recorded] == types
+        # Null counts as no submission there.
+        assert bool(bench.trial.submission) == trajectory.metrics["submitted"]

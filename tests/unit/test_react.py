@@ -1,0 +1,274 @@
+"""The agents react and react-super: what they ask a model, and what they make of its answers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.agents.prompts import read_prompt
+from pytest_super.agents.react import ReActAgent, question
+from pytest_super.agents.react_format import parse_edit, parse_response, parse_submission, render_response
+from pytest_super.metrics.reference import reference_scores
+from pytest_super.model.completion import Completion, FilteredError
+from pytest_super.public_task import public_part
+from pytest_super.testing import FakeModel
+from pytest_super.trajectory import Action
+from tests.unit.test_trial import Bench, make_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from pytest_super.model.completion import Message
+
+SUBMIT = render_response("done", Action(type="submit", content='{"a": 1}'))
+
+
+def execute(code: str, thought: str = "go on") -> str:
+    return render_response(thought, Action(type="execute", content=code))
+
+
+def run(agent: ReActAgent, *answers: str | Completion, tokens: int = 10**6, **limits: Any) -> Bench:
+    bench = Bench(tokens=tokens, model=FakeModel(*answers), **limits)
+    bench.run(agent.run)
+    return bench
+
+
+def model_of(bench: Bench) -> FakeModel:
+    assert isinstance(bench.trial.model, FakeModel)
+    return bench.trial.model
+
+
+def requests(bench: Bench) -> list[list[Message]]:
+    return model_of(bench).requests
+
+
+def test_a_trial_from_the_first_cell_to_the_submission() -> None:
+    edit = render_response(
+        "change", Action(type="edit", content="a.py\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny")
+    )
+    bench = Bench(tokens=10**6, model=FakeModel(execute("print(6 * 7)", "multiply"), edit, SUBMIT))
+    bench.kernel.files["a.py"] = b"w\nx\nz\n"
+    assert bench.run(ReActAgent(edit=True).run) == "submitted"
+    assert [(step.thought, step.action.type, step.outcome) for step in bench.recorded] == [
+        ("multiply", "execute", "ok"),
+        ("change", "edit", "ok"),
+        ("done", "submit", "ok"),
+    ]
+    assert bench.recorded[0].observation == "42\n"
+    assert bench.kernel.files["a.py"] == b"w\ny\nz\n"
+    assert bench.trial.submission == {"a": 1}
+
+
+def test_it_asks_with_the_paper_s_messages_and_decoding() -> None:
+    bench = run(ReActAgent(edit=True), execute("print(42)", "look"), SUBMIT)
+    first, second = requests(bench)
+    assert [message["role"] for message in first] == ["system", "user"]
+    assert first[1]["content"] == "Query: do it"
+    assert [message["role"] for message in second] == ["system", "user", "assistant"]
+    assert second[2]["content"].startswith(
+        "Thought: look\nAction: execute\n<content>\nprint(42)\n</content>\n"
+    )
+    assert "42" in second[2]["content"].partition("Observation:")[2]
+    parameters = model_of(bench).parameters[0]
+    assert (parameters["temperature"], parameters["max_tokens"]) == (0.2, 1500)
+
+
+def test_the_history_is_one_message_however_long() -> None:
+    bench = run(ReActAgent(edit=True), *(execute(f"print({n})") for n in range(5)), SUBMIT)
+    assert [len(messages) for messages in requests(bench)] == [2, 3, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("I cannot do that.", "no action"),
+        (Completion(text=execute("print(1)"), finish_reason="length"), "cut off"),
+        (render_response("", Action(type="edit", content="a.py\n<<<BEFORE_EDIT>>>\nx")), "lacks a part"),
+        (render_response("", Action(type="submit", content="accuracy is 0.6")), "not JSON"),
+    ],
+)
+def test_an_answer_that_is_no_action_is_told_and_the_trial_goes_on(
+    answer: str | Completion, told: str
+) -> None:
+    bench = run(ReActAgent(edit=True), answer, SUBMIT)
+    assert bench.trial.stop_reason == "submitted"
+    assert bench.recorded[0].outcome == "error"
+    assert told in bench.recorded[0].observation
+    assert told in requests(bench)[1][2]["content"]
+
+
+def test_an_answer_that_is_no_action_is_kept_but_not_shown_again() -> None:
+    bench = run(ReActAgent(edit=True), "I cannot do that.", SUBMIT)
+    assert bench.recorded[0].thought == "I cannot do that."
+    assert "I cannot do that." not in requests(bench)[1][2]["content"]
+
+
+def test_a_cut_edit_changes_nothing() -> None:
+    bench = Bench(
+        tokens=10**6,
+        model=FakeModel(render_response("", Action(type="edit", content="a\n<<<BEFORE_EDIT>>>\nx")), SUBMIT),
+    )
+    bench.kernel.files["a"] = b"x\n"
+    bench.run(ReActAgent(edit=True).run)
+    assert bench.kernel.files == {"a": b"x\n"}
+
+
+def test_a_submission_that_is_no_json_is_none_and_reads_as_one_in_the_history() -> None:
+    bad = render_response("done", Action(type="submit", content="{a: 1}"))
+    bench = run(ReActAgent(edit=True), bad, execute("1"), steps=2)
+    assert not bench.trial.submitted
+    assert reference_scores(bench.recorded[:1], answer={"a": 1}).submitted == 0
+    assert "Action: submit\n<content>\n{a: 1}\n</content>" in requests(bench)[1][2]["content"]
+
+
+def test_null_is_a_submission_of_nothing() -> None:
+    bench = run(ReActAgent(edit=True), render_response("no", Action(type="submit", content="null")))
+    assert (bench.trial.submitted, bench.trial.submission) == (True, None)
+
+
+def test_without_edit_there_is_no_edit() -> None:
+    edit = render_response("", Action(type="edit", content="a\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny"))
+    bench = run(ReActAgent(edit=False), edit, SUBMIT)
+    assert "known are execute, submit, continue_wait, interrupt" in bench.recorded[0].observation
+
+
+def test_a_cell_that_runs_is_waited_for_or_interrupted() -> None:
+    wait, stop = "Thought: right run\nAction: continue_wait", "Thought: wrong run\nAction: interrupt"
+    bench = run(
+        ReActAgent(edit=True),
+        *(execute("sleep(50)"), wait, execute("sleep(500)"), execute("1"), stop, SUBMIT),
+        cell=30.0,
+    )
+    assert [(step.action.type, step.outcome) for step in bench.recorded] == [
+        ("execute", "timed_out"),
+        ("continue_wait", "ok"),
+        ("execute", "timed_out"),
+        ("execute", "error"),
+        ("interrupt", "interrupted"),
+        ("submit", "ok"),
+    ]
+
+
+def test_answers_without_an_action_spend_the_budget_too() -> None:
+    bench = run(ReActAgent("prompt " * 100, edit=True), *["no"] * 100, tokens=2000)
+    assert bench.trial.stop_reason == "tokens"
+    assert len(bench.recorded) < 12
+
+
+class Refusing(FakeModel):
+    """Refuses the first `times` prompts."""
+
+    def __init__(self, times: int, *answers: str) -> None:
+        super().__init__(*answers)
+        self.times = times
+
+    def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
+        if self.times:
+            self.times -= 1
+            raise FilteredError("policy")
+        return super().complete(messages, **parameters)
+
+
+def test_after_a_refusal_it_asks_again_with_other_words() -> None:
+    bench = Bench(tokens=10**6, model=Refusing(1, SUBMIT))
+    assert bench.run(ReActAgent(edit=True).run) == "submitted"
+    assert "refused" in bench.recorded[0].observation
+
+
+def test_it_gives_up_when_it_is_refused_twice() -> None:
+    bench = Bench(tokens=10**6, model=Refusing(2, SUBMIT))
+    assert bench.run(ReActAgent(edit=True).run) == "agent_error"
+    assert "FilteredError" in str(bench.trial.error)
+
+
+def test_a_prompt_of_the_user_stands_in_place_of_the_whole_system_prompt() -> None:
+    [[system, _]] = requests(run(ReActAgent("Be quick.", edit=True), SUBMIT))
+    assert system["content"] == "Be quick."
+
+
+def test_observations_are_fenced_where_the_prompt_s_own_are() -> None:
+    fenced = ReActAgent("Observation: ```\nx\n```\n", edit=True)
+    _, messages = requests(run(fenced, execute("print(42)"), SUBMIT))
+    assert "Observation: ```\n42\n" in messages[2]["content"]
+
+
+@pytest.mark.parametrize(
+    ("repository", "query", "told"),
+    [
+        (None, "do it", "Query: do it"),
+        (
+            {"git": "https://h/r", "commit": "a" * 40},
+            "do it",
+            f"Query: do it\nGit repository: https://h/r\nCommit: {'a' * 40}",
+        ),
+        (
+            {"git": "https://h/r", "commit": "a" * 40},
+            "do it\nGit repository: https://h/r",
+            f"Query: do it\nGit repository: https://h/r\nCommit: {'a' * 40}",
+        ),
+        (
+            {"pypi": "langid", "version": "1.1.6", "sha256": "a" * 64},
+            "do it",
+            "Query: do it\nSource distribution: langid 1.1.6 of the package index",
+        ),
+    ],
+)
+def test_the_question_tells_where_the_repository_is(
+    repository: dict[str, object] | None, query: str, told: str
+) -> None:
+    assert question(public_part(make_task(query=query, repository=repository))) == told
+
+
+def test_the_question_tells_in_which_folder_a_repository_is_provided() -> None:
+    task = make_task(repository={"path": "code/mine", "provide": True})
+    told = "Query: do it\nRepository: the folder mine in the working directory"
+    assert question(public_part(task, folder="mine")) == told
+    said = make_task(query="Look into `mine/`.", repository={"path": "code/mine", "provide": True})
+    assert question(public_part(said, folder="mine")) == "Query: Look into `mine/`."
+
+
+def demonstrated(prompt: str) -> list[Action]:
+    answers = re.findall(
+        r"^Thought: .*?^</content>", prompt.partition("examples follow.")[2], re.DOTALL | re.MULTILINE
+    )
+    return [parse_response(answer).action for answer in answers]
+
+
+@pytest.mark.parametrize("name", ["react", "react-super"])
+def test_the_demonstrations_are_in_the_format(name: str) -> None:
+    actions = demonstrated(read_prompt(name))
+    submissions = [parse_submission(action.content) for action in actions if action.type == "submit"]
+    assert submissions == [{"precision": 0.615, "recall": 0.5821}, ["Oslo", "Bern"], None]
+    edits = [parse_edit(action.content).path for action in actions if action.type == "edit"]
+    assert edits == (["evaluate.py"] if name == "react-super" else [])
+    cells = "\n".join(action.content for action in actions if action.type == "execute")
+    assert re.findall("!git clone|README|!pip install|!python -m|read_csv", cells) == [
+        *("!git clone", "README", "!pip install", "!python -m", "read_csv")
+    ]
+
+
+def test_only_react_super_is_told_of_edit() -> None:
+    assert "edit" in read_prompt("react-super")
+    assert not re.search(r"\bedit\b|_EDIT>>>", read_prompt("react"))
+
+
+@pytest.mark.parametrize("name", ["react", "react-super"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "execute",
+        "submit",
+        "continue_wait",
+        "interrupt",
+        "<content>",
+        "null",
+        "1500 tokens",
+        "5 minutes",
+        "conda",
+    ],
+)
+def test_the_prompts_say_what_the_paper_s_do(name: str, what: str) -> None:
+    assert what in read_prompt(name)

@@ -1,0 +1,214 @@
+"""Replay: a stored trajectory's actions taken again, and where trajectories are found."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.agents.replay import ReplayAgent, stored_steps, submission_of
+from pytest_super.errors import SuperError
+from pytest_super.trajectory import Action, Step, step_to_data
+from tests.unit.folder_kernel import FolderKernel
+from tests.unit.test_published import REACT, step_cells, write
+from tests.unit.test_trial import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def stored(type: str, content: str = "", *, outcome: str = "ok", **fields: Any) -> Step:
+    return Step(
+        **{"number": 1, "origin": "agent", **fields},
+        action=Action(type=type, content=content),
+        outcome=outcome,
+    )
+
+
+def replay(*steps: Step, **limits: Any) -> Bench:
+    bench = Bench(**limits)
+    bench.run(ReplayAgent(steps).run)
+    return bench
+
+
+def taken(bench: Bench) -> Sequence[tuple[str, str]]:
+    return [(step.action.type, step.outcome) for step in bench.recorded]
+
+
+def test_it_does_what_was_done() -> None:
+    edit = "a.py\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny"
+    bench = Bench()
+    bench.kernel.files["a.py"] = b"x\n"
+    steps = [
+        stored("execute", "n = 6", thought="set"),
+        stored("edit", edit),
+        stored("edit", json.dumps({"path": "a.py", "before": "y", "after": "z"})),
+        stored("execute", "n * 7"),
+        stored("submit", '{"n": 42}', thought="done"),
+    ]
+    assert bench.run(ReplayAgent(steps).run) == "submitted"
+    assert [step.thought for step in bench.recorded] == ["set", "", "", "", "done"]
+    assert bench.recorded[3].observation == "42"
+    assert bench.kernel.files["a.py"] == b"z\n"
+    assert bench.trial.submission == {"n": 42}
+
+
+def test_pre_executed_steps_are_not_taken_again() -> None:
+    bench = replay(stored("execute", "x = 1", origin="pre_execute"), stored("execute", "2"))
+    assert [step.action.content for step in bench.recorded] == ["2"]
+
+
+@pytest.mark.parametrize("type", ["", "continue", "I will look.", "submit_invalid_json", "open_browser"])
+def test_an_answer_that_was_no_action_is_answered_as_it_was(type: str) -> None:
+    bench = replay(stored(type, "!ls", outcome="error", observation="no such action"), stored("execute", "1"))
+    assert taken(bench) == [(type, "error"), ("execute", "ok")]
+    assert bench.recorded[0].observation == "no such action"
+
+
+def test_a_step_that_a_running_cell_kept_from_being_done_is_not_done() -> None:
+    recorded = Bench(cell=10.0)
+    recorded.trial.execute("sleep(15)")
+    recorded.trial.execute("x = 1")
+    recorded.trial.continue_wait()
+    # This time the cell is in no one's way.
+    quick = replay(*[*recorded.recorded, stored("execute", "x")], cell=20.0)
+    assert taken(quick) == [
+        ("execute", "ok"),
+        ("execute", "error"),
+        ("continue_wait", "error"),
+        ("execute", "error"),
+    ]
+    assert "NameError" in quick.recorded[3].observation
+
+
+def test_the_end_of_a_run_ends_the_replay() -> None:
+    bench = replay(stored("exception", "Total context tokens exceeded."), stored("execute", "1"))
+    assert bench.recorded == []
+
+
+def test_a_cell_that_ran_out_its_time_is_waited_for_as_it_was() -> None:
+    slow = [
+        stored("execute", "sleep(50)", outcome="timed_out"),
+        stored("continue_wait"),
+        stored("execute", "1"),
+    ]
+    bench = replay(*slow, cell=30.0)
+    assert taken(bench) == [("execute", "timed_out"), ("continue_wait", "ok"), ("execute", "ok")]
+    bench = replay(slow[0], stored("interrupt", outcome="interrupted"), slow[2], cell=30.0)
+    assert taken(bench) == [("execute", "timed_out"), ("interrupt", "interrupted"), ("execute", "ok")]
+
+
+def test_a_cell_that_takes_longer_than_it_did_is_waited_for() -> None:
+    bench = replay(stored("execute", "sleep(70)"), stored("execute", "1"), cell=30.0)
+    assert taken(bench) == [
+        ("execute", "timed_out"),
+        ("continue_wait", "timed_out"),
+        ("continue_wait", "ok"),
+        ("execute", "ok"),
+    ]
+
+
+def test_a_cell_that_the_published_runner_stopped_is_stopped() -> None:
+    bench = replay(stored("execute", "sleep(99)", outcome="timed_out"), stored("execute", "1"), cell=30.0)
+    assert taken(bench) == [("execute", "timed_out"), ("interrupt", "interrupted"), ("execute", "ok")]
+
+
+def test_a_submission_is_made_while_a_cell_runs() -> None:
+    bench = replay(stored("execute", "sleep(99)", outcome="timed_out"), stored("submit", "1"), cell=30.0)
+    assert (bench.trial.submitted, bench.trial.submission) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        ('{"a": [1.5, true, null]}', {"a": [1.5, True, None]}),
+        ("{'a': [1.5, True, None]}", {"a": [1.5, True, None]}),
+        ("{'a': inf, 'b': -inf}", {"a": float("inf"), "b": float("-inf")}),
+        ("None", None),
+        ("null", None),
+        ("the cat sat", "the cat sat"),
+        ('submit {"a": 1}', {"a": 1}),
+        ("submit {a: 1}", "{a: 1}"),
+    ],
+)
+def test_a_submission_is_read_as_json_or_as_python_writes_the_value(content: str, value: object) -> None:
+    assert submission_of(content) == value
+
+
+def test_what_only_its_agent_can_do_is_refused_before_anything_is_done() -> None:
+    with pytest.raises(
+        SuperError, match="step 3 cannot be replayed: only its agent knows the action `read_mail`"
+    ):
+        ReplayAgent([stored("execute", "1"), stored("read_mail", number=3)])
+
+
+def test_the_commands_of_swe_agent_are_given_to_its_editor(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\r\ny = 2\n")
+    bench = Bench()
+    bench.trial.kernel = FolderKernel(tmp_path)  # type: ignore[assignment]
+    commands = [("open", "open a.py"), ("goto", "goto 2"), ("edit", "edit 2:2\ny = 3\nend_of_edit")]
+    bench.run(ReplayAgent([stored(type, content) for type, content in commands]).run)
+    assert taken(bench) == [("open", "ok"), ("goto", "ok"), ("edit", "ok")]
+    assert (tmp_path / "a.py").read_bytes() == b"x = 1\r\ny = 3\n"
+
+
+def test_of_several_attempts_the_last_is_replayed() -> None:
+    bench = replay(stored("execute", "x = 1"), stored("execute", "2", attempt=2))
+    assert [step.action.content for step in bench.recorded] == ["2"]
+
+
+def lines(*steps: Step) -> str:
+    return "".join(json.dumps(step_to_data(step)) + "\n" for step in steps)
+
+
+def keep(path: Path, *contents: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(lines(*(stored("execute", content) for content in contents)))
+    return path
+
+
+def contents(path: Path, task_id: str = "t") -> list[str] | None:
+    steps = stored_steps(path, task_id)
+    return None if steps is None else [step.action.content for step in steps]
+
+
+def test_a_file_is_read_whatever_the_task(tmp_path: Path) -> None:
+    path = keep(tmp_path / "trajectory.jsonl", "1", "2")
+    assert contents(path) == contents(tmp_path) == ["1", "2"]
+    assert stored_steps(path, "t") == [stored("execute", "1"), stored("execute", "2")]
+
+
+def test_a_published_notebook_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, REACT + step_cells(1, "execute", "1"))
+    assert contents(path) == contents(tmp_path) == ["1"]
+
+
+def test_a_published_run_is_asked_for_the_task(tmp_path: Path) -> None:
+    (tmp_path / "t_cpu,goal").mkdir()
+    write(tmp_path / "t_cpu,goal", REACT + step_cells(1, "execute", "1"))
+    assert contents(tmp_path, "t_cpu,goal") == ["1"]
+    assert contents(tmp_path, "other") is None
+
+
+def test_a_run_of_ours_gives_the_last_attempt_of_the_first_epoch(tmp_path: Path) -> None:
+    for attempt in ("1.2", "1.10", "2.11", "10.12"):
+        keep(tmp_path / "trials" / "t" / attempt / "trajectory.jsonl", attempt)
+    for other in ("1.11", "1.10.old", "notes"):
+        (tmp_path / "trials" / "t" / other).mkdir()
+    assert contents(tmp_path) == ["1.10"]
+    assert contents(tmp_path, "other") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing", "empty", "empty/a.jsonl", "empty/b.jsonl", "empty/c.jsonl", "empty/d.ipynb"]
+)
+def test_what_holds_no_trajectory_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/a.jsonl").write_text("")
+    (tmp_path / "empty/b.jsonl").write_text('{"a": 1}\n[1]\n')
+    (tmp_path / "empty/c.jsonl").write_bytes(b"\xff\n")
+    (tmp_path / "empty/d.ipynb").write_text("{}")
+    with pytest.raises(SuperError, match=name):
+        stored_steps(tmp_path / name, "t")

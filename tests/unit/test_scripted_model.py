@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.errors import SuperError
+from pytest_super.model.answer import Answer, ModelCallError, Trouble, estimate_tokens
+from pytest_super.model.scripted import ScriptedProvider
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MESSAGES = [{"role": "user", "content": "12345678"}]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return tmp_path / "script.yaml"
+
+
+def ask(script: Path, *, task: str = "some-task", call: int = 1, **fields: Any) -> Answer:
+    request = {"messages": MESSAGES, **fields}
+    return asyncio.run(ScriptedProvider(script).complete(request, task=task, call=call))
+
+
+def trouble_of(script: Path, *, task: str = "some-task", call: int = 1) -> ModelCallError:
+    with pytest.raises(ModelCallError) as caught:
+        ask(script, task=task, call=call)
+    return caught.value
+
+
+def text_of(answer: Answer) -> str | None:
+    text: str | None = answer.body["choices"][0]["message"]["content"]
+    return text
+
+
+def problem_with(script: Path, content: str) -> str:
+    script.write_text(content, encoding="utf-8")
+    with pytest.raises(SuperError) as caught:
+        ScriptedProvider(script)
+    return str(caught.value)
+
+
+def test_the_kth_call_of_any_trial_gets_the_kth_answer(script: Path) -> None:
+    script.write_text("- one\n- text: two\n")
+    assert text_of(ask(script, task="a", call=1)) == "one"
+    assert text_of(ask(script, task="b", call=2)) == "two"
+
+
+def test_a_call_made_again_gets_the_same_answer(script: Path) -> None:
+    script.write_text("- one\n- two\n")
+    provider = ScriptedProvider(script)
+
+    async def ask_twice() -> list[Answer]:
+        return [await provider.complete({"messages": MESSAGES}, task="t", call=2) for _ in range(2)]
+
+    first, second = asyncio.run(ask_twice())
+    assert first == second
+
+
+def test_a_task_has_its_own_answers_and_the_star_is_for_the_rest(script: Path) -> None:
+    script.write_text('a,cpu: [for a]\n"*": [for the rest]\n')
+    assert text_of(ask(script, task="a,cpu")) == "for a"
+    assert text_of(ask(script, task="b")) == "for the rest"
+
+
+def test_a_script_may_be_json(script: Path) -> None:
+    script.write_text(json.dumps({"a": ["caf\u00e9 \U0001f600", {"text": "x\ty"}]}))
+    assert text_of(ask(script, task="a")) == "caf\u00e9 \U0001f600"
+    assert text_of(ask(script, task="a", call=2)) == "x\ty"
+
+
+def test_a_yaml_file_may_begin_like_json(script: Path) -> None:
+    script.write_text("[one, two]\n")
+    assert text_of(ask(script, call=2)) == "two"
+
+
+def test_words_that_other_yaml_readers_take_for_values_are_text(script: Path) -> None:
+    script.write_text("- yes\n- 1:30\n")
+    assert text_of(ask(script)) == "yes"
+    assert text_of(ask(script, call=2)) == "1:30"
+
+
+def test_an_answer_is_a_chat_completion(script: Path) -> None:
+    script.write_text("- hello\n")
+    answer = ask(script, task="a")
+    choice = {"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}
+    assert answer.body["object"] == "chat.completion"
+    assert answer.body["choices"] == [choice]
+    assert (answer.model, answer.fingerprint, answer.cost_usd) == ("scripted", None, None)
+    assert json.loads(json.dumps(answer.body, allow_nan=False)) == answer.body
+
+
+def test_an_answer_may_call_tools(script: Path) -> None:
+    calls = [
+        {"function": {"name": "run", "arguments": {"code": "1 + 1"}}},
+        {"id": "mine", "function": {"name": "stop"}},
+    ]
+    script.write_text(json.dumps([{"tool_calls": calls}]))
+    [choice] = ask(script, task="a").body["choices"]
+    first, second = choice["message"]["tool_calls"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["content"] is None
+    assert first["type"] == "function"
+    assert first["function"] == {"name": "run", "arguments": '{"code": "1 + 1"}'}
+    assert (first["id"], second["id"]) == ("scripted-a-1-1", "mine")
+    assert second["function"]["arguments"] == "{}"
+
+
+def test_an_answer_says_why_it_ends(script: Path) -> None:
+    script.write_text("- {text: import nu, finish_reason: length}\n")
+    assert ask(script).body["choices"][0]["finish_reason"] == "length"
+
+
+def test_usage_and_cost_are_those_of_the_script(script: Path) -> None:
+    script.write_text("- {text: x, usage: {prompt_tokens: 900, completion_tokens: 7}, cost_usd: 0.25}\n")
+    answer = ask(script)
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.is_counted) == (900, 7, False)
+    assert answer.cost_usd == 0.25
+    assert answer.body["usage"] == {"prompt_tokens": 900, "completion_tokens": 7, "total_tokens": 907}
+
+
+def test_usage_is_counted_where_the_script_has_none(script: Path) -> None:
+    script.write_text("- '123456789'\n")
+    answer = ask(script)
+    # Nine characters and the role's nine; eight and the role's four.
+    assert (answer.completion_tokens, answer.prompt_tokens, answer.is_counted) == (5, 3, True)
+    assert ask(script, tools=[{"name": "x" * 400}]).prompt_tokens == 103
+
+
+def test_after_the_last_answer_the_message_says_how_many_there_were(script: Path) -> None:
+    script.write_text("a: [one, two]\nb: [one]\n")
+    error = trouble_of(script, task="a", call=3)
+    assert error.trouble is Trouble.REFUSED
+    expected = f"the script {script} has 2 answers for task a, and the trial asks for number 3"
+    assert error.message == expected
+    assert "has 1 answer for task b" in trouble_of(script, task="b", call=2).message
+    assert "has no answers for task c" in trouble_of(script, task="c").message
+
+
+@pytest.mark.parametrize(
+    ("status", "trouble"),
+    [(401, Trouble.FATAL), (429, Trouble.RATE_LIMITED), (500, Trouble.TRANSIENT), (400, Trouble.REFUSED)],
+)
+def test_a_scripted_error_is_one_of_a_provider_that_is_not_tried_again(
+    script: Path, status: int, trouble: Trouble
+) -> None:
+    script.write_text(json.dumps([{"error": {"status": status, "message": "No luck."}}]))
+    error = trouble_of(script)
+    assert (error.trouble, error.status, error.message) == (trouble, status, "scripted: No luck.")
+    assert error.is_final
+
+
+def test_what_an_error_says_decides_its_kind(script: Path) -> None:
+    message = "This model's maximum context length is 8192 tokens."
+    script.write_text(json.dumps([{"error": {"status": 400, "message": message}}]))
+    assert trouble_of(script).trouble is Trouble.CONTEXT
+
+
+def test_a_seed_makes_no_difference(script: Path) -> None:
+    script.write_text("- one\n")
+    assert not ScriptedProvider(script).takes_seed
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("just text", "a script is a list of answers, or a mapping"),
+        ("{}", "a script is a list of answers, or a mapping"),
+        ("", "a script is one document, and there are 0"),
+        ("- a\n---\n- b\n", "a script is one document, and there are 2"),
+        ("- one\n- 42\n", "answer 2 of the script: is no text and no mapping: put quotes around a number"),
+        ("a: [one, true]\n", "answer 2 of task a: is no text and no mapping"),
+        ("a: one\n", "task a: Input should be a valid list"),
+        ("- {txt: one}\n", "answer 1 of the script, txt: Extra inputs are not permitted"),
+        ("- {}\n", "answer 1 of the script: says nothing"),
+        ("- {finish_reason: stop}\n", "answer 1 of the script: says nothing"),
+        ("- {error: {status: 200}}\n", "answer 1 of the script, error.status: "),
+        (
+            "- {error: {status: 500}, text: x}\n",
+            "answer 1 of the script: has an `error`, beside which nothing",
+        ),
+        ("- {text: x, cost_usd: -1}\n", "answer 1 of the script, cost_usd: "),
+        ("- {text: x, usage: {prompt_tokens: 3}}\n", "answer 1 of the script, usage.completion_tokens: "),
+        ("- {tool_calls: [{function: {}}]}\n", "answer 1 of the script, tool_calls.0.function.name: "),
+    ],
+)
+def test_a_script_with_anything_else_is_refused(script: Path, content: str, problem: str) -> None:
+    assert problem_with(script, content).startswith(f"{script}: {problem}")
+
+
+def test_all_that_is_wrong_is_told_at_once(script: Path) -> None:
+    assert len(problem_with(script, "- 1\n- two\n- 3\n").splitlines()) == 2
+
+
+def test_broken_yaml_is_told_with_its_place(script: Path) -> None:
+    assert problem_with(script, "- one\n- [two\n").startswith(f"{script}:3:1: broken YAML")
+    assert problem_with(script, "a: [one]\na: [two]\n") == f"{script}:2:1: the key `a` stands twice"
+
+
+def test_a_missing_file_is_told(script: Path) -> None:
+    with pytest.raises(SuperError, match="cannot be read: No such file"):
+        ScriptedProvider(script)
+
+
+def test_json_that_is_nested_without_end_is_told(script: Path) -> None:
+    assert problem_with(script, "[" * 3 * sys.getrecursionlimit()).startswith(str(script))
+
+
+@given(st.text())
+def test_an_estimate_is_a_quarter_of_the_characters_rounded_up(text: str) -> None:
+    tokens = estimate_tokens([{"role": text}, None, 3])
+    assert 4 * tokens - 3 <= len(text) <= 4 * tokens

@@ -1,0 +1,301 @@
+"""The agent `swe-agent`: what it asks the model, and what it makes of the answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.agents.prompts import read_prompt
+from pytest_super.agents.swe_agent import SweAgent
+from pytest_super.agents.swe_commands import ARGUMENTS, WAITING
+from pytest_super.agents.swe_format import parse_answer
+from pytest_super.budget import Budget
+from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.model.completion import Completion, FilteredError
+from pytest_super.public_task import public_part
+from pytest_super.task import Limits, Task
+from pytest_super.testing import FakeModel
+from pytest_super.trajectory import Action, Step
+from pytest_super.trial import Trial, run_agent
+from tests.unit.folder_kernel import FolderKernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def say(command: str, thought: str = "so") -> str:
+    return f"DISCUSSION\n{thought}\n```\n{command}\n```"
+
+
+class Bench:
+    """A trial in a folder, with a model that gives the answers."""
+
+    def __init__(self, folder: Path, *answers: str | Completion, task: dict[str, Any] | None = None) -> None:
+        self.model = FakeModel(*answers)
+        self.kernel = FolderKernel(folder)
+        budget = Budget(Limits(cell=300), tokens=10**9, clock=self.kernel.clock)
+        budget.start_metering(lambda: self.kernel.busy_seconds)
+        fields = {"id": "t", "set": "expert", "query": "Do {it}.", "answer": 42, **(task or {})}
+        self.trial = Trial(
+            public_part(Task.model_validate(fields)),
+            kernel=self.kernel,  # type: ignore[arg-type]
+            budget=budget,
+            landmarks=LandmarkMatcher(()),
+            record=lambda _: None,
+            model=self.model,
+        )
+
+    def run(self, prompt: str | None = None) -> str:
+        return run_agent(SweAgent(prompt), self.trial, lambda error: isinstance(error, AssertionError))
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        return [(step.action.type, step.outcome) for step in self.trial.history]
+
+    def said(self, request: int = -1, message: int = -1) -> str:
+        """A message's text, by default the last that the model was told."""
+        return str(self.model.requests[request][message]["content"])
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[..., Bench]:
+    return lambda *answers, **options: Bench(tmp_path, *answers, **options)
+
+
+def test_it_reads_edits_runs_and_submits(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    run = bench(
+        say("open a.py", "I look."),
+        say("edit 1:1\nx = 2\nend_of_edit"),
+        say("print(open('a.py').read() if False else 21 * 2)"),
+        say('submit {"x": 42}', "Done."),
+    )
+    assert run.run() == "submitted"
+    assert run.trial.submission == {"x": 42}
+    assert (tmp_path / "a.py").read_text() == "x = 2\n"
+    assert run.steps == [("open", "ok"), ("edit", "ok"), ("execute", "ok"), ("submit", "ok")]
+    assert [step.thought for step in run.trial.history] == ["I look.", "so", "so", "Done."]
+    assert run.trial.history[0].action.content == "open a.py"
+
+
+def test_the_model_is_asked_as_in_the_paper(bench: Callable[..., Bench]) -> None:
+    run = bench(say("print(1)"), say("submit 1"))
+    run.run()
+    assert run.model.parameters == [{"temperature": 0.2, "max_tokens": 1500}] * 2
+    assert [message["role"] for message in run.model.requests[1]] == ["system", "user", "assistant", "user"]
+    assert run.model.requests[1][:2] == run.model.requests[0]
+    assert "TASK:\nDo {it}.\n" in run.said(0)
+    assert run.said(0).endswith(f"\n(Open file: n/a)\n(Current directory: {run.kernel.folder})\nIn [ ]")
+    assert run.said(1, 2) == say("print(1)")
+    assert run.said(1) == f"1\n(Open file: n/a)\n(Current directory: {run.kernel.folder})\nIn [ ]"
+
+
+def test_the_prompt_line_tells_the_open_file_and_the_directory_of_cells(
+    bench: Callable[..., Bench], tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a").write_text("x\n")
+    run = bench(say("cd('sub')"), say("open a"), say("submit 1"))
+    run.run()
+    folder = run.kernel.folder
+    assert run.said(2, 3) == f"(Open file: n/a)\n(Current directory: {folder}/sub)\nIn [ ]"
+    assert run.said(2).endswith(f"\n(Open file: {folder}/sub/a)\n(Current directory: {folder}/sub)\nIn [ ]")
+
+
+def test_earlier_observations_are_shown_by_their_ends(bench: Callable[..., Bench]) -> None:
+    run = bench(say("print('a' * 60_000)"), say("print('b' * 600)"), say("submit 1"))
+    run.run()
+    assert run.said(1).startswith("... (truncated) ...a")
+    assert run.said(1).count("a") > 49_990
+    assert run.said(2, 3).partition("\n")[0] == "(truncated) ... " + "a" * 499
+    assert run.said(2).partition("\n")[0] == "b" * 600
+
+
+def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callable[..., Bench]) -> None:
+    edit = json.dumps({"path": "a.py", "before": "x = 1\n", "after": "{y}\n"})
+    run = bench(say("print(2)", "[pre-executed by user]\n\n"), say("submit 1"))
+    for number, action in enumerate(
+        (Action(type="execute", content="!ls"), Action(type="edit", content=edit)), 1
+    ):
+        run.trial.add_pre_executed(
+            Step(number=number, origin="pre_execute", action=action, thought="", observation="seen\n")
+        )
+    run.run()
+    assert run.said(1, 2) == say("!ls", "[pre-executed by user]")
+    assert run.said(1, 3) == "seen"
+    assert run.said(1, 4) == say(
+        "EDITING `a.py`. CHANGING:\n\n\nx = 1\n\n\n\nTO:\n\n\n{y}\n", "[pre-executed by user]"
+    )
+    assert run.said(1, 5).startswith("seen\n(Open file: n/a)\n")
+    assert run.said(1, 6) == say("print(2)", "[pre-executed by user]")
+    assert run.trial.history[2].origin == "agent"
+
+
+@pytest.mark.parametrize(
+    ("repository", "query", "lines"),
+    [
+        ({"git": "https://a.b/c", "commit": "0" * 40}, "Do it.", ["https://a.b/c", "0" * 40]),
+        ({"git": "https://a.b/c", "commit": "0" * 40}, "Do it. https://a.b/c", ["0" * 40]),
+        ({"pypi": "tool", "version": "1.0", "sha256": "0" * 64}, "Do it.", ["tool 1.0"]),
+    ],
+)
+def test_the_repository_is_told_where_the_query_does_not(
+    bench: Callable[..., Bench], repository: dict[str, str], query: str, lines: list[str]
+) -> None:
+    run = bench(say("submit 1"), task={"repository": repository, "query": query})
+    run.run()
+    assert all(run.said().count(line) == 1 for line in lines)
+    assert query in run.said()
+
+
+def test_another_prompt_takes_the_place_of_the_systems(bench: Callable[..., Bench]) -> None:
+    run = bench(say("submit 1"))
+    run.run(prompt="Be {WINDOW} quick.")
+    assert run.said(0, 0) == "Be {WINDOW} quick."
+    assert "Do {it}." in run.said(0, 1)
+
+
+# Answers that are no command
+
+
+def test_an_answer_that_cannot_be_read_is_told_what_is_wanted_and_shown_again(
+    bench: Callable[..., Bench],
+) -> None:
+    run = bench("I would look.", "", say("edit 1:2\nx", "I change."), say("submit 1"))
+    assert run.run() == "submitted"
+    assert run.steps == [("", "error"), ("", "error"), ("edit", "error"), ("submit", "ok")]
+    assert "DISCUSSION\n...\n```\nthe command\n```\n(Open file: n/a)" in run.said(1)
+    assert run.said(3, 2) == "I would look."
+    assert run.said(3, 4) == "(no text)"
+    assert run.said(3, 6) == say("edit 1:2\nx", "I change.")
+    assert "does not end" in run.said(3)
+
+
+def test_an_answer_that_was_cut_is_not_carried_out(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    cut = Completion(text=say("create a.py"), finish_reason="length")
+    run = bench(cut, say("submit 1"))
+    run.run()
+    assert run.steps == [("", "error"), ("submit", "ok")]
+    assert "cut off" in run.said(1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_submission_that_is_no_json_is_told_and_the_trial_goes_on(bench: Callable[..., Bench]) -> None:
+    run = bench(say("submit {a: 1}"), say("submit null"))
+    assert run.run() == "submitted"
+    assert run.trial.submission is None
+    assert run.steps == [("submit_invalid_json", "error"), ("submit", "ok")]
+    assert run.said(1, 2) == say("submit {a: 1}")
+    assert "not JSON" in run.said(1)
+
+
+def test_a_command_that_cannot_be_done_is_told_and_the_trial_goes_on(bench: Callable[..., Bench]) -> None:
+    run = bench(say("open gone.py"), say("search_file don't"), say("submit 1"))
+    run.run()
+    assert run.steps == [("open", "error"), ("search_file", "error"), ("submit", "ok")]
+    assert run.said(1).startswith("File gone.py not found\n(Open file: n/a)")
+
+
+# Cells past their limit
+
+
+def test_a_cell_past_its_limit_is_waited_for_or_interrupted_and_nothing_else_is_done(
+    bench: Callable[..., Bench], tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_text("x\n")
+    run = bench(
+        say("sleep(700)"),
+        say("open a"),
+        say("print(1)"),
+        say("continue_wait"),
+        say('action: {"type": "interrupt"}'),
+        say("interrupt"),
+        say("submit 1"),
+    )
+    run.run()
+    assert run.steps == [
+        ("execute", "timed_out"),
+        ("open", "error"),
+        ("execute", "error"),
+        ("continue_wait", "timed_out"),
+        ("interrupt", "interrupted"),
+        ("interrupt", "error"),
+        ("submit", "ok"),
+    ]
+    assert "still running" in run.said(2)
+    assert run.said(4, -2) == say("continue_wait")
+    assert run.said(5, -2) == say("interrupt")
+
+
+def test_a_submission_is_taken_while_a_cell_runs(bench: Callable[..., Bench]) -> None:
+    run = bench(say("sleep(700)"), say("submit 1"))
+    assert run.run() == "submitted"
+
+
+# What ends a trial
+
+
+def test_the_tools_time_is_not_charged(bench: Callable[..., Bench]) -> None:
+    run = bench(say("sleep(7)"), say("search_dir x"), say("submit 1"))
+    run.run()
+    assert run.trial.budget.compute_seconds == 7
+
+
+def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise SandboxLostError("killed")
+
+    run = bench(say("open a"), say("open a"))
+    monkeypatch.setattr(run.kernel, "read_file", lost)
+    monkeypatch.setattr(run.kernel, "resolve", lost)
+    assert run.run() == "sandbox_lost"
+    assert f"(Current directory: {run.kernel.folder})" in run.said(0)
+
+
+def test_a_provider_that_refuses_once_is_asked_again_with_less(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = bench(say("print('a' * 600)"), say("submit 1"))
+    complete, calls = run.model.complete, []
+
+    def refuse_second(*arguments: Any, **parameters: Any) -> Completion:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise FilteredError("no")
+        return complete(*arguments, **parameters)
+
+    monkeypatch.setattr(run.model, "complete", refuse_second)
+    assert run.run() == "submitted"
+    assert run.steps == [("execute", "ok"), ("", "error"), ("submit", "ok")]
+    assert run.said(1, 3).startswith("(truncated) ... aaa")
+
+
+def test_a_provider_that_refuses_always_ends_the_trial(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> Completion:
+        raise FilteredError("no")
+
+    run = bench()
+    monkeypatch.setattr(run.model, "complete", refuse)
+    assert run.run() == "agent_error"
+    assert run.steps == [("", "error")]
+
+
+# The prompt
+
+
+def test_the_prompt_names_every_command_and_its_demonstrations_are_answers() -> None:
+    prompt = read_prompt("swe-agent")
+    assert all(f"\n{name}" in prompt for name in (*ARGUMENTS, *WAITING))
+    answers = re.findall(r"^DISCUSSION\n.*?\n```\n.*?\n```$", prompt, re.MULTILINE | re.DOTALL)
+    types = Counter(parse_answer(answer).action.type for answer in answers)
+    assert types == {"execute": 5, "open": 2, "edit": 1, "submit": 3}

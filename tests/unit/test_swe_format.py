@@ -1,0 +1,357 @@
+"""What SWE-agent answers: what is read from it, what is refused, that the published runs read alike."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_super.agents.swe_commands import FormatError, arguments_of, parse_edit
+from pytest_super.agents.swe_format import parse_answer, parse_submission, render_answer
+from tests.unit.published import expert_trajectories
+
+EDIT = "edit 2:3\n    x = 1\n\n    y = 2\nend_of_edit"
+
+
+def action(text: str) -> tuple[str, str]:
+    found = parse_answer(text).action
+    return found.type, found.content
+
+
+def command(content: str) -> tuple[str, str]:
+    """What a fenced command is read as."""
+    return action(f"DISCUSSION\nso\n```\n{content}\n```")
+
+
+# The form of an answer
+
+
+def test_an_answer_is_a_discussion_and_a_command() -> None:
+    answer = parse_answer("DISCUSSION\nI look.\nThen I see.\n```\n!ls -a\n```\n")
+    assert (answer.thought, answer.action.type, answer.action.content) == (
+        "I look.\nThen I see.",
+        "execute",
+        "!ls -a",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n!ls\n```",
+        "DISCUSSION\r\nI look.\r\n```\r\n!ls\r\n```\r\n",
+        "**DISCUSSION**: I look.\n```bash\n!ls\n```",
+        "I look.\n```\n\n\n!ls   \n\n```",
+        "I look.\n````python\n!ls\n````",
+        "I look.\n  ```\n!ls\n  ```",
+        "I look.\n```!ls\n```",
+        "I look.\n```!ls```",
+        "DISCUSSION\nI look.\n```\n!ls\n```\nThat should show the files.",
+    ],
+)
+def test_a_command_is_found_in_every_form_that_can_mean_one_thing_only(text: str) -> None:
+    answer = parse_answer(text)
+    assert (answer.action.type, answer.action.content) == ("execute", "!ls")
+    assert answer.thought in ("", "I look.")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no command"),
+        ("DISCUSSION\nI am done.\n", "no command"),
+        ("DISCUSSION\nI look.\n!ls", "no command"),
+        ("```\n```", "empty"),
+        ("```python\n   \n```", "empty"),
+        ("```\n!ls", "not closed"),
+        ("```\n!ls\n```\nand\n```\n!pwd\n```", "more than one"),
+        ("```\n!ls\n```\nand\n```\n!pwd", "not closed"),
+        ("```\nopen a.py\n!ls\n```", "stands alone"),
+        ("```\nscroll_down\nscroll_down\n```", "stands alone"),
+        (f"```\n{EDIT}\n!python a.py\n```", "stands alone"),
+        ("```\nedit 1:2\nx = 1\n```", "does not end"),
+        ("```\nedit a.py\n```", "does not end"),
+        ('```\nedit("1:2", "x")\n```', "as a call"),
+        (f"```\nedit 1:1\nx\n```\nDISCUSSION\nnow\n```\n{EDIT}\n```", "Another command"),
+        (f"```\nedit 1:1\nx\n{EDIT}\n```", "Another command"),
+        ('```\naction: {"type": "execute", "content": "!ls"}\n```', "no JSON"),
+    ],
+)
+def test_what_is_not_one_command_is_refused_with_the_form_that_is_wanted(text: str, why: str) -> None:
+    with pytest.raises(FormatError, match=why):
+        parse_answer(text)
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_an_answer_that_was_cut_is_never_carried_out(reason: str) -> None:
+    with pytest.raises(FormatError, match="cut off"):
+        parse_answer("```\n!rm -r data\n```", reason)
+
+
+def test_a_refusal_keeps_what_was_meant_and_why() -> None:
+    with pytest.raises(FormatError) as refused:
+        parse_answer("DISCUSSION\nI change it.\n```\nedit 1:2\nx\n```")
+    assert refused.value.thought == "I change it."
+    assert refused.value.action is not None
+    assert (refused.value.action.type, refused.value.action.content) == ("edit", "edit 1:2\nx")
+
+
+def test_a_command_may_hold_fences() -> None:
+    readme = "%%writefile README.md\nRun\n```bash\nmake\n```\ndone"
+    assert command(readme) == ("execute", readme)
+    edit = "edit 1:1\n```\nmake\n```\n```sh\nend_of_edit"
+    assert command(edit) == ("edit", edit)
+    cell = "text = '''\n```\n'''"
+    assert action(f"````\n{cell}\n````") == ("execute", cell)
+
+
+# Commands and cells
+
+
+@pytest.mark.parametrize(
+    ("content", "type", "arguments"),
+    [
+        ("open a.py", "open", ["a.py"]),
+        ("  open a.py 7", "open", ["a.py", "7"]),
+        ("open", "open", []),
+        ("open 'my file.py' 7", "open", ["my file.py", "7"]),
+        (r"open my\ file.py", "open", ["my file.py"]),
+        ('open "it\'s; $HOME {1}.py"', "open", ["it's; $HOME {1}.py"]),
+        ("goto 5", "goto", ["5"]),
+        ("scroll_down", "scroll_down", []),
+        ("create new/file.py", "create", ["new/file.py"]),
+        ('search_dir "def main" src', "search_dir", ["def main", "src"]),
+        ("search_file --fp16 run.sh", "search_file", ["--fp16", "run.sh"]),
+        ("search_file == run.py", "search_file", ["==", "run.py"]),
+        ("find_file *.json .", "find_file", ["*.json", "."]),
+        ('search_dir("dataset", "src")', "search_dir", ["dataset", "src"]),
+        ("search_file('load')", "search_file", ["load"]),
+        ('search_file(search_term="load", file="a.py")', "search_file", ["load", "a.py"]),
+        ("search_file(file='a.py', search_term='load');", "search_file", ["load", "a.py"]),
+        ("goto(12)", "goto", ["12"]),
+        ("scroll_up()", "scroll_up", []),
+    ],
+)
+def test_a_command_is_known_by_its_name_and_takes_words_quotes_or_a_call(
+    content: str, type: str, arguments: list[str]
+) -> None:
+    assert command(content) == (type, content.rstrip())
+    assert arguments_of(content) == arguments
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "open('a.py').read()",
+        "openai.key = 1",
+        "create = 3",
+        "goto += 1",
+        "submit = {'a': 1}",
+        "create(model)",
+        "search_file(name)",
+        "search_file('a').run()",
+        "search_file(file='a.py')",
+        "search_file('a', search_term='b')",
+        "search_dir(*terms)",
+        "search_dir(**options)",
+        "x = search_file('a')\nprint(x)",
+        "edited = 5",
+        "action: int = 3",
+        "{'type': 'interrupt'}",
+        '{"type": "train"}',
+        "!open a.py",
+        "# wait",
+        "def submit(answer):\n    return answer",
+    ],
+)
+def test_what_is_python_or_a_shell_command_stays_a_cell(cell: str) -> None:
+    assert command(cell) == ("execute", cell)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "interrupt",
+        "interrupt()",
+        "interrupt;",
+        'action: {"type": "interrupt"}',
+        'Action: {"type": "interrupt", "content": ""}',
+        "action: interrupt",
+        '{"type": "interrupt"}',
+    ],
+)
+def test_what_to_do_with_a_running_cell_is_understood_in_every_published_form(content: str) -> None:
+    assert command(content)[0] == "interrupt"
+    assert command(content.replace("interrupt", "continue_wait"))[0] == "continue_wait"
+
+
+def test_a_command_may_stand_where_the_language_of_a_fence_does() -> None:
+    assert action("```scroll_down\n```") == ("scroll_down", "scroll_down")
+    assert action("```open a.py\n```") == ("open", "open a.py")
+    assert action("```edit 1:2\nend_of_edit\n```") == ("edit", "edit 1:2\nend_of_edit")
+
+
+def test_an_open_quote_is_told() -> None:
+    with pytest.raises(FormatError, match="quote is not closed"):
+        arguments_of("search_file don't a.py")
+    with pytest.raises(FormatError, match="too long"):
+        arguments_of("search_file " + "x" * 5000)
+
+
+def test_an_edit_has_a_span_and_lines() -> None:
+    assert parse_edit(EDIT) == ("2:3", ["    x = 1", "", "    y = 2"])
+    assert parse_edit("edit 2:3\n\nend_of_edit") == ("2:3", [""])
+    assert parse_edit("edit 2:3\nend_of_edit") == ("2:3", [])
+    assert parse_edit("edit a.py\nx\nend_of_edit") == ("a.py", ["x"])
+
+
+# Submissions
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        ('submit {"a": 0.5, "b": null}', {"a": 0.5, "b": None}),
+        ('submit\n{"a":\n 1}', {"a": 1}),
+        ("submit null", None),
+        ("submit 0", 0),
+        ("submit [1, 2]", [1, 2]),
+        ('submit "text"', "text"),
+        ('submit({"a": true})', {"a": True}),
+        ("submit '{\"a\": 1}'", {"a": 1}),
+    ],
+)
+def test_a_submission_is_a_json_value(content: str, answer: object) -> None:
+    assert command(content) == ("submit", content)
+    assert parse_submission(content) == answer
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "submit",
+        "submit()",
+        "submit {'a': 1}",
+        "submit {a: 1}",
+        "submit the answer",
+        "submit " + "[" * 100_000,
+    ],
+)
+def test_a_submission_that_is_no_json_is_refused(content: str) -> None:
+    assert command(content)[0] == "submit"
+    with pytest.raises(FormatError, match="not JSON"):
+        parse_submission(content)
+
+
+# All answers there can be
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "```",
+            "````",
+            "```python",
+            "```x```",
+            "DISCUSSION",
+            "edit 1:2",
+            "end_of_edit",
+            "open a",
+            "submit {}",
+        ),
+        *("scroll_down", 'search_dir("a")', "goto(", "action: {", '{"type": "interrupt"}', "x = 1", "", "  "),
+        *("'", "\\", "\r", "\x0c", "\u2028", "\ud800", "é"),
+    ]
+)
+ANSWERS = st.lists(PIECES | st.text(max_size=8), max_size=14).map("\n".join) | st.text()
+
+
+@given(ANSWERS)
+def test_every_answer_is_read_or_refused_and_reads_the_same_when_it_is_shown_again(text: str) -> None:
+    try:
+        answer = parse_answer(text)
+    except FormatError:
+        return
+    assert parse_answer(render_answer(answer.thought, answer.action.content)) == answer
+
+
+@given(ANSWERS)
+def test_every_command_has_arguments_or_is_refused(text: str) -> None:
+    for read in (arguments_of, parse_submission):
+        with contextlib.suppress(FormatError):
+            read(text)
+
+
+@given(st.text(), st.lists(st.text().map(lambda line: line.replace("\n", " "))))
+@example(thought="", lines=["```", "```python", "````"])
+def test_a_cell_reads_as_it_is_whatever_is_in_it(thought: str, lines: list[str]) -> None:
+    cell = "\n".join(["x = 1", *lines, "y = 2"]).replace("\r\n", "\n")
+    thought = thought.replace("`", "'")
+    answer = parse_answer(render_answer(thought, cell))
+    assert (answer.action.type, answer.action.content) == ("execute", cell)
+    assert answer.thought == thought.replace("\r\n", "\n").strip()
+
+
+@given(st.lists(st.text(alphabet="a` \t", max_size=9)))
+def test_an_edit_reads_as_it_is_whatever_fences_are_in_it(lines: list[str]) -> None:
+    content = "\n".join(["edit 1:2", *lines, "end_of_edit"])
+    answer = parse_answer(render_answer("so", content))
+    assert (answer.action.type, answer.action.content) == ("edit", content)
+    assert parse_edit(content) == ("1:2", lines)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [*("`", "```\n", "```a\n", "edit 1:1\n", "(", "goto(", ") ", "'", "\\", "{", "DISCUSSION ", " \n", "#*")],
+)
+@pytest.mark.parametrize("frame", ["{}", "```\n{}\n```", "```\nsubmit {}\n```", "```\nsearch_file {}\n```"])
+def test_long_answers_are_read_or_refused_too(unit: str, frame: str) -> None:
+    text = frame.replace("{}", unit * (300_000 // len(unit)))
+    with contextlib.suppress(FormatError):
+        content = parse_answer(text).action.content
+        arguments_of(content)
+        parse_submission(content)
+
+
+# The published runs
+
+NO_END = "an edit without its last line was run as a cell, where it opened IPython's editor or was no syntax"
+WAITING_FORM = "the interrupt of a running cell was run as a cell, and did nothing"
+TWO_EDITS = "two edits in one command put the second one's first line into the file"
+# How what we read differs from what was published: how often, and why.
+DIFFERENCES = {
+    ("execute", "does not end"): (27, NO_END),
+    ("execute", "interrupt"): (6, WAITING_FORM),
+    ("edit", "Another command"): (1, TWO_EDITS),
+}
+
+
+def test_the_published_actions_are_read_as_they_were() -> None:
+    trajectories = [one for one in expert_trajectories() if one.agent == "swe-agent"]
+    assert len(trajectories) == 45
+    same, differences = 0, Counter[tuple[str, str]]()
+    for published in (step.action for one in trajectories for step in one.steps):
+        try:
+            ours = parse_answer(f"DISCUSSION\nso\n```\n{published.content}\n```").action
+        except FormatError as error:
+            why = next(why for _, why in DIFFERENCES if why in str(error))
+            differences[published.type, why] += 1
+            continue
+        same += ours == published
+        if ours != published:
+            differences[published.type, ours.type] += 1
+    assert differences == {kind: count for kind, (count, _) in DIFFERENCES.items()}
+    assert same == 2386 - 34
+
+
+def test_the_published_searches_in_the_form_of_calls_have_a_meaning() -> None:
+    calls = [
+        step.action.content
+        for one in expert_trajectories()
+        for step in one.steps
+        if one.agent == "swe-agent" and step.observation.startswith("bash: line 1: syntax error")
+    ]
+    assert len(calls) == 17
+    assert all(1 <= len(arguments_of(call)) <= 2 for call in calls)

@@ -1,0 +1,610 @@
+"""SWE-agent's tools on real files: what they show and change, and that the published runs saw the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.agents.swe_edit import asked_edit, refusal, replaced
+from pytest_super.agents.swe_files import LARGEST, Refused
+from pytest_super.agents.swe_syntax import introduced_error
+from pytest_super.agents.swe_tools import Editor
+from pytest_super.agents.swe_window import lines_of, window
+from pytest_super.trajectory import Action
+from tests.unit.folder_kernel import FolderKernel
+from tests.unit.published import expert_trajectories
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.trajectory import Step
+
+
+class Bench:
+    """A folder, a kernel in it, and an editor."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kernel = FolderKernel(folder)
+        self.editor = Editor()
+
+    def file(self, name: str, data: bytes | str | int) -> Path:
+        """Make a file; a number stands for so many lines `line 1`, `line 2`, …"""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(data, int):
+            data = "".join(f"line {number}\n" for number in range(1, data + 1))
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return path
+
+    def ask(self, content: str) -> tuple[str, str]:
+        action = Action(type=re.split(r"[\s(]", content)[0], content=content)
+        return self.editor.tool(action)(self.kernel)  # type: ignore[arg-type]
+
+    def do(self, content: str) -> str:
+        observation, outcome = self.ask(content)
+        assert outcome == "ok", observation
+        return observation
+
+    def fail(self, content: str) -> str:
+        observation, outcome = self.ask(content)
+        assert outcome == "error", observation
+        return observation
+
+    def shown(self, content: str) -> tuple[int, int]:
+        """The first and the last line that the window shows."""
+        numbers = re.findall(r"^(\d+):", self.do(content), re.MULTILINE)
+        return int(numbers[0]), int(numbers[-1])
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+# Windows
+
+
+def test_a_file_is_shown_with_its_path_its_length_and_numbered_lines(bench: Bench) -> None:
+    bench.file("sub/a.py", "x = 1\n\ny = 2")
+    assert bench.do("open sub/../sub/a.py") == (
+        f"[File: {bench.kernel.folder}/sub/a.py (3 lines total)]\n1:x = 1\n2:\n3:y = 2"
+    )
+
+
+def test_a_long_file_is_shown_by_windows_that_say_what_lies_beyond(bench: Bench) -> None:
+    bench.file("long", 250)
+    top = bench.do("open long").splitlines()
+    assert (len(top), top[1], top[-2], top[-1]) == (
+        102,
+        "1:line 1",
+        "100:line 100",
+        "(150 more lines below)",
+    )
+    middle = bench.do("scroll_down").splitlines()
+    assert (middle[1], middle[2], middle[-1]) == (
+        "(98 more lines above)",
+        "99:line 99",
+        "(52 more lines below)",
+    )
+    assert bench.shown("scroll_down") == (151, 250)
+    assert bench.shown("scroll_down") == (151, 250)
+    assert bench.shown("scroll_up") == (53, 152)
+    assert bench.shown("scroll_up") == (1, 100)
+
+
+def test_a_line_is_shown_near_the_top_of_its_window(bench: Bench) -> None:
+    bench.file("long", 250)
+    assert bench.shown("open long 120") == (105, 204)
+    assert bench.shown("goto 61") == (46, 145)
+    assert bench.shown("goto 0") == (1, 100)
+    assert bench.shown("goto 250") == (151, 250)
+    assert bench.fail("goto 251") == "Error: <line> must be less than or equal to 250"
+    assert "(45 more lines above)" in bench.do("goto(61)")
+
+
+def test_a_line_that_is_not_there_is_told_when_a_file_is_opened(bench: Bench) -> None:
+    bench.file("short", 3)
+    assert bench.do("open short 7").startswith(
+        "Warning: line 7 is not one of the file's 3, this is the nearest part\n["
+    )
+    assert bench.do("open short 0").startswith("Warning: line 0 is")
+    assert bench.do("open short 3").startswith("[")
+
+
+def test_an_empty_file_has_no_lines(bench: Bench) -> None:
+    bench.file("empty", "")
+    assert bench.do("open empty").endswith("(0 lines total)]")
+    assert bench.do("scroll_down").endswith("(0 lines total)]")
+
+
+def test_what_cannot_be_opened_is_told_and_the_open_file_stays(bench: Bench) -> None:
+    bench.file("a", 3)
+    bench.do("open a")
+    bench.file("binary", b"\x7fELF\0\0")
+    os.truncate(bench.file("huge", ""), LARGEST + 1)
+    (bench.folder / "folder").mkdir()
+    os.mkfifo(bench.folder / "pipe")
+    reasons = {
+        "open gone.py": "File gone.py not found",
+        "open binary": "Error: binary is a binary file, which the editor cannot show",
+        "open huge": "Error: huge is larger than 32 MiB: look at parts of it by a cell",
+        "open folder": "Error: folder: Is a directory",
+        "open pipe": "Error: pipe: Not a regular file",
+        "open a x": "Usage: open <path> [<line_number>]\nError: <line_number> must be a number",
+        "goto x": "Usage: goto <line_number>\nError: <line_number> must be a number",
+    }
+    assert {content: bench.fail(content) for content in reasons} == reasons
+    assert bench.fail("open").startswith("Usage: open")
+    assert "stands in quotes" in bench.fail("open my file name.py")
+    assert bench.do("goto 1").startswith(f"[File: {bench.kernel.folder}/a (3")
+
+
+def test_without_an_open_file_there_is_nothing_to_move_in(bench: Bench) -> None:
+    for content in ("goto 1", "scroll_up", "scroll_down", "search_file x", "edit 1:1\nx\nend_of_edit"):
+        assert bench.fail(content) == "No file open. Use the open command first."
+
+
+@pytest.mark.parametrize("name", ["my file.py", "it's; touch x.py", "{1}*$HOME.py", '"q".py', "é€.py", "-n"])
+def test_names_are_names(bench: Bench, name: str) -> None:
+    bench.file(name, "x = 1\n")
+    quoted = "'" + name.replace("'", "'\"'\"'") + "'"
+    assert bench.do(f"open {quoted}").endswith("1:x = 1")
+    bench.do("edit 1:1\nx = 2\nend_of_edit")
+    assert (bench.folder / name).read_text() == "x = 2\n"
+    assert os.listdir(bench.folder) == [name]
+
+
+def test_paths_are_relative_to_the_directory_of_cells(bench: Bench) -> None:
+    bench.file("sub/a", 1)
+    bench.kernel.execute("cd('sub')")
+    assert bench.do("open a").startswith(f"[File: {bench.kernel.folder}/sub/a ")
+    bench.kernel.execute("cd('/')")
+    assert bench.do("goto 1").startswith(f"[File: {bench.kernel.folder}/sub/a ")
+
+
+def test_a_file_that_is_gone_meanwhile_is_told(bench: Bench) -> None:
+    bench.file("a", 3).with_name("a")
+    bench.do("open a")
+    (bench.folder / "a").unlink()
+    assert bench.fail("scroll_down").endswith("/a not found")
+
+
+def test_a_file_that_has_shrunk_meanwhile_is_shown_as_it_is(bench: Bench) -> None:
+    bench.file("a", 500)
+    bench.do("open a 400")
+    bench.file("a", 120)
+    assert bench.shown("scroll_up") == (1, 100)
+
+
+def test_what_is_shown_is_bounded_however_long_lines_are(bench: Bench) -> None:
+    bench.file("wide", b"\n".join([b"short", b"x" * 3_000_000, b"y" * 30_000]))
+    shown = bench.do("open wide")
+    assert len(shown) < 45_000
+    assert "1:short\n" in shown
+    assert "x (... 2986668 more bytes)\n3:yyy" in shown
+    bench.file("one", b"z" * 30_000)
+    assert bench.do("open one").endswith("z" * 30_000)
+
+
+def test_bytes_that_are_no_text_are_replaced_in_what_is_shown(bench: Bench) -> None:
+    bench.file("a", b"caf\xe9\r\nb\x0cc\n")
+    assert bench.do("open a").endswith("1:caf\ufffd\n2:b\x0cc")
+    os.rename(bench.folder / "a", os.fsencode(bench.folder) + b"/a\xff")
+    assert "/a\ufffd" in bench.do("find_file a*")
+
+
+# New files
+
+
+def test_a_created_file_is_open_and_has_one_empty_line(bench: Bench) -> None:
+    assert bench.do("create a.py") == "File 'a.py' created."
+    assert (bench.folder / "a.py").read_bytes() == b"\n"
+    assert bench.do("edit 1:1\nx = 1\ny = 2\nend_of_edit").startswith(f"[File: {bench.kernel.folder}/a.py (2")
+    assert (bench.folder / "a.py").read_bytes() == b"x = 1\ny = 2\n"
+
+
+def test_a_file_that_exists_is_opened_instead(bench: Bench) -> None:
+    path = bench.file("a.py", "x = 1\n")
+    assert bench.fail("create a.py") == (
+        f"Error: File 'a.py' already exists.\n[File: {bench.kernel.folder}/a.py (1 lines total)]\n1:x = 1"
+    )
+    assert path.read_bytes() == b"x = 1\n"
+    bench.do("goto 1")
+    assert bench.fail("create no/a.py") == "File no/a.py not found"
+    (bench.folder / "folder").mkdir()
+    assert bench.fail("create folder") == "Error: folder: Is a directory"
+
+
+# Searches
+
+
+def test_a_term_is_found_in_a_file(bench: Bench) -> None:
+    bench.file("a.py", "def f():\n    pass\n\ndef g(): pass\n")
+    found = (
+        f'Found 2 matches for "def " in {bench.kernel.folder}/a.py:\n'
+        f'Line 1:def f():\nLine 4:def g(): pass\nEnd of matches for "def " in {bench.kernel.folder}/a.py'
+    )
+    assert bench.do("search_file 'def ' a.py") == found
+    bench.do("open a.py")
+    assert bench.do('search_file "def "') == found
+    assert bench.do("search_file x") == f'No matches found for "x" in {bench.kernel.folder}/a.py'
+    assert bench.do("search_file .").startswith("No matches")
+    assert bench.fail("search_file x gone.py") == (
+        "Usage: search_file <search_term> [<file>]\n"
+        "Error: File name gone.py not found. Please provide a valid file name."
+    )
+
+
+def test_too_many_lines_or_files_are_counted_and_not_listed(bench: Bench) -> None:
+    bench.file("many", "x\n" * 101)
+    assert bench.do("search_file x many") == (
+        f'More than 101 lines matched for "x" in {bench.kernel.folder}/many. Please narrow your search.'
+    )
+    for number in range(100):
+        bench.file(f"files/{number}", "y")
+    assert bench.do("search_dir y").startswith('Found 100 matches for "y" in ')
+    bench.file("files/100", "y")
+    assert bench.do("search_dir y") == (
+        f'More than 101 files matched for "y" in {bench.kernel.folder}. Please narrow your search.'
+    )
+    listed = bench.do("find_file * files").splitlines()
+    assert (len(listed), listed[-1]) == (102, "(and 1 more)")
+
+
+def test_a_term_is_found_below_a_folder(bench: Bench) -> None:
+    bench.file("b.txt", "x y\nx y\nx")
+    bench.file("a/c d.txt", "x y")
+    bench.file(".hidden/d.txt", "x y")
+    root = bench.kernel.folder
+    assert bench.do('search_dir "x y"') == (
+        f'Found 3 matches for "x y" in {root}:\n{root}/a/c d.txt (1 matches)\n{root}/b.txt (2 matches)\n'
+        f'End of matches for "x y" in {root}'
+    )
+    assert bench.do("search_dir z a") == f'No matches found for "z" in {root}/a'
+    assert bench.do('search_dir("x y", "a")').startswith('Found 1 matches for "x y"')
+    assert bench.fail("search_dir x gone") == "Directory gone not found"
+    assert bench.fail("search_dir x b.txt") == "Directory b.txt not found"
+    assert bench.fail("search_dir a b c").startswith("Usage: search_dir")
+
+
+def test_a_file_is_found_by_its_name(bench: Bench) -> None:
+    for name in ("a/run.py", "b/c/run.py", "b/run.sh"):
+        bench.file(name, "")
+    root = bench.kernel.folder
+    assert bench.do("find_file run.py") == (
+        f'Found 2 matches for "run.py" in {root}:\n{root}/a/run.py\n{root}/b/c/run.py'
+    )
+    assert bench.do("find_file run.* b").count("\n") == 2
+    assert bench.do("find_file none") == f'No matches found for "none" in {root}'
+
+
+def test_a_search_that_could_not_end_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.file("a", "x")
+    monkeypatch.setattr("pytest_super.agents.swe_search.SEARCH_SECONDS", -1.0)
+    for content in ("search_dir x", "find_file a"):
+        assert "not all was searched" in bench.do(content)
+
+
+# Edits
+
+
+def test_an_edit_replaces_whole_lines_and_shows_what_is_there_now(bench: Bench) -> None:
+    path = bench.file("a.txt", 5)
+    bench.do("open a.txt")
+    assert bench.do("edit 2:3\nnew\nend_of_edit") == (
+        f"[File: {bench.kernel.folder}/a.txt (4 lines total)]\n1:line 1\n2:new\n3:line 4\n4:line 5\n"
+        "File updated. Please review the changes and make sure they are correct (correct indentation, "
+        "no duplicate lines, etc). Edit the file again if necessary."
+    )
+    bench.do("edit 1:1\nend_of_edit")
+    assert path.read_text() == "new\nline 4\nline 5\n"
+    bench.do("edit 3:99\n\nlast\nend_of_edit")
+    assert path.read_text() == "new\nline 4\n\nlast\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "edit", "after"),
+    [
+        (b"a\r\nb\r\nc\r\n", "2:2\nx\ny", b"a\r\nx\r\ny\r\nc\r\n"),
+        (b"a\r\nb\nc\r\n", "2:2\nx", b"a\r\nx\nc\r\n"),
+        (b"a\nb", "2:2\nx\ny", b"a\nx\ny"),
+        (b"a\r\nb", "2:2\nx\ny", b"a\r\nx\r\ny"),
+        (b"a\nb", "1:1\nx", b"x\nb"),
+        (b"caf\xe9\n\xff\n\x0cb\n", "2:2\nna\u00efve", b"caf\xe9\nna\xc3\xafve\n\x0cb\n"),
+        (b"a\rb\nc\n", "1:1\nx", b"x\nc\n"),
+        (b"", "1:1\nx", b"x\n"),
+        (b"a", "1:1", b""),
+    ],
+)
+def test_no_byte_outside_of_the_edited_lines_changes_and_line_ends_stay(
+    bench: Bench, before: bytes, edit: str, after: bytes
+) -> None:
+    path = bench.file("a", before)
+    bench.do("open a")
+    bench.do(f"edit {edit}\nend_of_edit")
+    assert path.read_bytes() == after
+
+
+LINES = st.lists(st.binary(max_size=5).filter(lambda line: b"\n" not in line), min_size=1, max_size=12)
+TEXTS = st.lists(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"), max_size=5))
+
+
+@given(LINES, TEXTS, st.data())
+def test_an_edit_changes_its_lines_and_no_others(
+    parts: list[bytes], text: list[str], data: st.DataObject
+) -> None:
+    lines = lines_of(b"\n".join(parts))
+    first = data.draw(st.integers(1, max(len(lines), 1)))
+    last = data.draw(st.integers(first, max(len(lines), 1)))
+    result = replaced(lines, asked_edit(f"{first}:{last}", text, len(lines)))
+    rest = len(lines) - last
+    assert result[: first - 1] == lines[: first - 1]
+    assert result[len(result) - rest :] == lines[len(lines) - rest :]
+    new = result[first - 1 : len(result) - max(rest, 0)]
+    assert [line.rstrip(b"\r\n") for line in new] == [line.encode().rstrip(b"\r") for line in text]
+    assert lines_of(b"".join(result)) == [line for line in result if line]
+
+
+@pytest.mark.parametrize(
+    ("span", "why"),
+    [
+        ("8", "numbers of two lines"),
+        ("a.py 1:1", "numbers of two lines"),
+        ("", "numbers of two lines"),
+        ("0:0", "from 1 to 5"),
+        ("6:6", "from 1 to 5"),
+        ("4:3", "not be less"),
+        ("9999999999:1", "numbers of two lines"),
+    ],
+)
+def test_an_edit_of_lines_that_are_not_there_is_refused(bench: Bench, span: str, why: str) -> None:
+    path = bench.file("a", 5)
+    bench.do("open a")
+    before = path.read_bytes()
+    refused = bench.fail(f"edit {span}\nx\nend_of_edit")
+    assert refused.startswith("Usage: edit <start_line>:<end_line>\nError: ")
+    assert why in refused
+    assert path.read_bytes() == before
+
+
+def test_an_edit_that_brings_in_a_syntax_error_is_shown_and_not_made(bench: Bench) -> None:
+    path = bench.file("a.py", "".join(f"x{number} = {number}\n" for number in range(1, 21)))
+    before = path.read_bytes()
+    bench.do("open a.py")
+    refused = bench.fail("edit 10:10\nx10 = (\nend_of_edit")
+    assert path.read_bytes() == before
+    assert re.search(
+        r"\n- E999 SyntaxError: '\(' was never closed \(line 10, as Python 3\.\d+ reads it\)\n", refused
+    )
+    would_be, is_now = re.findall(r"-{49}\n(.*?)\n-{49}", refused, re.DOTALL)
+    assert "\n10:x10 = (\n" in would_be
+    assert "\n10:x10 = 10\n" in is_now
+    assert "(3 more lines above)\n4:" in would_be
+    assert refused.endswith("will lead to the same error.")
+    assert bench.shown("goto 1") == (1, 20)
+
+
+def test_other_files_are_not_checked(bench: Bench) -> None:
+    bench.file("a.sh", "echo\n")
+    bench.do("open a.sh")
+    bench.do("edit 1:1\necho (\nend_of_edit")
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "last", "after", "is_refused"),
+    [
+        ("x = 1\n", 1, 1, "x = (\n", True),
+        ("def f():\n    pass\n", 2, 2, "def f():\n\treturn 1\n  return 2\n", True),
+        ("x = 1\ny = 2\n", 1, 1, "if x:\ny = 2\n", True),
+        ("x = 1\n", 1, 1, "return 1\n", True),
+        ("x = 1\n", 1, 1, "x = undefined\n", False),
+        ("x = 1\n", 1, 1, "x = '\\d'\n", False),
+        ("print 1\nx = 1\n", 2, 2, "print 1\nx = 2\n", False),
+        ("print 1\nx = 1\n", 1, 1, "print 2\nx = 1\n", True),
+        ("print 1\nx = 1\n", 1, 2, "x = 2\nprint 1\n", False),
+        ("!ls\n%cd a\nx = 1\n", 1, 1, "# !ls\n%cd a\nx = 1\n", False),
+        ("!ls\nx = 1\n", 2, 2, "!ls\nx = (\n", False),
+        ("x = 1\n!ls\n", 1, 1, "x = (\n!ls\n", True),
+        ("x = 1\n", 1, 1, "x = 'a\0b'\n", True),
+        ("x = 1\n", 1, 1, "x = " + "-" * 200_000 + "1\n", False),
+        ("x = 1\n", 1, 1, "x = (\n" + "#" * 2**20, False),
+    ],
+)
+def test_an_edit_is_refused_for_errors_that_it_introduces(
+    before: str, first: int, last: int, after: str, is_refused: bool
+) -> None:
+    """Of a file that was wrong before, an error behind the first is not seen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        error = introduced_error(before.encode(), after.encode(), first, last)
+    assert (error is not None) == is_refused
+
+
+def test_a_check_executes_nothing(bench: Bench) -> None:
+    bench.file("a.py", "\n")
+    bench.do("open a.py")
+    bench.do(f"edit 1:1\nopen({str(bench.folder / 'ran')!r}, 'w')\nend_of_edit")
+    assert not (bench.folder / "ran").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_not_be_written_is_told(bench: Bench) -> None:
+    bench.file("a", 3).chmod(0o400)
+    bench.do("open a")
+    assert bench.fail("edit 1:1\nx\nend_of_edit").endswith("Permission denied")
+
+
+@given(st.integers(0, 400), st.integers(-500, 900), st.integers(1, 150))
+def test_a_window_has_as_many_lines_as_it_can(total: int, center: int, size: int) -> None:
+    shown = window("a", [b"x\n"] * total, center, size)
+    numbers = [int(number) for number in re.findall(r"^(\d+):x$", shown, re.MULTILINE)]
+    above, below = (
+        int(match[1]) if (match := re.search(rf"\((\d+) more lines {side}\)", shown)) else 0
+        for side in ("above", "below")
+    )
+    assert above + len(numbers) + below == total
+    assert numbers == list(range(above + 1, total - below + 1))
+    assert min(size, total) - size % 2 <= len(numbers) <= size
+
+
+# The published runs
+
+SPANS = "the published tool took lines that the file does not have, and put the text in some other place"
+ZERO = "the published tool failed with a message of bash for lines that count from 0"
+# Why what we show differs from what was published, and how often.
+DIFFERENCES = {SPANS: 11, ZERO: 11}
+WINDOWED = ("open", "goto", "scroll_up", "scroll_down", "create", "edit")
+# So that a file of which a part is known only is not checked as Python.
+UNCHECKED = "#"
+
+
+class Replay(FolderKernel):
+    """Has one file, of which those lines are known that a published observation shows."""
+
+    path = ""
+    lines: tuple[str, ...] = ()
+    is_missing = False
+
+    def resolve(self, path: str = ".") -> str:
+        return self.path + UNCHECKED if path != "." else "."
+
+    def read_file(self, path: str, limit: int = LARGEST) -> bytes:
+        if self.is_missing:
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return "".join(f"{line}\n" for line in self.lines).encode()[: limit + 1]
+
+    def write_file(self, path: str, data: bytes) -> None:
+        assert path
+        self.is_missing = False
+        self.lines = tuple(data.decode().removesuffix("\n").split("\n"))
+
+
+def window_in(text: str) -> tuple[str, int, dict[int, str]]:
+    """Path, length and known lines of the file that a published text shows the window of."""
+    header = re.search(r"^\[File: (.*) \((\d+) lines total\)\]$", text, re.MULTILINE)
+    if header is None:
+        return "", int(number[1]) if (number := re.search(r"equal to (\d+)$", text)) else 0, {}
+    known = re.findall(r"^(\d+):(.*)$", text[header.end() :], re.MULTILINE)
+    return header[1], int(header[2]), {int(number): line for number, line in known}
+
+
+def lines_before(content: str, total: int, known: dict[int, str]) -> list[str]:
+    """The lines of a file that had so many, and these, after the edit."""
+    first, last, count = edit_of(content)
+    grown = count - (last - first + 1)
+    old = {number: line for number, line in known.items() if number < first}
+    old |= {number - grown: line for number, line in known.items() if number >= first + count}
+    was_behind_end = total < first - 1 + count
+    before = total - (count if was_behind_end else grown)
+    return [old.get(number, "") for number in range(1, before + 1)]
+
+
+def edit_of(content: str) -> tuple[int, int, int]:
+    """First and last line, and how many new ones; all 0 where it has no span."""
+    span = re.match(r"edit (\d+):(\d+)\n", content)
+    return (int(span[1]), int(span[2]), content.count("\n") - 1) if span else (0, 0, 0)
+
+
+def prepare(kernel: Replay, step: Step) -> None:
+    """Let the file be what it was when the published step was taken."""
+    path, total, known = window_in(step.observation)
+    kernel.path = path or kernel.path
+    kernel.is_missing = step.observation.endswith((" created.\n", " not found\n"))
+    if step.action.type == "edit":
+        kernel.lines = tuple(lines_before(step.action.content, total, known))
+    else:
+        kernel.lines = tuple(known.get(number, "") for number in range(1, total + 1))
+
+
+def comparable(shown: str, known: dict[int, str]) -> str:
+    """Without lines that the published cleaning had removed, and without what we say more."""
+    lines = [
+        line for line in shown.splitlines() if not (m := re.match(r"(\d+):", line)) or int(m[1]) in known
+    ]
+    text = "\n".join(lines).replace(UNCHECKED + " (", " (").rstrip()
+    return text.partition("\n")[0] if text.startswith("Usage: edit") else text
+
+
+def published_tools() -> list[list[Step]]:
+    found = [one.steps for one in expert_trajectories() if one.agent == "swe-agent"]
+    assert len(found) == 45
+    return found
+
+
+def test_the_windows_are_those_of_the_published_runs(tmp_path: Path) -> None:
+    same, differences = 0, Counter[str]()
+    for steps in published_tools():
+        kernel, editor = Replay(tmp_path), Editor()
+        for step in steps:
+            if step.action.type not in WINDOWED or step.observation.startswith("Your proposed"):
+                continue
+            prepare(kernel, step)
+            observation, _ = editor.tool(step.action)(kernel)  # type: ignore[arg-type]
+            _, _, known = window_in(step.observation)
+            if comparable(observation, known) == comparable(step.observation, known):
+                same += 1
+            elif "substring expression" in step.observation:
+                differences[ZERO] += 1
+            else:
+                assert re.search("<start_line> must be from|<end_line> must not be less", observation), step
+                differences[SPANS] += 1
+    assert differences == DIFFERENCES
+    assert same == 786
+
+
+def test_a_refused_edit_is_shown_as_in_the_published_runs() -> None:
+    """But for counts of lines above, rounded up there, and for the error, which has its line here."""
+    refused = [
+        step for steps in published_tools() for step in steps if step.observation.startswith("Your proposed")
+    ]
+    wrong = []
+    for step in refused:
+        would_be, is_now = re.findall(r"-{49}\n(.*?)\n-{49}", step.observation, re.DOTALL)
+        first, last, count = edit_of(step.action.content)
+        path, total, known = window_in(is_now)
+        _, total_after, known_after = window_in(would_be)
+        lines = [known.get(number, "").encode() for number in range(1, total + 1)]
+        after = [known_after.get(number, "").encode() for number in range(1, total_after + 1)]
+        try:
+            edit = asked_edit(f"{first}:{last}", [""] * count, total)
+        except Refused:
+            wrong.append((first, last))
+            continue
+        ours = refusal(SyntaxError("invalid syntax"), path, lines, after, edit)
+        assert rough(ours, known | known_after) == rough(step.observation, known | known_after)
+    assert (len(refused), wrong) == (222, [(1363, 367)])
+
+
+def rough(text: str, known: dict[int, str]) -> str:
+    text = re.sub(r"^\(\d+ more lines above\)\n", "", text, flags=re.MULTILINE)
+    return comparable(re.sub(r"(?s)(ERRORS:\n).*?(\n\nThis is)", r"\1\2", text), known)
+
+
+def test_searches_in_a_file_show_what_the_published_ones_do(tmp_path: Path) -> None:
+    count = 0
+    for steps in published_tools():
+        for step in steps:
+            header = re.match(
+                r"(?:Found \d+|No) matches (?:found )?for \".*\" in (\S+?):?\n", step.observation
+            )
+            if step.action.type != "search_file" or header is None:
+                continue
+            found = {
+                int(n): text for n, text in re.findall(r"^Line (\d+):(.*)$", step.observation, re.MULTILINE)
+            }
+            kernel, editor = Replay(tmp_path), Editor()
+            kernel.path = header[1].removesuffix(UNCHECKED)
+            kernel.lines = tuple(found.get(number, "") for number in range(1, max(found, default=0) + 1))
+            editor.path = kernel.path + UNCHECKED
+            ours, _ = editor.tool(step.action)(kernel)  # type: ignore[arg-type]
+            assert ours.replace(UNCHECKED, "") == step.observation.rstrip("\n").replace(UNCHECKED, "")
+            count += 1
+    assert count == 84
