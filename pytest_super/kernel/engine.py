@@ -108,11 +108,6 @@ def engine_trouble() -> str | None:
     return None
 
 
-def engine_answers() -> bool:
-    """Whether an engine can be used; `engine_trouble` says why not. Asked once a process."""
-    return engine_trouble() is None
-
-
 @contextmanager
 def engine_errors(doing: str, *, image: str = "") -> Iterator[None]:
     """Raise what docker-py and its transport raise as ours: EngineError, or InfrastructureError for an image.

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Linked from leaf to root: as whole tuples, the paths of a deep answer would take quadratic memory.
-Path = tuple["Path", str | int] | None
-
 TOLERANCE = 0.01
 _MISSING = object()
 
@@ -26,33 +23,25 @@ def accuracy(gold: object, submission: object, *, tolerance: float = TOLERANCE) 
 
     Raises ValueError when the gold holds no leaf.
     """
-    verdicts = [right for _, right in _compare(gold, submission, tolerance)]
+    verdicts = list(_compare(gold, submission, tolerance))
     if not verdicts:
         raise ValueError("the gold answer holds no value to compare")
     return sum(verdicts) / len(verdicts)
 
 
-def wrong_leaves(gold: object, submission: object, *, tolerance: float = TOLERANCE) -> list[str]:
-    """Paths of the gold's leaves that the submission misses, in the gold's order: `test.f1`, `runs[2].id`.
-
-    The path of a gold that is itself a leaf is `.`.
-    """
-    return [_path_text(path) for path, right in _compare(gold, submission, tolerance) if not right]
-
-
-def _compare(gold: object, submission: object, tolerance: float) -> Iterator[tuple[Path, bool]]:
+def _compare(gold: object, submission: object, tolerance: float) -> Iterator[bool]:
+    """Whether each leaf of the gold is right."""
     allowed = Fraction(float.__repr__(float(tolerance)))
     # Not recursive: answers may be nested deeper than the interpreter's stack.
-    todo: list[tuple[Path, object, object]] = [(None, gold, submission)]
+    todo = [(gold, submission)]
     while todo:
-        path, wanted, given = todo.pop()
+        wanted, given = todo.pop()
         if isinstance(wanted, dict):
-            todo.extend(((path, key), wanted[key], _at_key(given, key)) for key in reversed(wanted))
+            todo.extend((value, _at_key(given, key)) for key, value in wanted.items())
         elif isinstance(wanted, list):
-            indices = range(len(wanted) - 1, -1, -1)
-            todo.extend(((path, index), wanted[index], _at_index(given, index)) for index in indices)
+            todo.extend((value, _at_index(given, index)) for index, value in enumerate(wanted))
         else:
-            yield path, _is_right(wanted, given, allowed)
+            yield _is_right(wanted, given, allowed)
 
 
 def _at_key(value: object, key: str) -> object:
@@ -86,11 +75,3 @@ def _exact(number: int | float) -> Fraction | None:
         return Fraction(number)
     # float's own repr: subclasses such as numpy's write a type name around theirs.
     return Fraction(float.__repr__(number)) if math.isfinite(number) else None
-
-
-def _path_text(path: Path) -> str:
-    keys: list[str] = []
-    while path is not None:
-        path, key = path
-        keys.append(f"[{key}]" if isinstance(key, int) else f".{key}")
-    return "".join(reversed(keys)).removeprefix(".") or "."

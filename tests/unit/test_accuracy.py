@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.metrics.accuracy import accuracy, wrong_leaves
+from pytest_super.metrics.accuracy import accuracy
 from pytest_super.task import has_leaf
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
@@ -112,7 +112,6 @@ def test_nesting_deeper_than_the_stack_is_scored() -> None:
     assert accuracy(nested(depth, 1), nested(depth, 1)) == 1.0
     assert accuracy(nested(depth, 1), nested(depth, 2)) == 0.0
     assert accuracy(nested(depth, 1), nested(depth - 1, 1)) == 0.0
-    assert wrong_leaves(nested(depth, 1), 0)[0].startswith("[0].k[0].k")
 
 
 def test_what_json_reads_beyond_the_standard_is_scored() -> None:
@@ -120,22 +119,10 @@ def test_what_json_reads_beyond_the_standard_is_scored() -> None:
     assert accuracy(gold, json.loads('{"a": NaN, "b": Infinity, "c": Infinity}')) == 1.0
 
 
-def test_wrong_leaves_are_named_by_their_path_in_the_gold_s_order() -> None:
-    gold = {"train": 1, "test": {"em": 1, "f1": 2}, "runs": [{"id": 1}, {"id": 2}], "grid": [[1, 2]]}
-    submission = {"train": 1, "test": {"em": 1}, "runs": [{"id": 1}, {"id": 3}], "grid": [[1]]}
-    assert wrong_leaves(gold, submission) == ["test.f1", "runs[1].id", "grid[0][1]"]
-    assert wrong_leaves(gold, gold) == []
-
-
-def test_the_path_of_a_scalar_gold_is_a_dot() -> None:
-    assert wrong_leaves(1, 2) == ["."]
-
-
 @given(gold=GOLDS, submission=JSON)
 def test_any_json_gets_a_score_from_0_to_1(gold: Any, submission: Any) -> None:
     score = accuracy(gold, submission)
     assert 0.0 <= score <= 1.0
-    assert (score == 1.0) == (not wrong_leaves(gold, submission))
 
 
 @given(gold=GOLDS)

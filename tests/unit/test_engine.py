@@ -103,21 +103,20 @@ def test_an_engine_that_answers_is_asked_once(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
     with engine_that_says(tmp_path / "s", {"ApiVersion": "1.41"}):
         assert engine.engine_trouble() is None
-    assert engine.engine_answers()
+    assert engine.engine_trouble() is None
     assert engine.connect() is engine.connect()
     engine.connect().close()
 
 
 def test_trouble_is_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
-    assert not engine.engine_answers()
     assert "unix:///nonexistent" in (engine.engine_trouble() or "")
 
 
 def test_without_an_engine_docker_py_is_not_even_imported() -> None:
     code = (
-        "import sys; from pytest_super.kernel.engine import engine_answers; "
-        "assert not engine_answers(); assert 'docker' not in sys.modules"
+        "import sys; from pytest_super.kernel.engine import engine_trouble; "
+        "assert engine_trouble(); assert 'docker' not in sys.modules"
     )
     environment = dict(os.environ, DOCKER_HOST="unix:///nonexistent")
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
