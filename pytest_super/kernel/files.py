@@ -107,7 +107,7 @@ class FileChannel:
 
     def write(self, path: str, data: bytes) -> None:
         with self._turn:
-            sender = Sender(self, "write", path)
+            sender = Sender(self, "write", path, size=len(data))
             for start in range(0, len(data), CHUNK):
                 sender.write(data[start : start + CHUNK])
             sender.finish()
@@ -180,10 +180,10 @@ class FileChannel:
 class Sender:
     """A file to write into, whose bytes go to the sandbox when it asks for them."""
 
-    def __init__(self, channel: FileChannel, op: str, path: str) -> None:
+    def __init__(self, channel: FileChannel, op: str, path: str, **asked: Any) -> None:
         self._channel = channel
         self._path = path
-        self._number = channel.ask(op, path)
+        self._number = channel.ask(op, path, **asked)
         self._failed = False
 
     def write(self, data: bytes) -> int:

@@ -84,9 +84,10 @@ class FileWork:
     def _write(self, job: dict[str, Any]) -> None:
         # In place, so that permissions, owners and links stay as they are.
         with open_regular(job["path"], os.O_WRONLY | os.O_CREAT) as file:
-            file.truncate()
+            reserve(file.fileno(), job["size"])
             for chunk in self._chunks(job):
                 file.write(chunk)
+            file.truncate()
 
     def _upload(self, job: dict[str, Any]) -> None:
         import tarfile
@@ -140,6 +141,19 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
             raise OSError(errno.EISDIR, "Is a directory")
         raise OSError(errno.EINVAL, "Not a regular file")
     return os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
+
+
+def reserve(descriptor: int, size: int) -> None:
+    """Make room for so many bytes; where the disk is full the file keeps what it held."""
+    held = os.fstat(descriptor).st_size
+    try:
+        if size > held:
+            os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        # Not every file system can.
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            os.ftruncate(descriptor, held)
+            raise
 
 
 def describe(entry: os.DirEntry[str]) -> dict[str, Any]:
