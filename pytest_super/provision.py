@@ -11,7 +11,7 @@ import pytest
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.sandbox import missing_capabilities
-from pytest_super.run import RUN
+from pytest_super.run import OWN, RUN
 from pytest_super.verdict import ISOLATED, PROVIDED
 
 if TYPE_CHECKING:
@@ -99,7 +99,11 @@ def provide_repository(task: Task, repository: Repository, kernel: Kernel) -> st
 
 
 def make_sandbox(run: Run, task: Task) -> Sandbox:
-    """The built-in sandbox that the run has chosen."""
+    """The built-in sandbox that the run has chosen. Raises InfrastructureError where there is none."""
+    if run.sandbox == OWN:
+        raise UnsupportedError(
+            f"{task.id} got no sandbox from pytest_super_make_sandbox, and no engine answers"
+        )
     if run.sandbox == "local":
         from pytest_super.kernel.local import LocalSandbox
 

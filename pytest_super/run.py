@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pytest_super.settings import Settings
 
 
+OWN = "own"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """The same on the controller and on every worker."""
@@ -24,7 +27,7 @@ class Run:
     settings: Settings
     id: str
     sandbox: str
-    """`docker` or `local`."""
+    """`docker`, `local`, or OWN where neither may be used."""
     sandbox_note: str
     expected_seconds: dict[str, float]
     """By task id, from the newest run before this one."""
@@ -70,7 +73,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         told = data.pop("trajectory")
         for_agent = replace(settings.for_agent, trajectory=Path(told) if told else None)
         return Run(settings=replace(settings, for_agent=for_agent), **data)
-    sandbox, note = ("local", "") if config.option.collectonly else choose_sandbox(settings)
+    sandbox, note = ("local", "") if config.option.collectonly else choose_sandbox(config, settings)
     return Run(
         settings=settings,
         id=new_run_id(),
@@ -80,8 +83,25 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
     )
 
 
-def choose_sandbox(settings: Settings) -> tuple[str, str]:
+def choose_sandbox(config: pytest.Config, settings: Settings) -> tuple[str, str]:
     """The provider, and what to say of the choice. Raises pytest.UsageError.
+
+    A project that makes its own sandboxes needs none of ours.
+    """
+    try:
+        return choose_built_in(settings)
+    except pytest.UsageError:
+        if settings.sandbox == "auto" and makes_sandboxes(config):
+            return OWN, "made by the project"
+        raise
+
+
+def makes_sandboxes(config: pytest.Config) -> bool:
+    return any(hasattr(plugin, "pytest_super_make_sandbox") for plugin in config.pluginmanager.get_plugins())
+
+
+def choose_built_in(settings: Settings) -> tuple[str, str]:
+    """Docker where it is there. Raises pytest.UsageError.
 
     Only an agent that runs code which the user already has may fall back to running without isolation.
     """
@@ -125,7 +145,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "model": run.settings.model,
         "model_parameters": dict(run.settings.model_parameters),
         "sandbox": run.sandbox,
-        "isolated": run.sandbox == "docker",
+        "isolated": None if run.sandbox == OWN else run.sandbox == "docker",
         "scoring": run.settings.scoring,
         "epochs": run.settings.epochs,
         "arguments": list(config.invocation_params.args),

@@ -285,3 +285,19 @@ def pytest_super_run_finished(results):
     project.run(agent="special").assert_outcomes(passed=1)
     assert project.results["right[1]"]["metrics"] == {"cells": 2, "unknown": None}
     assert (project.path / "notes").read_text().split() == ["execute", "submit", "True", "1"]
+
+
+def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    project.add_task("right")
+    project.add_task("other")
+    project.pytester.makeconftest(
+        "from pytest_super.kernel.local import LocalSandbox\n"
+        "def pytest_super_make_sandbox(task):\n"
+        "    return LocalSandbox({}) if task.id == 'right' else None\n"
+    )
+    result = project.run("--super-sandbox=auto")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*sandbox own (made by the project)*", "error   other: *no sandbox from*"])
