@@ -52,12 +52,14 @@ def figure(value: float | None) -> str:
 
 def total_facts(results: list[TrialResult], attempts: list[TrialResult]) -> Iterator[str]:
     yield f"compute {sum(result.compute_seconds for result in attempts):.1f} s"
+    if model_seconds := sum(result.model_seconds for result in attempts):
+        yield f"model {model_seconds:.1f} s"
     tokens = sum(result.prompt_tokens + result.completion_tokens for result in attempts)
     if tokens:
         yield f"tokens {tokens:,}"
     costs = [result.cost_usd for result in attempts if result.cost_usd is not None]
     if costs:
-        yield f"cost ${sum(costs):.2f}"
+        yield f"cost ${sum(costs):.4f}"
     if len(attempts) > len(results):
         yield f"{len(attempts) - len(results)} attempts before the last"
     if any(result.is_error for result in results) and (with_errors := gate_accuracy(results)) is not None:

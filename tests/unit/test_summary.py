@@ -60,7 +60,7 @@ def test_every_attempt_costs_what_it_costs() -> None:
     last = result(attempt=2, prompt_tokens=10, cost_usd=0.25, accuracy=1.0, solved=True)
     text = "\n".join(summary_lines([last], None, [first, last]))
     assert "tokens 1,010" in text
-    assert "cost $0.75" in text
+    assert "cost $0.7500" in text
     assert "1 attempts before the last" in text
 
 
