@@ -52,6 +52,11 @@ class Budget:
         self._portion = portion
 
     @property
+    def tokens_allowed(self) -> int:
+        """Prompt tokens that may be used in all until now, a portion of the limit perhaps."""
+        return round(self.token_limit * self._portion)
+
+    @property
     def compute_seconds(self) -> float:
         return self._counted + self._meter() - self._free
 
@@ -83,7 +88,7 @@ class Budget:
         reached = {
             "compute": self.compute_seconds >= limits.compute,
             "wall": limits.wall is not None and self.wall_seconds >= limits.wall,
-            "tokens": self.prompt_tokens >= self.token_limit * self._portion,
+            "tokens": self.prompt_tokens >= self.tokens_allowed,
             "cost": limits.cost is not None and (self.cost_usd or 0.0) >= limits.cost,
             "steps": limits.steps is not None and self.steps >= limits.steps,
         }

@@ -43,7 +43,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
         task=start.id,
         epoch=start.epoch,
         attempt=start.attempt,
-        token_limit=budget.token_limit,
+        token_limit=lambda: budget.tokens_allowed,
         cost_limit=budget.limits.cost,
         seconds_left=budget.wall_left,
     )
@@ -55,9 +55,9 @@ def running_gateway(config: pytest.Config, run: Run) -> Gateway:
         from pytest_super.model.launch import Gateway
 
         gateway = Gateway(run.id, run.model_settings())
+        gateway.start()
         config.stash[GATEWAY] = gateway
         config.add_cleanup(gateway.close)
-        gateway.start()
     return config.stash[GATEWAY]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import threading
+import time
 import traceback
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +20,7 @@ from pytest_super.observation import NOTHING_RUNS, STILL_RUNNING, observation_of
 from pytest_super.trajectory import Action, Step, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from pytest_super.budget import Budget
     from pytest_super.kernel.client import Kernel
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
     Tool = Callable[[Kernel], tuple[str, str]]
     """Works on the kernel's files; gives the observation, and `ok` or `error`."""
+
+
+# For what a coroutine has left to end itself.
+LEFT_SECONDS = 1.0
 
 
 class TrialEnded(BaseException):
@@ -82,22 +88,34 @@ class Trial:
         self._record = record
         self._before = before
         self._ended: str | None = None
+        self._recording = threading.Lock()
+        self._is_closed = False
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
         """Ask the model and charge what it used; no step. `parameters` are OpenAI's of chat completions.
 
-        Raises FilteredError when the provider's content policy refuses, and ends the trial when the call
+        Raises FilteredError when the provider's content policy refuses, ValueError for what is no
+        conversation, and ends the trial when the call
         would pass, or has passed, a limit, or when its prompt is longer than the model's window.
         """
+        try:
+            return self.try_to_complete(messages, **parameters)
+        except BudgetSpentError as spent:
+            self.end(spent.limit)
+            raise TrialEnded(spent.limit) from None
+
+    def try_to_complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
+        """As `complete`, but BudgetSpentError tells of a call that would pass a limit; the trial goes on."""
         self._raise_if_over()
+        began = time.monotonic()
         with self._failures():
             if self.model is None:
                 raise InfrastructureError("the agent asks for a model: name one by --super-model")
             try:
                 completion = self.model.complete(messages, **parameters)
-            except BudgetSpentError as spent:
-                self._ended = spent.limit
-                raise TrialEnded(spent.limit) from None
+            except BaseException:
+                self.budget.model_seconds += time.monotonic() - began
+                raise
         self.budget.charge_model(
             prompt_tokens=completion.prompt_tokens,
             completion_tokens=completion.completion_tokens,
@@ -160,6 +178,35 @@ class Trial:
             return self._finish(action, thought, started, result)
         return self._add(action, thought, started, observation=observation, outcome=outcome)
 
+    def run_program(
+        self,
+        command: str,
+        environment: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
+        thought: str = "",
+    ) -> Step:
+        """Run a program in the sandbox until it ends: `command` is a line for the sandbox's `sh`.
+
+        `files`, path to text, are written before. The program finds the trial's model at OPENAI_BASE_URL. The
+        cell limit does not count; any spent budget ends it. What it waits for the model is no compute time.
+        """
+        from pytest_super.program import Program
+
+        action, started = Action(type="command", content=command), self._begin()
+        if self.kernel.is_running:
+            return self._refuse(action, thought, started, STILL_RUNNING)
+        # A program may print its task, which is no more an achievement than its own source.
+        self._landmarks.begin_cell(f"{command}\n{self.task.query}", step=self._next_number)
+        program = Program(self.kernel, self.budget, self.model)
+        try:
+            with self._failures():
+                ran = program.run(command, environment or {}, files or {}, self._landmarks.feed)
+        except SandboxLostError as lost:
+            result = CellResult(outcome=Outcome.SANDBOX_LOST, detail=lost.detail)
+            return self._finish(action, thought, started, result)
+        self._ended = ran.spent
+        return self._finish(action, thought, started, ran.result, ran.observation)
+
     def reject(self, why: str, action: Action | None = None, thought: str = "") -> Step:
         """A step in which nothing was done, since what the model answered was no action: `why` says so."""
         return self._refuse(action or Action(type=""), thought, self._begin(), why)
@@ -187,6 +234,15 @@ class Trial:
     def all_steps(self) -> list[Step]:
         """Those of earlier attempts too."""
         return [*self._before, *self.history]
+
+    def end(self, stop_reason: str) -> None:
+        """The trial is over, by this reason unless it had ended already."""
+        self._ended = self._ended or stop_reason
+
+    def close(self) -> None:
+        """Nothing is recorded any more, of what a thread of the agent's had begun either."""
+        with self._recording:
+            self._is_closed = True
 
     @property
     def stop_reason(self) -> str | None:
@@ -217,14 +273,16 @@ class Trial:
     def _refuse(self, action: Action, thought: str, started: str, why: str) -> Step:
         return self._add(action, thought, started, observation=why, outcome="error")
 
-    def _finish(self, action: Action, thought: str, started: str, result: CellResult) -> Step:
+    def _finish(
+        self, action: Action, thought: str, started: str, result: CellResult, observation: str | None = None
+    ) -> Step:
         if not result.is_running:
             self._landmarks.end_cell()
         step = self._add(
             action,
             thought,
             started,
-            observation=observation_of(result),
+            observation=observation_of(result) if observation is None else observation,
             outcome=result.outcome.value,
             outputs=result.outputs,
             seconds=result.seconds,
@@ -258,9 +316,12 @@ class Trial:
             completion_tokens=budget.completion_tokens - sum(step.completion_tokens for step in told),
             **facts,
         )
-        self.history.append(step)
-        with self._failures(Exception):
-            self._record(step)
+        with self._recording:
+            if self._is_closed:
+                raise TrialEnded(self._ended or "returned")
+            self.history.append(step)
+            with self._failures(Exception):
+                self._record(step)
         return step
 
     @contextmanager
@@ -278,20 +339,41 @@ def run_agent(agent: Agent, trial: Trial, is_from_outside: Callable[[BaseExcepti
     """Let the agent act until the trial ends; returns the stop reason.
 
     Raises what failed under the trial, whatever the agent made of it, and what `is_from_outside` (an
-    interrupt, a time-out). All else that comes out of an agent is its own: `agent_error`.
+    interrupt, a time-out). All else that comes out of an agent is its own: `agent_error`. What of the agent
+    lives on, threads say, can neither act nor ask any more.
     """
-    reason = "returned"
     try:
         running = agent.run(trial)
         if inspect.iscoroutine(running):
-            asyncio.run(running)
-    except TrialEnded:
-        pass
+            run_coroutine(running)
+        elif inspect.isgenerator(running) or inspect.isasyncgen(running):
+            raise TypeError("the agent's method `run` is a generator, which does nothing: it has a `yield`")
+        trial.end("returned")
+    except TrialEnded as ended:
+        trial.end(ended.stop_reason)
     except BaseException as error:
         if is_from_outside(error):
+            trial.end("interrupted")
             raise
         trial.error = "".join(traceback.format_exception(error))
-        reason = "agent_error"
+        trial.end("agent_error")
+    finally:
+        trial.close()
     if trial.failure is not None:
         raise trial.failure
-    return trial.stop_reason or reason
+    assert trial.stop_reason is not None
+    return trial.stop_reason
+
+
+def run_coroutine(coroutine: Coroutine[Any, Any, None]) -> None:
+    """As asyncio.run does, but without waiting for threads that the agent has left behind."""
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(coroutine)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=LEFT_SECONDS))
+        loop.close()

@@ -42,6 +42,8 @@ def find_agent(name: str) -> Factory:
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
+    if name.startswith("command:"):
+        return make_command(name.removeprefix("command:"))
     offered = entry_points(group=GROUP)
     try:
         if ":" in name:
@@ -64,6 +66,14 @@ def make_gold(task: Task, _settings: AgentSettings) -> Agent | None:
     if task.solution is None:
         return None
     return GoldAgent(read_solution(task.solution, Path(task._path).parent))
+
+
+def make_command(command: str) -> Factory:
+    from pytest_super.agents.command import CommandAgent
+
+    # What is wrong with it is told at once.
+    CommandAgent(command)
+    return lambda _task, _settings: CommandAgent(command)
 
 
 def make_react(_task: Task, settings: AgentSettings) -> Agent:

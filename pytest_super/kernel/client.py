@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pytest_super.kernel.calls import Answer
     from pytest_super.kernel.sandbox import Sandbox
 
 START_SECONDS = 120.0
@@ -243,6 +244,20 @@ class Kernel:
     def upload(self, tree: Path, path: str) -> None:
         """Copy what the folder `tree` holds into the folder `path`, which is made where it is missing."""
         self._link.files.upload(tree, path)
+
+    # HTTP
+
+    def serve(self, answer: Answer) -> str:
+        """Serve HTTP on the sandbox's loopback; gives the base URL for what runs inside.
+
+        `answer` makes the reply to each request, in threads. Raises InfrastructureError, and when the sandbox
+        is gone what file operations raise.
+        """
+        return self._link.calls.listen(answer)
+
+    def stop_serving(self) -> None:
+        """Answer no more requests; those under way are cancelled."""
+        self._link.calls.close()
 
     # Waiting
 

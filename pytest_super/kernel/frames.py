@@ -4,8 +4,9 @@ A frame is a channel (one byte), the length of its body (four bytes, big-endian)
 behind its own length. Channels 1 to 4 carry Jupyter's messages as they are, signed. Channel CONTROL carries
 our own: a JSON object with `op`, and behind it at most one part of bytes:
 
-    to the sandbox  ping, interrupt, restart, read, list, resolve, search, write, upload, data, end
-    to the host     hello, pong, died, restarted, data, more, done, failed
+    to the sandbox  ping, interrupt, restart, read, list, resolve, search, write, upload, data, end, listen,
+                    call
+    to the host     hello, pong, died, restarted, data, more, done, failed, listening, call
 """
 
 from __future__ import annotations

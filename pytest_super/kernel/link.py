@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel import frames
+from pytest_super.kernel.calls import CallChannel
 from pytest_super.kernel.connection import Connection
 from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.files import FileChannel
@@ -67,6 +68,7 @@ class KernelLink:
             silence=silence,
             own_silence=own_silence,
         )
+        self.calls = CallChannel(self._connection.tell, lost=lost)
         self.files = FileChannel(
             self._connection.tell, lost=lost, give_up=self._connection.give_up, patience=file_patience
         )
@@ -172,6 +174,7 @@ class KernelLink:
             self.end = why
             self._stop_cell()
         self.files.end()
+        self.calls.end()
 
     def _stop_cell(self) -> None:
         if self.cell is not None:
@@ -197,6 +200,8 @@ class KernelLink:
                 self._stop_cell()
         elif op in ("data", "more", "done", "failed"):
             self.files.answer(fields, payload)
+        elif op in ("listening", "call"):
+            self.calls.hear(fields, payload)
 
     def _introduce(self, key: str) -> None:
         from jupyter_client.session import Session

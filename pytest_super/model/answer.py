@@ -51,6 +51,8 @@ class Trouble(StrEnum):
     """The provider's content policy."""
     REFUSED = "refused"
     """Anything else about this one request."""
+    INVALID = "invalid_request"
+    """It is no request, and was shown to nobody."""
 
 
 PASSING = (Trouble.TRANSIENT, Trouble.RATE_LIMITED)
@@ -60,6 +62,7 @@ class ModelCallError(Exception):
     """A call has no answer. `message` is one line for a person, without any key; `retry_after` is in seconds.
 
     `status` is the provider's HTTP status, None where it did not answer. `is_final`: asking again is no use.
+    `used`: tokens of the prompt and of the answer, as far as they were told all the same.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class ModelCallError(Exception):
         status: int | None = None,
         is_final: bool | None = None,
         attempts: int = 1,
+        used: tuple[int, int] = (0, 0),
     ) -> None:
         super().__init__(message)
         self.trouble = trouble
@@ -79,6 +83,7 @@ class ModelCallError(Exception):
         self.status = status
         self.is_final = trouble not in PASSING if is_final is None else is_final
         self.attempts = attempts
+        self.used = used
 
 
 class Provider(Protocol):

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
-from pytest_super.model.launch import FACTS
+from pytest_super.model.launch import FACTS, MAX_STARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pytest_super.model.launch import Gateway, Response, UnixConnection
 
 UNKNOWN_TRIAL = 401
+CHAT = "/v1/chat/completions"
+# Seconds; all that a gateway tries takes less, so it is one that hangs.
+LONGEST_CALL = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +49,21 @@ class GatewayModel:
         task: str,
         epoch: int,
         attempt: int,
-        token_limit: int,
+        token_limit: Callable[[], int],
         cost_limit: float | None,
         seconds_left: Callable[[], float] = lambda: inf,
     ) -> None:
-        """`seconds_left` tells how long a call may last."""
+        """`token_limit` tells how many prompt tokens may be used, `seconds_left` how long a call may last."""
         self._gateway = gateway
         self._seconds_left = seconds_left
         self.trial = {
             "name": f"{task}/{epoch}.{attempt}",
             "task": task,
             "epoch": epoch,
-            "token_limit": token_limit,
+            "token_limit": token_limit(),
             "cost_limit": cost_limit,
         }
+        self._token_limit = token_limit
         self._token = ""
         self._opening = threading.Lock()
 
@@ -71,6 +75,7 @@ class GatewayModel:
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
         """Raises BudgetSpentError, FilteredError, ModelError."""
         began = monotonic()
+        parameters.pop("stream", None)
         status, data = self._post({"messages": [dict(message) for message in messages], **parameters})
         if status != 200:
             raise error_of(data["error"])
@@ -83,34 +88,50 @@ class GatewayModel:
 
         Raises ModelError when the gateway does not work; other trouble is in what is returned.
         """
-        began, token = monotonic(), self._token
-        response = self._gateway.send(method, path, body, token, opened=opened)
-        if response.status == UNKNOWN_TRIAL:
-            with self._opening:
-                if self._token == token:
-                    self._open()
-            response = self._gateway.send(method, path, body, self._token, opened=opened)
-        return forwarded(response, seconds=monotonic() - began)
+        began = monotonic()
 
-    def _open(self) -> None:
-        self._token = self._gateway.post("/super/trials", self.trial)[1]["token"]
+        def send(token: str) -> Response:
+            return self._gateway.send(method, path, body, token, opened=opened)
+
+        return forwarded(self._known(send), seconds=monotonic() - began)
+
+    def _known(self, send: Callable[[str], Response]) -> Response:
+        """The answer to a request sent with the trial's token, which every new gateway has to learn."""
+        for _ in range(MAX_STARTS):
+            token = self._current_token()
+            response = send(token)
+            if response.status != UNKNOWN_TRIAL:
+                return response
+            self._forget(token)
+        raise ModelError("the model gateway keeps dying")
+
+    def _current_token(self) -> str:
+        """With the trial's limit as it is now known to the gateway."""
+        with self._opening:
+            limit = self._token_limit()
+            if not self._token or limit != self.trial["token_limit"]:
+                self.trial["token_limit"] = limit
+                self._token = self._gateway.post("/super/trials", self.trial)[1]["token"]
+            return self._token
+
+    def _forget(self, token: str) -> None:
+        with self._opening:
+            if self._token == token:
+                self._token = ""
 
     def _post(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """A gateway that was started anew does not know the trial's token any more."""
-        status, data = self._ask(body)
-        if status == UNKNOWN_TRIAL:
-            self._open()
-            status, data = self._ask(body)
-        return status, data
-
-    def _ask(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         left = self._seconds_left()
+        timeout = max(min(left, LONGEST_CALL), 0.001)
+        data = json.dumps(body).encode()
         try:
-            return self._gateway.post(
-                "/v1/chat/completions", body, self._token, timeout=None if left == inf else max(left, 0.001)
+            response = self._known(
+                lambda token: self._gateway.send("POST", CHAT, data, token, timeout=timeout)
             )
         except TimeoutError:
-            raise BudgetSpentError("wall") from None
+            if left <= LONGEST_CALL:
+                raise BudgetSpentError("wall") from None
+            raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
+        return response.status, json.loads(response.body)
 
 
 def forwarded(response: Response, seconds: float) -> Forwarded:
@@ -143,6 +164,8 @@ def error_of(error: dict[str, Any]) -> Exception:
         return BudgetSpentError(code.removeprefix("budget_"))
     if code == "context":
         return BudgetSpentError("context")
+    if code == "invalid_request":
+        return ValueError(message)
     if code == "filtered":
         return FilteredError(message)
     return ModelError(message, is_final=code == "fatal")

@@ -111,6 +111,8 @@ def judge_unanswered(error: Exception, chain: list[BaseException], said: str) ->
     """Nothing came, or nothing that can be read, or the library did not get as far as to ask."""
     if any(isinstance(cause, ImportError) for cause in chain):
         return Trouble.FATAL
+    if any(isinstance(cause, UnicodeError) or "not JSON compliant" in str(cause) for cause in chain):
+        return Trouble.REFUSED
     made_up = getattr(error, "status_code", None)
     if made_up in FATAL_STATUS or UNKNOWN_MODEL.search(said):
         return Trouble.FATAL

@@ -20,14 +20,15 @@ import shutil
 import sys
 import threading
 import traceback
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from pytest_super.model.answer import ModelCallError, Trouble
+from pytest_super.model.answer import ModelCallError, Trouble, plain, texts
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.launch import FACTS
 from pytest_super.model.ledger import Ledger, RunCostError
@@ -37,6 +38,8 @@ from pytest_super.model.streaming import events, wants_usage
 from pytest_super.trajectory import now
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
     from pytest_super.model.answer import Answer, Provider, Request
 
 # Prompts grow with a trial: 50,000 characters of the last observation and hundreds of steps before it.
@@ -49,8 +52,13 @@ STATUS = {
     Trouble.CONTEXT: 400,
     Trouble.FILTERED: 400,
     Trouble.REFUSED: 400,
+    Trouble.INVALID: 400,
 }
 IDLE_SECONDS = 3.0
+NO_PRICE = (
+    "the price of {model} is not known, so --super-max-cost cannot be kept: leave it out, or tell the price "
+    "by --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +94,8 @@ class Gateway:
         self.provider = make_provider(settings)
         self.patience = Patience()
         self.trials: dict[str, KnownTrial] = {}
+        self.stopped: Refusal | None = None
+        self.under_way: set[asyncio.Future[Any]] = set()
 
     def application(self) -> web.Application:
         application = web.Application(client_max_size=MAX_REQUEST)
@@ -117,7 +127,9 @@ class Gateway:
         except Refusal as refusal:
             return refusal.response()
         except RecursionError:
-            return Refusal(400, "invalid_request", "the request is nested too deeply").response()
+            return Refusal(400, Trouble.INVALID, "the request is nested too deeply").response()
+        except web.HTTPException as error:
+            return Refusal(400, Trouble.INVALID, f"the request cannot be taken: {error.reason}").response()
         except Exception as error:
             # A client would take a broken answer for a dead gateway, and pay the call again.
             traceback.print_exc()
@@ -130,32 +142,91 @@ class Gateway:
         return self.trials[token]
 
     async def complete(self, trial: KnownTrial, asked: Request) -> dict[str, Any]:
-        """The answer to one request, booked. Raises Refusal."""
-        request = self.prepare(trial, asked)
-        characters = len(json.dumps([request["messages"], request.get("tools")], ensure_ascii=False))
+        """The answer to one request, booked. Raises Refusal.
+
+        A client that leaves meanwhile has made the call all the same: it goes on, and is booked.
+        """
+        call = asyncio.ensure_future(self.make_call(trial, self.prepare(trial, asked)))
+        self.under_way.add(call)
+        call.add_done_callback(self.end_call)
+        return await asyncio.shield(call)
+
+    def end_call(self, call: asyncio.Future[Any]) -> None:
+        self.under_way.discard(call)
+        if not call.cancelled():
+            call.exception()  # looked at, since nobody else may
+
+    async def make_call(self, trial: KnownTrial, request: Request) -> dict[str, Any]:
+        characters = count_characters(request)
         started, began = now(), monotonic()
         try:
-            with self.ledger.reserve(trial.name, characters):
-                answer = await self.ask(trial, request)
+            async with self.alone_at_first(trial):
+                if self.stopped is not None:
+                    raise self.stopped
+                with self.ledger.reserve(trial.name, characters):
+                    answer = await self.ask(trial, request, characters)
+                facts = call_facts(answer, started, monotonic() - began)
+                self.ledger.charge(trial.name, characters, facts)
         except (BudgetSpentError, RunCostError, ModelCallError) as error:
             refusal = refusal_of(error)
             self.record(trial, started, request, {"error": {"code": refusal.code, "message": str(refusal)}})
             raise refusal from None
-        facts = call_facts(answer, started, monotonic() - began)
-        self.ledger.charge(trial.name, characters, facts)
         self.record(trial, started, request, answer.body)
+        if answer.cost_usd is None and self.settings.max_cost is not None:
+            self.stopped = Refusal(403, Trouble.FATAL, NO_PRICE.format(model=answer.model))
+            raise self.stopped
         return {**answer.body, "super": facts}
+
+    @asynccontextmanager
+    async def alone_at_first(self, trial: KnownTrial) -> AsyncIterator[None]:
+        """Before the first call is booked nobody knows what a trial's calls use: they come one at a time.
+
+        So do the run's, where its cost is limited and no price is known.
+        """
+        account, ledger = self.ledger.account(trial.name), self.ledger
+        is_priced = self.settings.max_cost is None
+        run_held = await hold(ledger.first, lambda: is_priced or ledger.cost_usd > 0)
+        try:
+            trial_held = await hold(account.first, lambda: account.calls > 0)
+            try:
+                yield
+            finally:
+                if trial_held:
+                    account.first.release()
+        finally:
+            if run_held:
+                ledger.first.release()
 
     def prepare(self, trial: KnownTrial, asked: Request) -> Request:
         """The request as it is kept; epochs differ by their seed."""
-        request = {**asked, **self.settings.parameters, "model": self.settings.name}
+        request: Request = {**plain(asked), **self.settings.parameters, "model": self.settings.name}
         if self.provider.takes_seed:
             request.setdefault("seed", trial.epoch)
         return request
 
-    async def ask(self, trial: KnownTrial, request: Request) -> Answer:
-        call = self.ledger.account(trial.name).calls + 1
-        return await self.patience.call(lambda: self.provider.complete(request, task=trial.task, call=call))
+    async def ask(self, trial: KnownTrial, request: Request, characters: int) -> Answer:
+        """The answer, with the tokens of those that were thrown away; no retry passes the trial's limit."""
+        account = self.ledger.account(trial.name)
+        number, wasted = account.answered + 1, [0, 0]
+
+        async def attempt() -> Answer:
+            if account.is_spent(wasted[0]):
+                raise BudgetSpentError("tokens")
+            try:
+                return await self.provider.complete(request, task=trial.task, call=number)
+            except ModelCallError as error:
+                wasted[:] = [wasted[0] + error.used[0], wasted[1] + error.used[1]]
+                raise
+
+        try:
+            answer = await self.patience.call(attempt)
+        except (ModelCallError, BudgetSpentError):
+            account.answered += 1
+            if any(wasted):
+                self.ledger.charge(trial.name, characters, facts_of_nothing(wasted))
+            raise
+        prompt, completion = answer.prompt_tokens + wasted[0], answer.completion_tokens + wasted[1]
+        return replace(answer, prompt_tokens=prompt, completion_tokens=completion)
 
     def record(self, trial: KnownTrial, started: str, request: Request, response: dict[str, Any]) -> None:
         """Append the whole call to the trial's file, where the user asks for that."""
@@ -181,8 +252,31 @@ async def read_request(http: web.Request) -> Request:
     except (ValueError, RecursionError):
         asked = None
     if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
-        raise Refusal(400, "invalid_request", "the body must be a JSON object with a list of messages")
+        raise Refusal(400, Trouble.INVALID, "the body must be a JSON object with a list of messages")
     return asked
+
+
+async def hold(lock: asyncio.Lock, is_known: Callable[[], bool]) -> bool:
+    """Whether the lock is held now, because what it waits for is not known yet."""
+    if is_known():
+        return False
+    await lock.acquire()
+    if is_known():
+        lock.release()
+        return False
+    return True
+
+
+def count_characters(request: Request) -> int:
+    """Of what is text; an image in a data: URL is none."""
+    said = texts([request["messages"], request.get("tools")])
+    return sum(len(text) for text in said if not text.startswith("data:"))
+
+
+def facts_of_nothing(wasted: list[int]) -> dict[str, Any]:
+    """What was used by answers that could not be taken."""
+    prompt, completion = wasted
+    return {"started": now(), "prompt_tokens": prompt, "completion_tokens": completion, "cost_usd": None}
 
 
 def call_facts(answer: Answer, started: str, seconds: float) -> dict[str, Any]:

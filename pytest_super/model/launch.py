@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 60.0
 MAX_STARTS = 3
+# A socket's path has at most 107 bytes.
+LONGEST_FOLDER = 50
 # The header of an answer that says, in JSON, what it used.
 FACTS = "X-Pytest-Super"
 
@@ -70,6 +73,7 @@ class Gateway:
         self.run_id = run_id
         self._starts = 0
         self._lease: UnixConnection | None = None
+        self._leasing = threading.Lock()
         self._held: list[int] = []
         """Ends of pipes which tell a gateway that its starter lives."""
 
@@ -88,15 +92,18 @@ class Gateway:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self._starts == MAX_STARTS:
-                raise ModelError(f"the model gateway does not start: {self.last_words()}")
+                raise ModelError(f"the model gateway does not start: {self.last_words()}", is_final=True)
             self._starts += 1
             self.write_settings()
-            spawn(
-                [sys.executable, "-m", "pytest_super.model.gateway", str(self.folder)], reader, lock, self.log
-            )
+            # -P: a file of the project's may have the name of a module.
+            command = [sys.executable, "-P", "-m", "pytest_super.model.gateway", str(self.folder)]
+            spawn(command, reader, lock, self.log)
             self._held.append(writer)
         except BlockingIOError:
             os.close(writer)
+        except BaseException:
+            os.close(writer)
+            raise
         finally:
             os.close(lock)
             os.close(reader)
@@ -152,8 +159,9 @@ class Gateway:
         deadline = time.monotonic() + READY_SECONDS
         while True:
             try:
-                if self._lease is None:
-                    self._lease = connected(self.socket)
+                with self._leasing:
+                    if self._lease is None:
+                        self._lease = connected(self.socket)
                 connection = connected(self.socket, timeout)
             except OSError:
                 self.drop_lease()
@@ -166,15 +174,17 @@ class Gateway:
                 return connection
 
     def last_words(self) -> str:
+        """The last line that the server wrote, of a traceback the one that says what it was."""
         try:
-            return self.log.read_text(errors="replace")[-2000:].strip() or "it said nothing"
+            lines = self.log.read_text(errors="replace").splitlines()
         except OSError:
             return "it left no log"
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
     def drop_lease(self) -> None:
-        if self._lease is not None:
-            self._lease.close()
-            self._lease = None
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.close()
 
     def close(self) -> None:
         """Let the server go; it ends when all have."""
@@ -184,13 +194,21 @@ class Gateway:
 
 
 def private_folder(run_id: str) -> Path:
-    """Where the run's gateway is found, for this user alone. Short: a socket's path has at most 107 bytes."""
-    parent = Path(tempfile.gettempdir()) / f"pytest-super-{os.getuid()}"
+    """Where the run's gateway is found, for this user alone. Raises ModelError."""
+    temporary = Path(tempfile.gettempdir())
+    if len(str(temporary)) > LONGEST_FOLDER:
+        temporary = Path("/tmp")
+    parent = temporary / f"pytest-super-{os.getuid()}"
     folder = parent / run_id
-    for path in (parent, folder):
-        path.mkdir(mode=0o700, exist_ok=True)
-        if path.stat().st_uid != os.getuid():
-            raise ModelError(f"{path} belongs to somebody else: set TMPDIR to a folder of your own")
+    try:
+        for path in (parent, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
+            if path.stat().st_uid != os.getuid():
+                raise ModelError(
+                    f"{path} belongs to somebody else: set TMPDIR to a folder of yours", is_final=True
+                )
+    except OSError as error:
+        raise ModelError(f"there is no place for the model gateway: {error}", is_final=True) from None
     return folder
 
 

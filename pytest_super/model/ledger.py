@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import BudgetSpentError
@@ -13,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Of English text and code.
+# Of English text and code, at least; of other text more, and of none more than the highest.
 TOKENS_PER_CHARACTER = 0.25
+HIGHEST = 1.5
+# A shorter prompt may be mostly what the provider puts around it.
+TELLING_CHARACTERS = 1000
 
 
 class RunCostError(Exception):
@@ -35,6 +39,21 @@ class Account:
     last_characters: int = 0
     reserved_tokens: int = 0
     reserved_cost: float = 0.0
+    answered: int = 0
+    """Calls that had an answer or a refusal, since the gateway was started, or were booked before."""
+
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the only call under way as long as none is booked."""
+
+    def is_spent(self, more: int) -> bool:
+        """Whether the token limit is reached with `more` tokens beyond those booked."""
+        return self.token_limit is not None and self.prompt_tokens + more >= self.token_limit
+
+    @property
+    def tokens_per_character(self) -> float:
+        if self.last_characters < TELLING_CHARACTERS:
+            return TOKENS_PER_CHARACTER
+        return min(HIGHEST, max(TOKENS_PER_CHARACTER, self.last_tokens / self.last_characters))
 
     def refuse_beyond(self, tokens: int, cost: float) -> None:
         """Raises BudgetSpentError when a call of this size would pass a limit."""
@@ -52,6 +71,7 @@ class Ledger:
 
     def __init__(self, path: Path, max_cost: float | None) -> None:
         self.max_cost = max_cost
+        self.first = asyncio.Lock()
         self._accounts: dict[str, Account] = {}
         for line in read_lines(path):
             self._add(line["trial"], line)
@@ -69,9 +89,9 @@ class Ledger:
 
     def estimate(self, trial: str, characters: int) -> tuple[int, float]:
         """Prompt tokens and cost of a call: those of the trial's last one, and what its text is longer by."""
-        last = self.account(trial)
-        tokens = last.last_tokens + round((characters - last.last_characters) * TOKENS_PER_CHARACTER)
-        tokens = max(tokens, 0)
+        account = self.account(trial)
+        longer = characters - account.last_characters
+        tokens = max(0, account.last_tokens + round(longer * account.tokens_per_character))
         booked = sum(account.prompt_tokens for account in self._accounts.values())
         return tokens, tokens * self.cost_usd / booked if booked else 0.0
 
@@ -109,6 +129,7 @@ class Ledger:
     def _add(self, trial: str, call: dict[str, Any]) -> None:
         account = self.account(trial)
         account.calls += 1
+        account.answered += 1
         account.prompt_tokens += call["prompt_tokens"]
         account.completion_tokens += call["completion_tokens"]
         account.cost_usd += call["cost_usd"] or 0.0

@@ -70,9 +70,10 @@ class LitellmProvider:
 
     async def _answer(self, asked: Request, response: Any) -> Answer:
         body = plain(response.model_dump(warnings=False))
-        if not is_complete(body):
-            raise ModelCallError(Trouble.TRANSIENT, f"{self.model}: the answer has no message", status=200)
         told = told_usage(body)
+        if not is_complete(body):
+            text = f"{self.model}: the answer has no message"
+            raise ModelCallError(Trouble.TRANSIENT, text, status=200, used=told or (0, 0))
         prompt, completion = told if told else await asyncio.to_thread(self._count, asked, body)
         if told is None:
             counted = {"prompt_tokens": prompt, "completion_tokens": completion}

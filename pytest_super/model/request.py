@@ -34,7 +34,7 @@ PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "ima
 def accepted(request: Request) -> Request:
     """The fields that a provider may see, other ones left out.
 
-    Raises ModelCallError, REFUSED, for what is no conversation and for what names a place to fetch from.
+    Raises ModelCallError, INVALID, for what is no conversation and for what names a place to fetch from.
     """
     result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
     messages = request.get("messages")
@@ -81,4 +81,4 @@ def is_list_of_objects(value: Any) -> bool:
 
 
 def refused(place: str, reason: str) -> ModelCallError:
-    return ModelCallError(Trouble.REFUSED, f"{place} {reason}")
+    return ModelCallError(Trouble.INVALID, f"{place} {reason}")

@@ -75,7 +75,8 @@ def server(module_server: OpenAIServer) -> OpenAIServer:
 def trial(gateway: Gateway, **limits: Any) -> GatewayModel:
     """The model of a trial that has not asked yet."""
     limits = {"token_limit": 10**6, "cost_limit": None, "epoch": 1, **limits}
-    return GatewayModel(gateway, task=uuid.uuid4().hex[:8], attempt=1, **limits)
+    tokens = limits.pop("token_limit")
+    return GatewayModel(gateway, task=uuid.uuid4().hex[:8], attempt=1, token_limit=lambda: tokens, **limits)
 
 
 def ask_on(model: GatewayModel) -> None:
@@ -124,22 +125,75 @@ def test_no_loop_passes_a_token_limit(gateway: Gateway, server: OpenAIServer) ->
     assert len(server.requests) == 1000 // PROMPT_TOKENS
 
 
-def test_calls_at_once_do_not_pass_a_token_limit_together(gateway: Gateway, server: OpenAIServer) -> None:
-    model = trial(gateway, token_limit=1000)
-    model.complete(ASK)
-    server.latency = 0.2
+def at_once(*models: GatewayModel) -> None:
+    """Let each model be asked until it is refused, all at the same time."""
 
-    def ask() -> None:
-        with pytest.raises(BudgetSpentError):
+    def ask(model: GatewayModel) -> None:
+        with pytest.raises((BudgetSpentError, ModelError)):
             ask_on(model)
 
-    threads = [threading.Thread(target=ask) for _ in range(16)]
+    threads = [threading.Thread(target=ask, args=[model]) for model in models]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+@pytest.mark.parametrize("used", [PROMPT_TOKENS, 500])
+def test_calls_at_once_do_not_pass_a_token_limit_together(
+    gateway: Gateway, server: OpenAIServer, used: int
+) -> None:
+    server.always({"text": "an answer", "usage": {"prompt_tokens": used, "completion_tokens": 2}})
+    server.latency = 0.1
+    at_once(*[trial(gateway, token_limit=1000)] * 16)
     server.latency = 0.0
-    assert len(server.requests) == 1000 // PROMPT_TOKENS
+    assert len(server.requests) == 1000 // used
+
+
+def test_a_limit_that_rises_is_the_new_limit(gateway: Gateway, server: OpenAIServer) -> None:
+    limits = [1000]
+    model = GatewayModel(
+        gateway, task="rising", epoch=1, attempt=1, token_limit=lambda: limits[0], cost_limit=None
+    )
+    with pytest.raises(BudgetSpentError, match="tokens"):
+        ask_on(model)
+    limits[0] = 2000
+    with pytest.raises(BudgetSpentError, match="tokens"):
+        ask_on(model)
+    assert len(server.requests) == 2000 // PROMPT_TOKENS
+
+
+def test_what_answers_that_could_not_be_taken_have_used_is_booked(
+    gateway: Gateway, server: OpenAIServer
+) -> None:
+    server.reply(server.fault("empty"))
+    completion = trial(gateway).complete(ASK)
+    assert (completion.prompt_tokens, len(server.requests)) == (2 * PROMPT_TOKENS, 2)
+
+
+def test_a_call_whose_client_leaves_is_booked_all_the_same(
+    gateway: Gateway, server: OpenAIServer, settings: ModelSettings
+) -> None:
+    server.latency = 0.5
+    model = trial(gateway, seconds_left=lambda: 0.1)
+    with pytest.raises(BudgetSpentError, match="wall"):
+        model.complete(ASK)
+    server.latency = 0.0
+    # The trial's next call stands in line behind its first one.
+    patient = trial(gateway)
+    patient.trial = model.trial
+    patient.complete(ASK)
+    booked = [line for line in lines_of(Path(settings.calls)) if line["trial"] == model.trial["name"]]
+    assert len(booked) == 2
+
+
+def test_what_is_no_request_is_the_agents_mistake(gateway: Gateway, server: OpenAIServer) -> None:
+    model = trial(gateway)
+    for messages in ([], [{"role": "nobody", "content": "x"}]):
+        with pytest.raises(ValueError, match="messages"):
+            model.complete(messages)
+    assert server.requests == []
+    assert model.complete([{"role": "user", "content": "half a \ud800 pair"}]).text == "an answer"
 
 
 def test_no_loop_passes_a_cost_limit(gateway: Gateway, server: OpenAIServer) -> None:
@@ -215,9 +269,9 @@ def test_the_cost_of_all_trials_together_is_bounded(tmp_path: Path, openai_serve
         name="openai/gpt-4o", parameters={}, max_cost=0.001, calls=str(calls), record=None
     )
     openai_server.always("an answer")
+    openai_server.latency = 0.1
     with running(settings, openai_server) as gateway:
-        for _ in range(3):
-            trial(gateway).complete(ASK)
+        at_once(*[trial(gateway) for _ in range(16)])
         with pytest.raises(ModelError, match="--super-max-cost") as reached:
             trial(gateway).complete(ASK)
         assert reached.value.is_final

@@ -245,7 +245,7 @@ def test_what_is_no_conversation_or_would_be_fetched_is_refused(
     openai_server: OpenAIServer, messages: Any
 ) -> None:
     error = trouble_of(messages=messages)
-    assert error.trouble is Trouble.REFUSED
+    assert error.trouble is Trouble.INVALID
     assert error.message.startswith("messages")
     assert not openai_server.requests
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -363,6 +364,17 @@ def test_a_tool_of_the_agents_own_works_on_the_files_and_is_recorded() -> None:
     assert "still running" in bench.trial.use(Action(type="count"), count).observation
 
 
+def test_what_an_agent_leaves_behind_can_neither_act_nor_ask() -> None:
+    model = FakeModel("a", "b")
+    bench = Bench(model=model)
+    assert bench.run(lambda trial: trial.complete(ASK)) == "returned"
+    for act in (lambda: bench.trial.complete(ASK), lambda: bench.trial.execute("1")):
+        with pytest.raises(TrialEnded, match="returned"):
+            act()
+    assert len(model.requests) == 1
+    assert bench.recorded == []
+
+
 def test_an_agent_may_be_a_coroutine() -> None:
     class Waiting:
         async def run(self, trial: Trial) -> None:
@@ -372,3 +384,53 @@ def test_an_agent_may_be_a_coroutine() -> None:
     bench = Bench()
     assert run_agent(Waiting(), bench.trial, lambda _: False) == "submitted"
     assert bench.trial.submission == 42
+
+
+def test_an_agent_whose_run_is_a_generator_is_told_so() -> None:
+    class Lazy:
+        def run(self, trial: Trial) -> Any:
+            yield trial.execute("1")
+
+    bench = Bench()
+    assert run_agent(Lazy(), bench.trial, lambda _: False) == "agent_error"
+    assert "yield" in (bench.trial.error or "")
+
+
+def test_a_coroutine_that_leaves_a_thread_behind_holds_nothing_up() -> None:
+    release = threading.Event()
+
+    class Hasty:
+        async def run(self, trial: Trial) -> None:
+            asyncio.get_running_loop().run_in_executor(None, release.wait)
+            asyncio.ensure_future(asyncio.sleep(1000))  # noqa: RUF006
+            await asyncio.sleep(0)
+            trial.submit(42)
+
+    try:
+        assert run_agent(Hasty(), Bench().trial, lambda _: False) == "submitted"
+    finally:
+        release.set()
+
+
+def test_what_a_thread_had_begun_when_its_trial_ended_is_not_recorded() -> None:
+    bench = Bench()
+    running, finish, threads = threading.Event(), threading.Event(), []
+
+    def tool(_kernel: Kernel) -> tuple[str, str]:
+        running.set()
+        finish.wait()
+        return "late", "ok"
+
+    def leave(trial: Trial) -> None:
+        def act() -> None:
+            with contextlib.suppress(TrialEnded):
+                trial.use(Action(type="late"), tool)
+
+        threads.append(threading.Thread(target=act))
+        threads[0].start()
+        running.wait()
+
+    assert bench.run(leave) == "returned"
+    finish.set()
+    threads[0].join()
+    assert bench.recorded == bench.trial.history == []

@@ -1,0 +1,400 @@
+"""Programs as agents, in the local sandbox: what they are given, how they end, what no limit lets them do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.openai_server import OpenAIServer
+
+# Asks as many times as its first argument says, prints the answers and submits the last.
+ASKER = """
+import json, os, sys, urllib.request
+
+def send(body):
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    request = urllib.request.Request(url, body, {"Authorization": "Bearer sk-of-the-program"})
+    try:
+        with urllib.request.urlopen(request) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+def ask(text, **fields):
+    body = {"model": "any", "messages": [{"role": "user", "content": text}], **fields}
+    answer = send(json.dumps(body).encode())
+    return answer["choices"][0]["message"]["content"] if "choices" in answer else answer["error"]["code"]
+"""
+ASK = """
+from asker import *
+query, answer_file, times = sys.argv[1:]
+for number in range(int(times)):
+    text = ask(f"{open(query).read()} {number}")
+    print("model says", text, flush=True)
+    open(answer_file, "w").write(text)
+"""
+SCRIPT = "--super-model=scripted:script.yaml"
+
+
+class Project:
+    """A folder with tasks and programs, and runs in it. `programs` is its path as a command line sees it."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path: Path = pytester.path
+        pytester.makeini("[pytest]\n")
+        self.add_program("asker", ASKER)
+        self.add_program("ask", ASK)
+        self.script("one", "2", "42")
+
+    def add_program(self, name: str, source: str) -> None:
+        (self.path / f"{name}.py").write_text(source)
+
+    def script(self, *answers: Any) -> None:
+        (self.path / "script.yaml").write_text(json.dumps(list(answers)))
+
+    def add_task(self, id: str = "a", **fields: Any) -> None:
+        task = {"id": id, "set": "expert", "query": "What is it? 'Tell' \"me\"", "answer": 42, **fields}
+        (self.path / f"{id}.task.yaml").write_text(json.dumps(task))
+
+    def run(self, command: str, *arguments: str) -> dict[str, Any]:
+        """Run all tasks; the result of the last. `command` finds the programs in `$P`."""
+        self.outcome = self.pytester.runpytest_subprocess(
+            f"--super-agent=command: P={self.path}; {command}", "--super-sandbox=local", ".", *arguments
+        )
+        lines = (self.latest / "results.jsonl").read_text().splitlines()
+        result: dict[str, Any] = json.loads(lines[-1])
+        return result
+
+    @property
+    def latest(self) -> Path:
+        return self.path / ".super/runs/latest"
+
+    def steps(self, id: str = "a") -> list[dict[str, Any]]:
+        (path,) = self.latest.glob(f"trials/{id}/*/trajectory.jsonl")
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def calls(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.latest / "calls.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    return Project(pytester)
+
+
+ASK_ONCE = "python $P/ask.py {query_file} {answer_file} 1"
+# What the first trial does; the others submit.
+FIRST = "if test ! -e $P/was; then touch $P/was; %s; fi; echo 42 > {answer_file}"
+ASK_THRICE = "python $P/ask.py {query_file} {answer_file} 3"
+
+
+def test_a_program_asks_the_model_and_submits(project: Project) -> None:
+    project.add_task(landmarks=["model says 2"])
+    result = project.run(ASK_THRICE, SCRIPT, "--super-record=calls")
+    assert (result["solved"], result["stop_reason"], result["landmarks"]) == (True, "submitted", 1.0)
+    command, answer, submission = project.steps()
+    assert command["action"]["type"] == "command"
+    assert command["observation"].splitlines() == [
+        "model says one",
+        "model says 2",
+        "model says 42",
+        "[The program ended with exit code 0.]",
+    ]
+    assert (command["outcome"], command["landmarks"]) == ("ok", [0])
+    assert (answer["observation"], submission["action"]["content"]) == ("42", "42")
+    recorded = [json.loads(line) for line in (project.path / "calls/a/1.1.jsonl").read_text().splitlines()]
+    asked = [call["request"]["messages"][0]["content"] for call in recorded]
+    assert asked == [f"What is it? 'Tell' \"me\" {number}" for number in range(3)]
+
+
+def test_what_the_model_used_is_charged_to_the_trial(project: Project) -> None:
+    project.add_task()
+    project.script(
+        *({"text": "42", "usage": {"prompt_tokens": 10, "completion_tokens": 3}} for _ in range(3))
+    )
+    result = project.run(ASK_THRICE, SCRIPT)
+    assert (result["prompt_tokens"], result["completion_tokens"], result["steps"]) == (30, 9, 3)
+    assert result["model_seconds"] > 0
+    assert [call["prompt_tokens"] for call in project.calls()] == [10, 10, 10]
+    assert project.steps()[0]["prompt_tokens"] == 30
+
+
+def test_a_program_gets_a_shell_its_working_directory_and_few_variables(project: Project) -> None:
+    project.add_task()
+    show = "pwd; echo {workdir} {model} ${HOME} $OPENAI_API_KEY '{\"a\": 1}'; env | grep -c TOKEN"
+    project.run(show, SCRIPT)
+    where, told, tokens, _ = project.steps()[0]["observation"].splitlines()
+    workdir, model, home, key, text = told.split(maxsplit=4)
+    assert (where, model, key, text, tokens) == (workdir, "scripted", "none-is-needed", '{"a": 1}', "0")
+    assert home.endswith("/home")
+
+
+def test_a_stream_is_answered_as_one(project: Project) -> None:
+    project.add_task()
+    project.script({"text": "42", "usage": {"prompt_tokens": 10, "completion_tokens": 3}})
+    project.add_program(
+        "stream",
+        """
+from asker import *
+body = {"messages": [{"role": "user", "content": "x"}], "stream": True}
+body["stream_options"] = {"include_usage": True}
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())) as response:
+    print(response.headers["Content-Type"].partition(";")[0])
+    parts = [json.loads(line[6:]) for line in response.read().splitlines() if line.startswith(b"data: {")]
+print("".join(part["choices"][0]["delta"].get("content", "") for part in parts[:-1]), parts[-1]["usage"])
+""",
+    )
+    result = project.run("python $P/stream.py", SCRIPT)
+    kind, told = project.steps()[0]["observation"].splitlines()[:2]
+    assert kind == "text/event-stream"
+    assert told.startswith("42 {'prompt_tokens': 10, 'completion_tokens': 3")
+    assert result["prompt_tokens"] == 10
+
+
+def test_without_a_model_there_is_no_endpoint(project: Project) -> None:
+    project.add_task()
+    result = project.run('echo "${OPENAI_BASE_URL-none}"; echo 42 > {answer_file}')
+    assert result["solved"]
+    assert project.steps()[0]["observation"].startswith("none\n")
+
+
+def test_pre_executed_cells_are_where_the_program_starts(project: Project) -> None:
+    pre = ["%mkdir sub\n%cd sub", "import os; os.environ['SET'] = 'by a cell'"]
+    project.add_task(set="masked", category="data", pre_execute=pre)
+    project.run("basename $PWD; echo $SET")
+    assert project.steps()[-2]["observation"].startswith("sub\nby a cell\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "told", "outcome"),
+    [
+        ("no-such-agent --task x", "exit code 127: a command was not found", "error"),
+        ("exit 3", "exit code 3", "error"),
+        ("kill -9 $$", "signal 9", "error"),
+        ("kill 0", "signal 15", "error"),
+        ("(setsid sleep 600 &) ; echo left", "exit code 0", "ok"),
+    ],
+)
+def test_how_a_program_ends_is_told(project: Project, command: str, told: str, outcome: str) -> None:
+    project.add_task()
+    result = project.run(command)
+    assert (result["stop_reason"], result["submitted"], result["error"]) == ("returned", False, None)
+    step, answer = project.steps()
+    assert step["observation"].endswith(f"[The program ended with {told}.]")
+    assert step["outcome"] == outcome
+    assert answer["observation"] == "[There is no answer file: nothing was submitted.]"
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("echo '{broken' > {answer_file}", "is no JSON"),
+        ("truncate -s 1G {answer_file}", "Larger than"),
+        ("printf '\\377' > {answer_file}", "is no JSON"),
+        ("python -c \"print('['*100000)\" > {answer_file}", "is no JSON"),
+        ("mkfifo {answer_file}", "Not a regular file"),
+        ("mkdir {answer_file}", "Is a directory"),
+    ],
+)
+def test_an_answer_file_that_holds_no_answer_is_no_submission(
+    project: Project, command: str, why: str
+) -> None:
+    project.add_task()
+    result = project.run(command)
+    assert (result["submitted"], result["stop_reason"]) == (False, "returned")
+    assert why in project.steps()[-1]["observation"]
+
+
+@pytest.mark.slow
+def test_gigabytes_of_output_are_cut_in_the_middle(project: Project) -> None:
+    project.add_task(landmarks=["the very end"])
+    result = project.run("head -c 300000000 /dev/zero | tr '\\0' x | fold; echo the very end")
+    assert result["landmarks"] == 1.0
+    observation = project.steps()[0]["observation"]
+    assert "characters left out" in observation
+    assert len(observation) < 500_000
+
+
+def test_a_program_that_does_not_end_is_killed_when_compute_is_spent(project: Project) -> None:
+    project.add_task("a", limits={"compute": 2})
+    project.add_task("b")
+    project.add_program(
+        "deaf", "import signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]\nwhile 1: pass"
+    )
+    project.run(FIRST % "echo begun; exec python $P/deaf.py")
+    rows = [json.loads(line) for line in (project.latest / "results.jsonl").read_text().splitlines()]
+    assert [(row["stop_reason"], row["solved"]) for row in rows] == [("compute", False), ("submitted", True)]
+    (step,) = project.steps("a")
+    assert step["observation"] == "begun\n[The program was ended: compute spent.]"
+    assert 2 <= rows[0]["compute_seconds"] < 20
+
+
+@pytest.mark.slow
+def test_waiting_for_the_model_is_no_compute_time(
+    project: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+    openai_server.always("42")
+    openai_server.latency = 3.0
+    project.add_task(limits={"compute": 2.5})
+    result = project.run(ASK_ONCE, "--super-model=openai/gpt-4o")
+    assert result["solved"]
+    assert result["compute_seconds"] < 2.5 < 3.0 <= result["model_seconds"]
+
+
+@pytest.mark.slow
+def test_a_wall_limit_counts_the_model_too_and_ends_its_call(
+    project: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+    openai_server.always(openai_server.fault("hang"))
+    project.add_task(limits={"wall": 6})
+    result = project.run(ASK_ONCE, "--super-model=openai/gpt-4o")
+    assert (result["stop_reason"], result["error"]) == ("wall", None)
+    assert result["compute_seconds"] < 5
+
+
+# Asks on, whatever it is answered, from several threads.
+INSISTENT = """
+from asker import *
+import threading
+def insist():
+    while True:
+        try:
+            print(ask("step " * 100), flush=True)
+        except Exception as error:
+            print(error, flush=True)
+for _ in range(8):
+    threading.Thread(target=insist).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("limits", "usage", "limit"),
+    [
+        ({"tokens": 1000}, {"usage": {"prompt_tokens": 300, "completion_tokens": 1}}, "tokens"),
+        ({"cost": 1.0}, {"cost_usd": 0.3}, "cost"),
+    ],
+)
+def test_no_program_passes_a_limit_by_more_than_a_call(
+    project: Project, limits: dict[str, Any], usage: dict[str, Any], limit: str
+) -> None:
+    project.add_task(limits=limits)
+    project.add_program("insistent", INSISTENT)
+    project.script(*({"text": "again", **usage} for _ in range(50)))
+    result = project.run("python $P/insistent.py", SCRIPT)
+    assert (result["stop_reason"], result["error"]) == (limit, None)
+    assert len(project.calls()) <= 4
+
+
+def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
+    project: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+    openai_server.always(openai_server.fault("401"))
+    project.add_task("a")
+    project.add_task("b")
+    result = project.run(f"{ASK_ONCE}; echo 42 > {{answer_file}}", "--super-model=openai/gpt-4o")
+    assert (result["id"], result["stop_reason"], result["solved"]) == ("a", "error", False)
+    assert "API key" in result["error"]
+    assert not list(project.latest.glob("trials/b/*/trajectory.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        'ask("x", tools="none")',
+        'ask("x", messages=1)',
+        'send(b"[" * 100_000)',
+        'for n in range(900, 1000, 3): send(b\'{"messages": [{"a":\' + b"[" * n + b"]" * n + b"}]}")',
+    ],
+)
+def test_a_request_that_is_wrong_is_the_programs_own_matter(project: Project, request_: str) -> None:
+    project.add_task()
+    project.add_program("wrong", f"from asker import *\n{request_}\nprint(ask('x'))")
+    project.script(*["one"] * 300)
+    result = project.run("python $P/wrong.py; echo 42 > {answer_file}", SCRIPT)
+    assert (result["solved"], result["error"]) == (True, None)
+    assert project.steps()[0]["observation"].startswith("one\n")
+
+
+def test_only_the_models_paths_are_offered(project: Project) -> None:
+    project.add_task()
+    project.add_program(
+        "paths",
+        """
+from asker import *
+base = os.environ["OPENAI_BASE_URL"]
+for url, data in [
+    (base + "/models", None), (base + "/embeddings", b"{}"), (base + "/../super/trials", b"{}"),
+    (base[:-3] + "/super/trials", b'{"name": "x", "task": "x", "epoch": 1}'),
+    (base.replace(base.split("/")[3], "other") + "/models", None),
+]:
+    try:
+        print(urllib.request.urlopen(url, data).status)
+    except urllib.error.HTTPError as error:
+        print(error.code)
+""",
+    )
+    project.run("python $P/paths.py", SCRIPT)
+    assert project.steps()[0]["observation"].split()[:5] == ["200", "404", "404", "404", "404"]
+
+
+def test_a_program_that_kills_the_sandbox_is_not_solved_and_the_next_trial_is_not_affected(
+    project: Project,
+) -> None:
+    project.add_task("a")
+    project.add_task("b")
+    project.run(FIRST % "kill -9 $(ps -o ppid= -p $PPID); sleep 60")
+    rows = [json.loads(line) for line in (project.latest / "results.jsonl").read_text().splitlines()]
+    assert [(row["stop_reason"], row["solved"]) for row in rows] == [
+        ("sandbox_lost", False),
+        ("submitted", True),
+    ]
+
+
+def test_a_kernel_that_the_program_kills_takes_nothing_with_it(project: Project) -> None:
+    project.add_task()
+    result = project.run("echo 42 > {answer_file}; kill -9 $PPID; sleep 60")
+    assert (result["solved"], project.steps()[0]["outcome"]) == (True, "kernel_died")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("agent {query}", "there is no {query}, but {query_file}, {answer_file}, {workdir}, {model}"),
+        ("agent 'open", "No closing quotation"),
+        (" ", "needs a command line"),
+    ],
+)
+def test_a_command_line_that_cannot_be_meant_is_refused_at_once(
+    pytester: pytest.Pytester, command: str, words: str
+) -> None:
+    result = pytester.runpytest_subprocess(f"--super-agent=command:{command}", "--super-sandbox=local", ".")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert words in result.stderr.str()
+
+
+def test_a_fixture_may_be_the_model(project: Project) -> None:
+    project.pytester.makeconftest(
+        """
+        import pytest
+        from pytest_super.testing import FakeModel
+
+        @pytest.fixture
+        def super_model():
+            return FakeModel("42")
+        """
+    )
+    project.add_task()
+    assert project.run(ASK_ONCE)["solved"]
