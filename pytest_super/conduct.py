@@ -15,7 +15,7 @@ from pytest_super.preexecution import pre_execute
 from pytest_super.public_task import public_part
 from pytest_super.reflexion import Reflecting
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.wording import describe
+from pytest_super.report.wording import describe, printable
 from pytest_super.run import RUN
 from pytest_super.scoring import SCORERS, Evidence
 from pytest_super.trajectory import now
@@ -59,7 +59,7 @@ def conduct(
     item.ihook.pytest_super_trial_finished(item=item, result=result)
     if isinstance(cause, ModelError) and cause.is_final:
         # Sixteen workers need not meet the same error one by one.
-        item.session.shouldstop = str(cause)
+        item.session.shouldstop = printable(str(cause))
     if cause is not None:
         raise cause
     if not result.solved:
@@ -99,13 +99,14 @@ class Conductor:
     def run(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> BaseException | None:
         """Run the trial to its end; returns what ended it from outside, to be raised when all is stored."""
         attempts = self.item.config.stash[RUN].settings.attempts
+        failed: list[Step] = []
         try:
             self.attempt(agent, 1 / attempts)
             for number in range(2, attempts + 1):
                 if not self.may_try_again():
                     break
                 self.budget.stop_metering()
-                failed = self.trial.history
+                failed = self.trial.history or failed
                 self.trial = self.new_trial(self.trial.model, make_kernel(), self.trial.all_steps)
                 self.attempt(Reflecting(agent, failed), number / attempts)
         except BaseException as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.history import history_text
 from pytest_super.agents.prompts import read_prompt
+from pytest_super.model.completion import BudgetSpentError, FilteredError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -31,10 +32,30 @@ class Reflecting:
         self.failed = failed
 
     def run(self, trial: Trial) -> Coroutine[Any, Any, None] | None:
-        plan = plan_in(trial.complete(messages(trial.task, self.failed), **DECODING).text)
-        query = f"{trial.task.query}\n\nPlan, from an attempt that failed:\n{plan}"
-        trial.task = replace(trial.task, query=query)
+        plan = make_plan(trial, self.failed)
+        if plan:
+            query = f"{trial.task.query}\n\nPlan, from an attempt that failed:\n{plan}"
+            trial.task = replace(trial.task, query=query)
         return self.agent.run(trial)
+
+
+def make_plan(trial: Trial, failed: Sequence[Step]) -> str:
+    """The model's plan, "" where it gives none. Ends the trial as `Trial.complete` does.
+
+    An attempt that was too long for the model's window is shown by its later steps.
+    """
+    while True:
+        try:
+            return plan_in(trial.try_to_complete(messages(trial.task, failed), **DECODING).text)
+        except FilteredError:
+            return ""
+        except BudgetSpentError as spent:
+            if spent.limit != "context":
+                trial.end(spent.limit)
+                return ""
+            if len(failed) < 2:
+                return ""
+            failed = failed[-(len(failed) // 2) :]
 
 
 def messages(task: PublicTask, failed: Sequence[Step]) -> list[Message]:

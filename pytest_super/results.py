@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -173,7 +174,22 @@ class RunFolder:
         for path in sorted((self.path / "trials").glob("*/*/result.json")):
             result = read_result(path)
             if result is not None and (result.id, result.epoch, result.attempt) not in self.results:
-                self.record(settle(result, path.parent, stop_reason, error))
+                settled = settle(result, path.parent, stop_reason, error)
+                self.record(replace(settled, **self.used_by(result)))
+
+    def used_by(self, result: TrialResult) -> dict[str, Any]:
+        """What the trial's calls of the model used, by the books; nothing where there are none."""
+        name = f"{result.id}/{result.epoch}.{result.attempt}"
+        calls = [call for call in read_calls(self.path) if call.get("trial") == name]
+        if not calls or result.stop_reason != RUNNING:
+            return {}
+        costs = [call["cost_usd"] for call in calls if call["cost_usd"] is not None]
+        return {
+            "prompt_tokens": sum(call["prompt_tokens"] for call in calls),
+            "completion_tokens": sum(call["completion_tokens"] for call in calls),
+            "cost_usd": sum(costs) if costs else None,
+            "model_seconds": round(sum(call.get("seconds", 0.0) for call in calls), 3),
+        }
 
     def final(self) -> list[TrialResult]:
         """The last attempt of every task and epoch, in the order they came."""
@@ -182,6 +198,19 @@ class RunFolder:
             if (task_id, epoch) not in last or last[task_id, epoch].attempt < result.attempt:
                 last[task_id, epoch] = result
         return list(last.values())
+
+
+def read_calls(run: Path) -> list[dict[str, Any]]:
+    """The whole lines of the run's books."""
+    try:
+        lines = (run / "calls.jsonl").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    calls = []
+    for line in lines:
+        with suppress(ValueError):
+            calls.append(json.loads(line))
+    return calls
 
 
 def settle(result: TrialResult, folder: Path, stop_reason: str, error: str) -> TrialResult:

@@ -16,7 +16,11 @@ from pytest_super.model.settings import SCRIPTED
 from pytest_super.options import OPTIONS, SETS, value_of
 
 # Parameters are written to disk.
-SECRET = re.compile(r"(^|_)(api_?key|access_key|secret|password|credentials|headers)(_|$)|_token$")
+SECRET = re.compile(
+    r"\b\w*(api_?key|access_key|secret|password|credential|authorization)\w*\b"
+    r"|\b(extra_)?headers\b|\b(\w+_)?(key|token)\b|://[^/@\s]*:[^/@\s]*@",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +143,7 @@ def parse_parameter(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise pytest.UsageError(f"--super-model-arg={text}: write it as KEY=VALUE")
-    if SECRET.search(name):
+    if SECRET.search(text):
         raise pytest.UsageError(f"--super-model-arg={name}: keys come from the environment, as for litellm")
     try:
         return name, json.loads(value)

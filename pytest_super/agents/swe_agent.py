@@ -43,14 +43,19 @@ class SweAgent:
     def __init__(self, prompt: str | None = None) -> None:
         self._system = read_prompt("swe-agent") if prompt is None else prompt
         self._instance = read_prompt("swe-agent-instance")
+        self._begin()
+
+    def _begin(self) -> None:
         self._editor = Editor()
         self._directory = ""
-        # The prompt line that followed each step, by the step's number, 0 for the task; of pre-executed
-        # ones it is known of the last only.
+        # The prompt line that followed each step, by its place in the history, 0 for the task; of
+        # pre-executed ones it is known of the last only.
         self._prompts: dict[int, str] = {}
         self._answers: dict[int, str] = {}
 
     def run(self, trial: Trial) -> None:
+        """Of another attempt at the task, in another sandbox, too."""
+        self._begin()
         while trial.stop_reason is None:
             completion = self._ask(trial)
             try:
@@ -86,17 +91,17 @@ class SweAgent:
         self._prompts[len(trial.history)] = self._prompt_line(trial.kernel)
         task = self._instance.replace("{query}", task_text(trial.task))
         messages: list[Message] = [{"role": "system", "content": self._system}, self._said(task, after=0)]
-        for step in trial.history[:-1]:
-            messages += self._exchange(step, shown(step.observation, EARLIER))
-        for step in trial.history[-1:]:
-            messages += self._exchange(step, shown(step.observation, LAST, LAST_MARK))
+        for place, step in enumerate(trial.history, 1):
+            is_last = place == len(trial.history)
+            seen = shown(step.observation, *((LAST, LAST_MARK) if is_last else (EARLIER,)))
+            messages += self._exchange(place, step, seen)
         return messages
 
-    def _exchange(self, step: Step, observation: str) -> list[Message]:
-        if step.number not in self._answers:
-            self._answers[step.number] = as_answered(step) or NO_TEXT
-        answer: Message = {"role": "assistant", "content": self._answers[step.number]}
-        return [answer, self._said(observation, after=step.number)]
+    def _exchange(self, place: int, step: Step, observation: str) -> list[Message]:
+        if place not in self._answers:
+            self._answers[place] = as_answered(step) or NO_TEXT
+        answer: Message = {"role": "assistant", "content": self._answers[place]}
+        return [answer, self._said(observation, after=place)]
 
     def _said(self, text: str, *, after: int) -> Message:
         parts = (text.rstrip("\n"), self._prompts.get(after, ""))

@@ -37,4 +37,5 @@ STOPS = {
     "agent_error": "the agent raised",
     "sandbox_lost": "the sandbox was lost",
     "timeout": "stopped by pytest-timeout",
+    "context": "the prompt was longer than the model's window",
 } | {name: f"the {name} budget was spent" for name in ("compute", "wall", "tokens", "cost", "steps")}

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -223,9 +224,61 @@ def test_an_agent_that_asks_a_model_is_told_of_the_option(asking: Project, agent
     result.stderr.fnmatch_lines([f"*--super-agent={agent} needs --super-model*"])
 
 
-@pytest.mark.parametrize("name", ["api_key", "extra_headers", "aws_secret_access_key", "aws_session_token"])
+@pytest.mark.parametrize(
+    "name", ["api_key", "API_KEY", "extra_headers", "aws_session_token", 'extra_body={"api_key": "k"}#']
+)
 def test_a_key_among_the_parameters_is_refused(asking: Project, name: str) -> None:
     asking.add_task("a")
     result = asking.run(MODEL, f"--super-model-arg={name}=x")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*keys come from the environment*"])
+
+
+def test_a_project_may_have_files_with_the_names_of_modules(
+    asking: Project, openai_server: OpenAIServer
+) -> None:
+    asking.add_task("a")
+    (asking.path / "openai.py").write_text("raise ImportError('mine')")
+    openai_server.always("submit 42")
+    # As a user types it: pytester would put the folder into the gateway's path, too.
+    command = [sys.executable, "-m", "pytest", "--super-agent=agent:Agent", "--super-sandbox=local", MODEL]
+    subprocess.run(command, cwd=asking.path, check=True, stdout=subprocess.DEVNULL)
+    assert asking.results["a[1]"]["solved"]
+
+
+def test_what_a_trial_used_whose_worker_died_is_told_by_the_books(
+    asking: Project, openai_server: OpenAIServer
+) -> None:
+    asking.add_task("a")
+    asking.pytester.makepyfile(
+        agent="""
+import os, signal
+
+class Agent:
+    def run(self, trial):
+        for _ in range(2):
+            trial.complete([{"role": "user", "content": "step " * 100}])
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    )
+    openai_server.always("look around")
+    asking.run(MODEL, "-n1").assert_outcomes(errors=1)
+    lines = (asking.latest / "results.jsonl").read_text().splitlines()
+    for row in map(json.loads, lines):
+        assert (row["prompt_tokens"], row["steps"]) == (208, 0)
+        assert row["cost_usd"] > 0
+        assert row["model_seconds"] > 0
+
+
+def test_a_place_that_cannot_be_used_stops_the_run_and_blames_no_agent(
+    asking: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        asking.add_task(name)
+    # A short one: a long one is not used, since a socket's path is short.
+    with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
+        (Path(temporary) / f"pytest-super-{os.getuid()}").write_text("in the way")
+        monkeypatch.setenv("TMPDIR", temporary)
+        result = asking.run(MODEL)
+    assert result.parseoutcomes()["errors"] == len(asking.results)
+    assert all("no place for the model gateway" in row["error"] for row in asking.results.values())

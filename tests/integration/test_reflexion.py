@@ -119,3 +119,21 @@ def test_attempts_need_a_model(trying: Project) -> None:
     result = trying.run("--super-attempts=2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--super-attempts needs --super-model*"])
+
+
+def test_an_attempt_that_was_too_long_is_reflected_on_by_its_later_steps(trying: Project) -> None:
+    too_long = {"error": {"status": 413, "message": "too long"}}
+    script = ["print('first')", "print('second')", too_long, too_long, "Plan: p [END]", "submit 42"]
+    row = run(trying, script, "--super-attempts=2")
+    assert (row["accuracy"], row["stop_reason"]) == (1.0, "submitted")
+    whole, half = asked(trying)[3][1]["content"], asked(trying)[4][1]["content"]
+    assert "first" in whole
+    assert "first" not in half
+    assert "second" in half
+
+
+def test_a_reflection_that_is_refused_leaves_the_task_as_it_was(trying: Project) -> None:
+    refused = {"error": {"status": 400, "message": "content_policy_violation"}}
+    row = run(trying, ["stop", refused, "submit 42"], "--super-attempts=2")
+    assert (row["accuracy"], row["stop_reason"]) == (1.0, "submitted")
+    assert asked(trying)[2][0]["content"] == "do it"
