@@ -1,0 +1,310 @@
+"""The agents that ask a model solve shipped tasks in containers, over HTTP, and break no limit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.sources import fetch
+from tests.docker.conftest import unavailable
+from tests.gold_player import CUT, EDITED, PROBE, SHIPPED, SHOW, GoldPlayer, go_on, shipped_task
+from tests.openai_server import KEY, Fault, OpenAIServer, QuickServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from docker import APIClient
+
+    from pytest_super.task import Task
+    from tests.docker.containers import WaitUntil
+
+    Play = Callable[..., "Run"]
+    """Takes the agent's name and further options."""
+
+pytestmark = pytest.mark.docker
+
+MODEL = "--super-model=openai/gpt-4o"
+AGENTS = ("react", "react-super", "swe-agent")
+AGAIN = "--super-attempts=2"
+# One end to end, one masked with an edit among its pre-executed steps. They take two seconds each.
+TASKS = ("vader-demo", "pygam_issue")
+# Two or three such calls are half of a task's tokens, the share of the first of two attempts.
+WASTED_TOKENS = 100_000
+TOOLS = {"react": [], "react-super": ["edit"], "swe-agent": ["open", "goto", "search_file", "edit"]}
+SCORES = ("accuracy", "landmarks", "script_executed", "submitted", "solved", "stop_reason")
+
+# A run that hangs must not hold up the tests for ever.
+LONGEST_RUN = 300.0
+# By the name of the task, which begins with that of the limit.
+LIMITS: dict[str, dict[str, float]] = {
+    "tokens": {"tokens": 2000},
+    "cost": {"cost": 0.006},
+    "steps": {"steps": 4},
+    "compute": {"compute": 2},
+    "compute-waiting": {"compute": 3, "cell": 1},
+    "wall": {"wall": 3},
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of pytest that has ended."""
+
+    project: Path
+    folder: Path
+    """Its results."""
+    process: subprocess.CompletedProcess[str]
+    requests: int = 0
+    """How often the model's server was asked."""
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        return {row["id"]: row for row in read_lines(self.folder / "results.jsonl")}
+
+    @cached_property
+    def calls(self) -> list[dict[str, Any]]:
+        return read_lines(self.folder / "calls.jsonl")
+
+    def steps(self, task: str, attempt: int = 1) -> list[dict[str, Any]]:
+        """The agent's own."""
+        path = self.folder / self.rows[task]["folder"] / "trajectory.jsonl"
+        return [step for step in read_lines(path) if step["origin"] == "agent" and step["attempt"] == attempt]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def make_project(folder: Path, image: str) -> Path:
+    (folder / "tasks").mkdir(parents=True)
+    (folder / "pytest.ini").write_text(f"[pytest]\nsuper_image = {image}\n")
+    return folder
+
+
+def add_task(project: Path, id: str, limits: Mapping[str, float]) -> None:
+    task = {"id": id, "set": "expert", "query": f"Do {id}.", "answer": 42, "landmarks": ["begun"]}
+    (project / f"tasks/{id}.task.yaml").write_text(json.dumps({**task, "limits": dict(limits)}))
+
+
+def run(project: Path, *arguments: str, environment: Mapping[str, str], server: OpenAIServer | None) -> Run:
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n2", "--super-sandbox=docker", *arguments],
+        cwd=project,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_RUN,
+    )
+    folder = (project / ".super/runs/latest").resolve()
+    return Run(project, folder, process, len(server.requests) if server else 0)
+
+
+def plain_environment() -> dict[str, str]:
+    """Without keys, and without what would reach into a pytest inside this one."""
+    names = [name for name in os.environ if name.startswith(("OPENAI_", "PYTEST_"))]
+    return {name: value for name, value in os.environ.items() if name not in names}
+
+
+@contextmanager
+def serving() -> Iterator[OpenAIServer]:
+    with QuickServer(host="127.0.0.1", threaded=True) as http:
+        server = OpenAIServer(http)
+        yield server
+        server.release()
+
+
+@pytest.fixture(scope="module")
+def tasks() -> list[Task]:
+    """The shipped ones, their repositories fetched."""
+    tasks = [shipped_task(name) for name in TASKS]
+    for task in tasks:
+        assert task.repository is not None
+        try:
+            fetch(task.repository, base=SHIPPED)
+        except InfrastructureError as error:
+            unavailable(str(error))
+    return tasks
+
+
+@pytest.fixture(scope="module")
+def play(image: str, tasks: list[Task], tmp_path_factory: pytest.TempPathFactory) -> Play:
+    """Makes each run once: on shipped tasks, led by the gold player after two faults of the provider."""
+
+    @cache
+    def play(agent: str, *arguments: str) -> Run:
+        project = make_project(tmp_path_factory.mktemp(agent), image)
+        for path in [path for name in TASKS for path in SHIPPED.glob(f"{name}.*")]:
+            shutil.copy(path, project / "tasks")
+        with serving() as server:
+            server.reply(Fault("429", retry_after=0), Fault("500"))
+            server.by(GoldPlayer(tasks, WASTED_TOKENS if AGAIN in arguments else None))
+            environment = {**plain_environment(), **server.environment}
+            given = (f"--super-agent={agent}", MODEL, "--super-record=calls", *arguments)
+            return run(project, *given, environment=environment, server=server)
+
+    return play
+
+
+@pytest.fixture(params=AGENTS)
+def played(request: pytest.FixtureRequest, play: Play) -> Run:
+    return play(request.param)
+
+
+def replay(run_before: Run) -> Run:
+    """Its folder replayed, where there is neither a model nor a key."""
+    arguments = ("--super-agent=replay", f"--super-trajectory={run_before.folder}")
+    return run(run_before.project, *arguments, environment=plain_environment(), server=None)
+
+
+def scores(run: Run) -> dict[str, dict[str, Any]]:
+    return {id: {name: row[name] for name in SCORES} for id, row in run.rows.items()}
+
+
+def actions(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(step["action"]["type"], step["action"]["content"]) for step in steps]
+
+
+def observation_of(steps: list[dict[str, Any]], content: str) -> str:
+    """What came of the one cell with this content."""
+    [found] = [step["observation"] for step in steps if step["action"]["content"] == content]
+    return str(found)
+
+
+def containers_of(engine: APIClient, run: Run) -> list[Any]:
+    found: list[Any] = engine.containers(all=True, filters={"label": f"pytest-super.run={run.folder.name}"})
+    return found
+
+
+# What the agents do
+
+
+def test_every_agent_solves_shipped_tasks(played: Run, engine: APIClient, wait_until: WaitUntil) -> None:
+    assert played.process.returncode == 0, played.process.stdout
+    assert set(played.rows) == set(TASKS)
+    for row in played.rows.values():
+        assert (row["accuracy"], row["landmarks"], row["stop_reason"]) == (1.0, 1.0, "submitted")
+        assert (row["sandbox"], row["isolated"]) == ("docker", True)
+    assert played.rows["vader-demo"]["script_executed"] == 1.0
+    wait_until(lambda: not containers_of(engine, played))
+
+
+def test_every_call_of_the_model_is_booked(played: Run) -> None:
+    for id in TASKS:
+        row = played.rows[id]
+        booked = [call for call in played.calls if call["trial"] == f"{id}/1.1"]
+        assert len(booked) == row["steps"] == len(played.steps(id))
+        assert row["prompt_tokens"] == sum(call["prompt_tokens"] for call in booked) > 0
+        assert row["prompt_tokens"] == sum(step["prompt_tokens"] for step in played.steps(id))
+        assert row["cost_usd"] == pytest.approx(sum(call["cost_usd"] for call in booked))
+    # With the two that the provider refused.
+    assert sum(call["attempts"] for call in played.calls) == played.requests == len(played.calls) + 2
+
+
+def test_the_key_is_neither_in_the_project_nor_in_a_container(played: Run) -> None:
+    files = [path for path in played.project.rglob("*") if path.is_file()]
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+    assert KEY not in played.process.stdout + played.process.stderr
+    for id in TASKS:
+        *environment, been_here, last = observation_of(played.steps(id), PROBE).splitlines()
+        assert any(line.startswith("PWD=") for line in environment)
+        assert all("=" in line for line in environment)
+        assert "No such file" in been_here
+        assert last == "probed"
+
+
+def test_an_answer_that_is_malformed_or_cut_is_a_step_in_which_nothing_was_done(played: Run) -> None:
+    for id in TASKS:
+        _, malformed, cut, look, *_ = played.steps(id)
+        for step in (malformed, cut):
+            assert (step["action"], step["outcome"]) == ({"type": "", "content": ""}, "error")
+            assert step["prompt_tokens"] > 0
+        assert "cut off" in cut["observation"]
+        assert "No such file" in look["observation"]
+        assert CUT not in [content for _, content in actions(played.steps(id))]
+
+
+def test_the_tools_of_an_agent_work_on_the_files_of_its_container(played: Run) -> None:
+    for id in TASKS:
+        steps = played.steps(id)
+        used = [step for step in steps if step["action"]["type"] not in ("", "execute", "submit")]
+        assert [step["action"]["type"] for step in used] == TOOLS[played.rows[id]["agent"]]
+        assert all(step["outcome"] == "ok" for step in used)
+        if used:
+            assert observation_of(steps, SHOW) == EDITED
+
+
+# The same once more
+
+
+def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
+    play: Play, engine: APIClient, wait_until: WaitUntil
+) -> None:
+    played = play("react-super", AGAIN)
+    assert played.process.returncode == 0, played.process.stdout
+    for id in TASKS:
+        row, first, second = played.rows[id], played.steps(id, 1), played.steps(id, 2)
+        assert (row["accuracy"], row["landmarks"], row["stop_reason"]) == (1.0, 1.0, "submitted")
+        assert "submit" not in [type for type, _ in actions(first)]
+        assert [type for type, _ in actions(second)][-1] == "submit"
+        for steps in (first, second):
+            assert "ls: cannot access '/tmp/been-here'" in observation_of(steps, PROBE)
+        assert row["steps"] == len(first) + len(second)
+    wait_until(lambda: not containers_of(engine, played))
+
+
+# Of several attempts at a task it is the last that is replayed.
+@pytest.mark.parametrize(
+    ("arguments", "attempt"), [(("swe-agent",), 1), (("react-super", AGAIN), 2)], ids=["one", "two"]
+)
+def test_a_replayed_run_has_the_same_actions_and_scores_without_a_model(
+    play: Play, arguments: tuple[str, ...], attempt: int, engine: APIClient, wait_until: WaitUntil
+) -> None:
+    played = play(*arguments)
+    again = replay(played)
+    assert again.process.returncode == 0, again.process.stdout
+    assert scores(again) == scores(played)
+    for id in TASKS:
+        row = again.rows[id]
+        assert actions(again.steps(id)) == actions(played.steps(id, attempt))
+        assert (row["agent"], row["model"], row["prompt_tokens"]) == ("replay", None, 0)
+        assert row["isolated"]
+    assert not (again.folder / "calls.jsonl").exists()
+    wait_until(lambda: not containers_of(engine, again))
+
+
+# Agents that would go on for ever
+
+
+def test_no_limit_is_passed_by_an_agent_that_tries(
+    image: str, engine: APIClient, wait_until: WaitUntil, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path / "project", image)
+    for name, limits in LIMITS.items():
+        add_task(project, name, limits)
+    with serving() as server:
+        server.by(go_on)
+        environment = {**plain_environment(), **server.environment}
+        ended = run(project, "--super-agent=react-super", MODEL, environment=environment, server=server)
+    rows = ended.rows
+    assert {id: row["stop_reason"] for id, row in rows.items()} == {id: id.split("-")[0] for id in LIMITS}
+    assert {id: row["error"] for id, row in rows.items()} == dict.fromkeys(LIMITS)
+    assert {id: row["accuracy"] for id, row in rows.items()} == dict.fromkeys(LIMITS, 0.0)
+    # Of the one that waits for its first answer there is nothing to find.
+    assert {id: row["landmarks"] for id, row in rows.items()} == {id: id != "wall" for id in LIMITS}
+    assert 0 < rows["tokens"]["prompt_tokens"] <= LIMITS["tokens"]["tokens"]
+    assert 0 < rows["cost"]["cost_usd"] <= LIMITS["cost"]["cost"]
+    assert rows["steps"]["steps"] == LIMITS["steps"]["steps"]
+    assert ended.steps("compute")[-1]["outcome"] == "timed_out"
+    assert {step["outcome"] for step in ended.steps("compute-waiting")[2:]} <= {"timed_out", "error"}
+    wait_until(lambda: not containers_of(engine, ended))

@@ -1,0 +1,216 @@
+"""A model that knows the way: leads SUPER's agents along a task's gold solution, over the test's HTTP server.
+
+    openai_server.by(GoldPlayer(tasks))
+
+On the way it does what models do: looks around, answers in a wrong form, is cut off, uses the agent's tools.
+`go_on` is its opposite, a model that comes to no end.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.loading import load_tasks
+from pytest_super.solution import read_solution
+from tests.openai_server import KEY, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_super.task import Task
+    from tests.openai_server import Answer
+
+SHIPPED = Path(__file__).parents[1] / "tasks"
+
+# Says what a container holds of the host and of trials before. The pattern does not find itself.
+PROBE = (
+    f"!env; grep -rls '{KEY[:-1]}[{KEY[-1]}]' /proc/[0-9]*/environ /etc /root /run /tmp /workspace; "
+    "ls /tmp/been-here; touch /tmp/been-here; echo probed"
+)
+CUT = "open('/tmp/cut', 'w').close(); print('done by a cut answer')"
+LOOK_FOR_CUT = "!ls /tmp/cut"
+WRITE = r"open('notes.py', 'w').write('import json\n\nrate = 1\nsteps = 5\n');"
+SHOW = "!cat notes.py"
+EDITED = "import json\n\nrate = 1\nsteps = 6\n"
+PLAN = "Run the cells of the solution."
+
+PRE_EXECUTED = "[pre-executed by user]"
+# What an agent wrote of a step into a history; not the form that a refusal shows.
+_STEP = re.compile(r"^Thought: (?!\.\.\.$)(.*)\nAction: \w*\n<content>$", re.MULTILINE)
+
+
+def react(type: str, content: str) -> str:
+    return f"Thought: On I go.\nAction: {type}\n<content>\n{content}\n</content>"
+
+
+def swe(command: str) -> str:
+    return f"DISCUSSION\nOn I go.\n```\n{command}\n```"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """How an agent wants its answers, and what of its own tools is used."""
+
+    cell: Callable[[str], str]
+    submit: Callable[[str], str]
+    malformed: str
+    tools: tuple[str, ...] = ()
+
+
+REACT = Form(
+    cell=partial(react, "execute"),
+    submit=partial(react, "submit"),
+    malformed=f"I would run this cell, if I knew how:\n{SHOW}",
+)
+REACT_SUPER = replace(
+    REACT,
+    tools=(
+        react("execute", WRITE),
+        react("edit", "notes.py\n<<<BEFORE_EDIT>>>\nsteps = 5\n<<<AFTER_EDIT>>>\nsteps = 6"),
+        react("execute", SHOW),
+    ),
+)
+SWE_AGENT = Form(
+    cell=swe,
+    submit=lambda text: swe(f"submit {text}"),
+    malformed=f"{swe('!ls')}\nand then\n```\n!pwd\n```",
+    tools=(
+        swe(WRITE),
+        swe("open notes.py"),
+        swe("goto 3"),
+        swe("search_file steps"),
+        swe("edit 4:4\nsteps = 6\nend_of_edit"),
+        swe(SHOW),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """What a request tells: who asks, for what, after how many steps of its own, and what the last gave."""
+
+    form: Form
+    query: str
+    steps: int
+    observation: str
+
+
+class GoldPlayer:
+    """Answers by the request alone, so that many trials may ask at once and a call may be made again.
+
+    The solution's cells are played up to the one that yields the answer, and what is submitted is read from
+    the output of that cell, as far as the agent shows it. `wasted_tokens` is what a call is said to have used
+    as long as there is no plan from an attempt before.
+    """
+
+    def __init__(self, tasks: Sequence[Task], wasted_tokens: int | None = None) -> None:
+        self._cells = {task.query.strip(): gold_cells(task) for task in tasks}
+        self._wasted = wasted_tokens
+
+    def __call__(self, request: Mapping[str, Any]) -> Answer:
+        messages = request["messages"]
+        if is_reflection(messages):
+            return f"Plan: {PLAN}\n[END]"
+        scene = read_scene(messages)
+        answer = self._next(scene)
+        if self._wasted is not None and PLAN not in scene.query:
+            given = {"text": answer} if isinstance(answer, str) else answer
+            return {**given, "usage": {"prompt_tokens": self._wasted, "completion_tokens": 10}}
+        return answer
+
+    def _next(self, scene: Scene) -> str | dict[str, Any]:
+        [cells] = [cells for query, cells in self._cells.items() if query in scene.query]
+        moves = moves_of(scene.form, cells)
+        if scene.steps < len(moves):
+            return moves[scene.steps]
+        return scene.form.submit(json.dumps(ast.literal_eval(scene.observation.strip())))
+
+
+def shipped_task(name: str) -> Task:
+    [task] = load_tasks(SHIPPED / f"{name}.task.yaml")
+    return task
+
+
+def gold_cells(task: Task) -> list[str]:
+    assert task.solution is not None
+    gold = read_solution(task.solution, SHIPPED)
+    return gold.cells[: gold.answer + 1]
+
+
+def moves_of(form: Form, cells: Sequence[str]) -> list[str | dict[str, Any]]:
+    """All answers but the submission, in order; each makes one step."""
+    cut: dict[str, Any] = {"text": form.cell(CUT), "finish_reason": "length"}
+    return [
+        form.cell(PROBE),
+        form.malformed,
+        cut,
+        form.cell(LOOK_FOR_CUT),
+        *form.tools,
+        *map(form.cell, cells),
+    ]
+
+
+def is_reflection(messages: Sequence[Mapping[str, str]]) -> bool:
+    return "\n\nThe attempt:\n\n" in messages[1]["content"]
+
+
+def read_scene(messages: Sequence[Mapping[str, str]]) -> Scene:
+    system, query, *rest = (message["content"] for message in messages)
+    if "search_file" in system:
+        return swe_scene(query, rest)
+    form = REACT_SUPER if "<<<BEFORE_EDIT>>>" in system else REACT
+    return react_scene(form, query, "".join(rest))
+
+
+def react_scene(form: Form, query: str, history: str) -> Scene:
+    """The history is one message; observations in it are not marked off, but follow their step."""
+    steps = [found for found in _STEP.finditer(history) if found[1] != PRE_EXECUTED]
+    observation = history.rpartition("\nObservation:\n")[2]
+    return Scene(form=form, query=query, steps=len(steps), observation=observation)
+
+
+def swe_scene(query: str, rest: Sequence[str]) -> Scene:
+    """The history is an answer and an observation by turns; the prompt line follows the last."""
+    own = [answer for answer in rest[::2] if f"\n{PRE_EXECUTED}\n" not in answer]
+    observation = (rest[-1] if rest else "").rpartition("(Open file: ")[0]
+    return Scene(form=SWE_AGENT, query=query, steps=len(own), observation=observation)
+
+
+BEGIN = react("execute", "print('be' + 'gun')")
+IGNORE_INTERRUPTS = """\
+import time
+while True:
+    try:
+        time.sleep(60)
+    except BaseException:
+        pass"""
+SLEEP = react("execute", IGNORE_INTERRUPTS)
+# By task: the answers after the first one; the last again and again.
+ON_AND_ON = {
+    "tokens": [react("execute", "1")],
+    "cost": [react("execute", "1")],
+    "steps": ["This is no action."],
+    "compute": [SLEEP],
+    "compute-waiting": [
+        SLEEP,
+        react("edit", "not an edit"),
+        react("execute", "1"),
+        react("continue_wait", ""),
+    ],
+}
+
+
+def go_on(request: Mapping[str, Any]) -> Answer:
+    """Never submits, as react-super; which limit it tries to pass is told by a query such as `Do tokens.`"""
+    scene = read_scene(request["messages"])
+    task = scene.query.removeprefix("Query: Do ").removesuffix(".")
+    if task == "wall":
+        return Fault("hang")
+    text = BEGIN if scene.steps == 0 else ON_AND_ON[task][min(scene.steps, len(ON_AND_ON[task])) - 1]
+    return {"text": text, "usage": {"prompt_tokens": 900, "completion_tokens": 10}}
