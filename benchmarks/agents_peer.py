@@ -1,0 +1,158 @@
+"""Many short trials of our agent beside as many of mini-swe-agent's: wall time and memory, in one run.
+
+Usage: python benchmarks/agents_peer.py [--small] [--rounds 3] [--venv FOLDER]
+
+45 tasks of 20 steps, by a model behind HTTP that answers at once, trivial actions, no containers, and a
+trajectory on disk. Theirs: 16 threads of one process, a new shell for each action. Ours: `pytest -n 16` and
+`react-super`, first with a fresh directory, virtual environment and Jupyter kernel for each task, their
+memory counted too, then with cells that run in the workers, where nothing but the harness is left. In turn;
+start and end of the processes included.
+
+mini-swe-agent is installed from the package index into an environment of its own, in a temporary folder or in
+FOLDER, where it is found the next time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model_server import react_answers, serving
+from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+PEER = "mini-swe-agent"
+LOOP = Path(__file__).with_name("mini_swe_agent_loop.py")
+WITHOUT_KERNELS = """\
+import pytest
+from pytest_super.testing import FakeKernel
+
+@pytest.fixture
+def super_kernel():
+    kernel = FakeKernel()
+    yield kernel
+    kernel.close()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    tasks: int
+    at_once: int
+    steps: int
+    """A task, the submission included."""
+
+
+FULL = Size(tasks=45, at_once=16, steps=20)
+SMALL = Size(tasks=6, at_once=3, steps=5)
+
+
+def our_answers(steps: int) -> list[str]:
+    return react_answers([f"print('step', {step})" for step in range(1, steps)], "42")
+
+
+def their_answers(steps: int) -> list[str]:
+    form = "THOUGHT: The next one.\n\n```mswea_bash_command\n{}\n```"
+    commands = [form.format(f"echo step {step}") for step in range(1, steps)]
+    return [*commands, form.format("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && echo 42")]
+
+
+@contextlib.contextmanager
+def peer_python(venv: Path | None) -> Iterator[str]:
+    """The interpreter of an environment with mini-swe-agent; prints its version.
+
+    Raises SystemExit with pip's words where it cannot be installed.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = venv or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        python = folder / "bin" / "python"
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        installed = subprocess.run(
+            [python, "-m", "pip", "install", "-q", PEER], capture_output=True, text=True, check=False
+        )
+        if installed.returncode:
+            raise SystemExit(f"{PEER} cannot be installed:\n{installed.stderr[-3000:]}")
+        told = "import importlib.metadata as m; print(*(f'{n} {m.version(n)}' for n in %r), sep=', ')"
+        subprocess.run([python, "-c", told % ([PEER, "litellm", "openai"],)], check=True)
+        yield str(python)
+
+
+def measure_theirs(python: str, size: Size) -> Measured:
+    with tempfile.TemporaryDirectory() as name, serving(their_answers(size.steps)) as server:
+        command = [python, str(LOOP), str(size.tasks), str(size.at_once), name]
+        own = {"MSWEA_SILENT_STARTUP": "1", "MSWEA_GLOBAL_CONFIG_DIR": f"{name}/config"}
+        return measure(command, folder=Path(name), environment=server | own)
+
+
+def measure_ours(size: Size, conftest: str = "") -> Measured:
+    options = ["--super-agent=react-super", "--super-model=openai/benchmark", "--super-sandbox=local"]
+    command = [sys.executable, "-m", "pytest", "-q", f"-n{size.at_once}", *options]
+    with tempfile.TemporaryDirectory() as name, serving(our_answers(size.steps)) as server:
+        folder = Path(name)
+        write_project(folder, size, conftest)
+        measured = measure(command, folder=folder, environment=ONLY_REQUIRED_PLUGINS | server)
+        lines = (folder / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    assert [json.loads(line)["steps"] for line in lines] == [size.steps] * size.tasks
+    return measured
+
+
+def write_project(folder: Path, size: Size, conftest: str) -> None:
+    (folder / "tasks").mkdir()
+    (folder / "conftest.py").write_text(conftest)
+    tasks = [
+        {"id": name, "set": "expert", "query": f"This is {name}.", "answer": 42}
+        for name in (f"conversation-{number}" for number in range(size.tasks))
+    ]
+    text = "---\n".join(json.dumps(task) + "\n" for task in tasks)
+    (folder / "tasks" / "peer.task.yaml").write_text(text)
+
+
+def compare(python: str, size: Size, rounds: int) -> None:
+    ways: dict[str, Callable[[], Measured]] = {
+        f"{PEER}, a shell for each action": lambda: measure_theirs(python, size),
+        "ours, a kernel for each task": lambda: measure_ours(size),
+        "ours, cells in the worker": lambda: measure_ours(size, WITHOUT_KERNELS),
+    }
+    runs: dict[str, list[Measured]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            runs[name].append(way())
+    print(f"{size.tasks} tasks x {size.steps} steps, {size.at_once} at once:")
+    for name, measured in runs.items():
+        print(f"  {name}: {figures(measured)}")
+
+
+def figures(runs: Sequence[Measured]) -> str:
+    seconds = statistics.median(run.seconds for run in runs)
+    memory = max(run.peak.total for run in runs) / MIB
+    last = runs[-1].output.splitlines()[-1]
+    parts = json.loads(last) if last.startswith("{") else {}
+    told = "".join(f", {name.replace('_', ' ')} {value:.1f}" for name, value in parts.items())
+    return f"{seconds:.1f} s, {memory:.0f} MiB at the peak{told}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="6 tasks x 5 steps, 3 at once")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--venv", type=Path)
+    given = parser.parse_args()
+    with peer_python(given.venv) as python:
+        compare(python, SMALL if given.small else FULL, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

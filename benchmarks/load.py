@@ -1,0 +1,171 @@
+"""Many trials at once: wall time beside a bare loop over the same kernels and server, and memory.
+
+Usage: python benchmarks/load.py [--small] [--rounds 1] [--image NAME]    (needs a container engine)
+
+Ours: `pytest -n 16` with 4 tasks a worker, `react-super`, 20 steps a trial, a container each, and a model
+behind HTTP that takes 300 ms an answer. Bare: one process with 16 threads, each of which starts 4 such
+kernels one after the other, asks the same server by plain HTTP and runs the same cells; nothing is counted,
+scored or stored. Both in turn, start and end of the processes included. Memory is that of pytest, its workers
+and the gateway, without the containers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import re
+import statistics
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from model_server import react_answers, serving
+from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
+
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.docker import DockerSandbox, DockerSettings
+from pytest_super.kernel.image import DEFAULT_IMAGE
+from pytest_super.task import SandboxSpec
+
+WALL_TARGET = 1.25
+MEMORY_TARGET = 1024 * MIB
+LATENCY = 0.3
+GATEWAY, WORKER = "pytest_super.model.gateway", "exec(eval(sys.stdin.readline()))"
+CELL = "for n in range(40): print({step}, n, 'a line of output, as a training loop would print it')"
+SUBMISSION = '{"steps": 20}'
+CONTENT = re.compile(r"<content>\n(.*)\n</content>", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    workers: int
+    trials: int
+    """A worker."""
+    steps: int
+    """A trial, the submission included."""
+
+    @property
+    def conversations(self) -> list[list[str]]:
+        """The trials of each worker."""
+        return [[f"conversation-{w}-{n}" for n in range(self.trials)] for w in range(self.workers)]
+
+
+FULL = Size(workers=16, trials=4, steps=20)
+SMALL = Size(workers=4, trials=2, steps=5)
+
+
+def answers(steps: int) -> list[str]:
+    return react_answers([CELL.format(step=step) for step in range(1, steps)], SUBMISSION)
+
+
+def bare_loop(size: Size, image: str) -> None:
+    def work(conversations: list[str]) -> None:
+        for conversation in conversations:
+            bare_trial(conversation, size.steps, image)
+
+    with ThreadPoolExecutor(size.workers) as pool:
+        list(pool.map(work, size.conversations))
+
+
+def bare_trial(conversation: str, steps: int, image: str) -> None:
+    kernel = Kernel(DockerSandbox(SandboxSpec(), DockerSettings(image=image)))
+    address = urlsplit(os.environ["OPENAI_BASE_URL"]).netloc
+    with contextlib.closing(kernel), contextlib.closing(http.client.HTTPConnection(address)) as server:
+        kernel.start()
+        messages = [{"role": "user", "content": conversation}]
+        for _ in range(steps - 1):
+            answer = ask(server, messages)
+            observation = kernel.execute(cell_in(answer)).text
+            messages.append({"role": "assistant", "content": answer})
+            messages.append({"role": "user", "content": observation})
+        assert cell_in(ask(server, messages)) == SUBMISSION
+
+
+def ask(server: http.client.HTTPConnection, messages: list[dict[str, str]]) -> str:
+    server.request("POST", "/v1/chat/completions", json.dumps({"model": "benchmark", "messages": messages}))
+    answer: str = json.loads(server.getresponse().read())["choices"][0]["message"]["content"]
+    return answer
+
+
+def cell_in(answer: str) -> str:
+    found = CONTENT.search(answer)
+    assert found is not None
+    return found[1]
+
+
+def write_project(folder: Path, size: Size) -> None:
+    (folder / "tasks").mkdir()
+    tasks = [
+        {"id": name, "set": "expert", "query": f"This is {name}.", "answer": json.loads(SUBMISSION)}
+        for names in size.conversations
+        for name in names
+    ]
+    text = "---\n".join(json.dumps(task) + "\n" for task in tasks)
+    (folder / "tasks" / "load.task.yaml").write_text(text)
+
+
+def measure_ours(size: Size, image: str) -> Measured:
+    options = ["--super-agent=react-super", "--super-model=openai/benchmark", "--super-sandbox=docker"]
+    command = [sys.executable, "-m", "pytest", "-q", f"-n{size.workers}", *options, f"--super-image={image}"]
+    with tempfile.TemporaryDirectory() as name, serving(answers(size.steps), LATENCY) as server:
+        write_project(Path(name), size)
+        measured = measure(command, folder=Path(name), environment=ONLY_REQUIRED_PLUGINS | server)
+        results = Path(name, ".super/runs/latest/results.jsonl").read_text().splitlines()
+    steps = [json.loads(line)["steps"] for line in results]
+    # pytest has failed otherwise, if less was solved.
+    assert steps == [size.steps] * size.workers * size.trials, steps
+    return measured
+
+
+def measure_bare(size: Size, image: str) -> Measured:
+    numbers = [str(size.workers), str(size.trials), str(size.steps)]
+    command = [sys.executable, __file__, "--bare", *numbers, f"--image={image}"]
+    with serving(answers(size.steps), LATENCY) as server:
+        return measure(command, folder=Path.cwd(), environment=server)
+
+
+def compare(size: Size, image: str, rounds: int) -> bool:
+    """Print the figures; tells whether they are within the targets."""
+    measure_bare(Size(workers=1, trials=1, steps=2), image)
+    pairs = [(measure_ours(size, image), measure_bare(size, image)) for _ in range(rounds)]
+    ours, bare = (statistics.median(run.seconds for run in column) for column in zip(*pairs, strict=True))
+    print(
+        f"{size.workers} workers x {size.trials} trials x {size.steps} steps: {ours:.1f} s under pytest, "
+        f"{bare:.1f} s bare, ratio {ours / bare:.2f} (target {WALL_TARGET})"
+    )
+    peaks = [run.peak for run, _ in pairs]
+    highest = max(peaks, key=lambda peak: peak.total)
+    workers, gateway = highest.of(WORKER), highest.of(GATEWAY)
+    print(
+        f"memory at its peak: {highest.total / MIB:.0f} MiB (target {MEMORY_TARGET / MIB:.0f}); "
+        f"each of {len(workers)} workers {statistics.median(workers) / MIB:.0f} MiB "
+        f"(at most {workers[-1] / MIB:.0f}), the gateway {gateway[-1] / MIB:.0f} MiB; "
+        f"bare {max(run.peak.total for _, run in pairs) / MIB:.0f} MiB"
+    )
+    return ours / bare <= WALL_TARGET and highest.total <= MEMORY_TARGET
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="4 workers x 2 trials x 5 steps")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--image", default=DEFAULT_IMAGE)
+    parser.add_argument("--bare", type=int, nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.bare:
+        workers, trials, steps = given.bare
+        bare_loop(Size(workers=workers, trials=trials, steps=steps), given.image)
+        return 0
+    return 0 if compare(SMALL if given.small else FULL, given.image, given.rounds) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,102 @@
+"""A model for the benchmarks: OpenAI's chat completions, from a list, each after the same latency.
+
+A process of its own, so that it costs both sides of a comparison the same. The k-th request that holds the
+same word `conversation-...` gets the k-th answer; whoever asks more often starts anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from aiohttp import web
+
+REACT = "Thought: The next one.\nAction: {}\n<content>\n{}\n</content>"
+CONVERSATION = re.compile(rb"conversation-[\w-]+")
+HOST = "127.0.0.1"
+MAX_REQUEST = 2**28
+
+
+@contextlib.contextmanager
+def serving(answers: Sequence[str], latency: float = 0.0) -> Iterator[dict[str, str]]:
+    """A server while entered; gives what the environment of its clients needs. `latency` in seconds."""
+    command = [sys.executable, __file__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps({"answers": list(answers), "latency": latency}) + "\n")
+        server.stdin.flush()
+        url = f"http://{HOST}:{server.stdout.readline().strip()}/v1"
+        try:
+            yield {
+                "OPENAI_BASE_URL": url,
+                "OPENAI_API_BASE": url,
+                "OPENAI_API_KEY": "sk-nobody-asks",
+                "NO_PROXY": HOST,
+                "no_proxy": HOST,
+                "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            }
+        finally:
+            server.terminate()
+
+
+def react_answers(cells: Sequence[str], submission: str) -> list[str]:
+    """Of the model of a `react` agent."""
+    return [*(REACT.format("execute", cell) for cell in cells), REACT.format("submit", submission)]
+
+
+def completion(text: str, prompt: bytes) -> dict[str, Any]:
+    used = {"prompt_tokens": len(prompt) // 4 + 1, "completion_tokens": len(text) // 4 + 1}
+    message = {"role": "assistant", "content": text}
+    return {
+        "id": "chatcmpl-benchmark",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "benchmark",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {**used, "total_tokens": sum(used.values())},
+    }
+
+
+def application(answers: Sequence[str], latency: float) -> web.Application:
+    from aiohttp import web
+
+    asked: Counter[bytes] = Counter()
+
+    async def answer(http: web.Request) -> web.Response:
+        body = await http.read()
+        found = CONVERSATION.search(body)
+        conversation = found[0] if found else b""
+        text = answers[asked[conversation] % len(answers)]
+        asked[conversation] += 1
+        await asyncio.sleep(latency)
+        return web.json_response(completion(text, body))
+
+    served = web.Application(client_max_size=MAX_REQUEST)
+    served.router.add_post("/v1/chat/completions", answer)
+    return served
+
+
+async def serve(answers: Sequence[str], latency: float) -> None:
+    """Print the port, and answer until killed."""
+    from aiohttp import web
+
+    runner = web.AppRunner(application(answers, latency), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, HOST, 0).start()
+    print(runner.addresses[0][1], flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.stdin.readline())
+    asyncio.run(serve(given["answers"], given["latency"]))

@@ -1,0 +1,124 @@
+"""What a command and all processes under it need: seconds, and proportional memory (PSS) at its peak.
+
+PSS counts a page that n processes share as 1/n of a page in each, so that the sum over a tree is what it
+really holds. Linux only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Reading one process's memory map takes about a millisecond of processor time.
+EVERY_SECONDS = 0.5
+PSS = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
+MIB = 2**20
+
+# As on a machine where people work: byte code is cached.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+# The plugins that a user has by installing ours; those of a development environment cost each worker as much.
+ONLY_REQUIRED_PLUGINS = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_PLUGINS": "pytest_super.plugin,xdist.plugin,pytest_timeout",
+}
+
+
+@dataclass
+class Peak:
+    """In bytes. What is sampled can miss what lasts less than EVERY_SECONDS."""
+
+    total: int = 0
+    """Of all processes at one moment."""
+    by_process: dict[int, int] = field(default_factory=dict)
+    commands: dict[int, str] = field(default_factory=dict)
+
+    def of(self, word: str) -> list[int]:
+        """The peak of each process whose command line holds `word`, smallest first."""
+        return sorted(peak for pid, peak in self.by_process.items() if word in self.commands[pid])
+
+    def take(self, memory: Mapping[int, int]) -> None:
+        self.total = max(self.total, sum(memory.values()))
+        for pid, held in memory.items():
+            if pid not in self.commands:
+                self.commands[pid] = command_line(pid)
+            self.by_process[pid] = max(held, self.by_process.get(pid, 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One run of a command."""
+
+    seconds: float
+    """From its start to its end."""
+    peak: Peak
+    output: str
+
+
+def measure(command: Sequence[str], *, folder: Path, environment: dict[str, str]) -> Measured:
+    """Run a command to its end, with these variables beside those that are there.
+
+    Raises SystemExit with its output when it fails.
+    """
+    began = time.monotonic()
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=ENVIRONMENT | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    peak, is_over = Peak(), threading.Event()
+    sampler = threading.Thread(target=sample, args=(process.pid, peak, is_over))
+    sampler.start()
+    try:
+        output, _ = process.communicate()
+        seconds = time.monotonic() - began
+    finally:
+        is_over.set()
+        sampler.join()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} failed ({process.returncode}):\n{output[-5000:]}")
+    return Measured(seconds=seconds, peak=peak, output=output)
+
+
+def sample(root: int, peak: Peak, is_over: threading.Event) -> None:
+    while not is_over.wait(EVERY_SECONDS):
+        memory = {pid: held for pid in [root, *descendants(root)] if (held := held_by(pid)) is not None}
+        peak.take(memory)
+
+
+def descendants(root: int) -> list[int]:
+    """Those whose parents all live; nothing here outlives its parent for long."""
+    children: list[int] = []
+    for path in Path(f"/proc/{root}/task").glob("*/children"):
+        try:
+            children += map(int, path.read_text().split())
+        except OSError:
+            continue
+    return children + [pid for child in children for pid in descendants(child)]
+
+
+def held_by(pid: int) -> int | None:
+    """Its PSS; None for a process that is gone."""
+    try:
+        found = PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_bytes())
+    except OSError:
+        return None
+    return int(found[1]) * 1024 if found else None
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
