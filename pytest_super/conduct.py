@@ -17,9 +17,10 @@ from pytest_super.reflexion import Reflecting
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.wording import describe, printable
 from pytest_super.run import RUN
+from pytest_super.running import run_agent
 from pytest_super.scoring import SCORERS, Evidence
 from pytest_super.trajectory import now
-from pytest_super.trial import Trial, run_agent
+from pytest_super.trial import Trial
 from pytest_super.verdict import ISOLATED, PROVIDED, RESULT, Unsolved
 
 if TYPE_CHECKING:

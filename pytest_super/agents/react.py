@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_super.agents.asking import ask
 from pytest_super.agents.history import history_text
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.react_format import (
@@ -15,11 +16,10 @@ from pytest_super.agents.react_format import (
     parse_submission,
 )
 from pytest_super.editing import edit_file
-from pytest_super.model.completion import FilteredError
 from pytest_super.trajectory import Action
 
 if TYPE_CHECKING:
-    from pytest_super.model.completion import Completion, Message
+    from pytest_super.model.completion import Message
     from pytest_super.public_task import PublicTask
     from pytest_super.trajectory import Step
     from pytest_super.trial import Trial
@@ -30,8 +30,6 @@ DECODING = {"temperature": 0.2, "max_tokens": 1500, "stop": ["\nObservation:"]}
 
 # As the published trajectories have it: the score of a trial is that of its `submit`.
 INVALID_SUBMISSION = "submit_invalid_json"
-
-FILTERED = "The model's provider refused to read on, so nothing was done."
 
 
 class ReActAgent:
@@ -48,22 +46,13 @@ class ReActAgent:
 
     def run(self, trial: Trial) -> None:
         while trial.stop_reason is None:
-            completion = self.ask(trial)
+            completion = ask(trial, self.messages, DECODING)
             try:
                 response = parse_response(completion.text, completion.finish_reason, self.types)
             except FormatError as error:
                 trial.reject(str(error), thought=completion.text)
             else:
                 act(trial, response.action, response.thought)
-
-    def ask(self, trial: Trial) -> Completion:
-        """The model's answer. Raises FilteredError when it is refused twice, with other words in between."""
-        try:
-            return trial.complete(self.messages(trial), **DECODING)
-        except FilteredError:
-            # What was refused is mostly the last observation, of which only the end is shown from now on.
-            trial.reject(FILTERED)
-            return trial.complete(self.messages(trial), **DECODING)
 
     def messages(self, trial: Trial) -> list[Message]:
         """As in the paper: all that was done until now is one message, of the assistant, and the last.

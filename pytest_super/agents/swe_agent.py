@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from pytest_super.agents.asking import ask
 from pytest_super.agents.history import EARLIER, LAST, LAST_MARK, PRE_EXECUTED_THOUGHT, shown
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.react import repository_lines
@@ -14,12 +15,11 @@ from pytest_super.agents.swe_format import parse_answer, parse_submission, rende
 from pytest_super.agents.swe_tools import Editor
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
-from pytest_super.model.completion import FilteredError
 from pytest_super.trajectory import Action
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
-    from pytest_super.model.completion import Completion, Message
+    from pytest_super.model.completion import Message
     from pytest_super.public_task import PublicTask
     from pytest_super.trajectory import Step
     from pytest_super.trial import Trial
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 DECODING = {"temperature": 0.2, "max_tokens": 1500}
 # As the published trajectories of the other agent have it: only a `submit` is handed in.
 INVALID_SUBMISSION = "submit_invalid_json"
-FILTERED = "The model's provider refused to read on, so nothing was done."
 NO_FILE = "n/a"
 # Some providers take no message without text.
 NO_TEXT = "(no text)"
@@ -57,22 +56,13 @@ class SweAgent:
         """Of another attempt at the task, in another sandbox, too."""
         self._begin()
         while trial.stop_reason is None:
-            completion = self._ask(trial)
+            completion = ask(trial, self._messages, DECODING)
             try:
                 answer = parse_answer(completion.text, completion.finish_reason)
             except FormatError as error:
                 trial.reject(str(error), error.action, error.thought if error.action else completion.text)
             else:
                 self._act(trial, answer.action, answer.thought)
-
-    def _ask(self, trial: Trial) -> Completion:
-        """The model's answer. Raises FilteredError when it is refused twice, with other words in between."""
-        try:
-            return trial.complete(self._messages(trial), **DECODING)
-        except FilteredError:
-            # What was refused is mostly the last observation, of which only the end is shown from now on.
-            trial.reject(FILTERED)
-            return trial.complete(self._messages(trial), **DECODING)
 
     def _act(self, trial: Trial, action: Action, thought: str) -> Step:
         match action.type:

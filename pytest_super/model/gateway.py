@@ -30,11 +30,10 @@ from aiohttp import web
 
 from pytest_super.model.answer import ModelCallError, Trouble, plain, texts
 from pytest_super.model.completion import BudgetSpentError
-from pytest_super.model.launch import FACTS
 from pytest_super.model.ledger import Ledger, RunCostError
 from pytest_super.model.patience import Patience
+from pytest_super.model.replies import Refusal, read_request, refusal_of, response_to
 from pytest_super.model.settings import SCRIPTED, ModelSettings
-from pytest_super.model.streaming import events, wants_usage
 from pytest_super.trajectory import now
 
 if TYPE_CHECKING:
@@ -44,16 +43,6 @@ if TYPE_CHECKING:
 
 # Prompts grow with a trial: 50,000 characters of the last observation and hundreds of steps before it.
 MAX_REQUEST = 256 * 2**20
-# HTTP clients repeat what is answered by 408, 409, 429 or 5xx, which would repeat what was done here.
-STATUS = {
-    Trouble.TRANSIENT: 424,
-    Trouble.RATE_LIMITED: 424,
-    Trouble.FATAL: 403,
-    Trouble.CONTEXT: 400,
-    Trouble.FILTERED: 400,
-    Trouble.REFUSED: 400,
-    Trouble.INVALID: 400,
-}
 IDLE_SECONDS = 3.0
 NO_PRICE = (
     "the price of {model} is not known, so --super-max-cost cannot be kept: leave it out, or tell the price "
@@ -69,19 +58,6 @@ class KnownTrial:
     """`TASK/EPOCH.ATTEMPT`, which no other trial of the run has."""
     task: str
     epoch: int
-
-
-class Refusal(Exception):
-    """What is answered instead of a completion."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-
-    def response(self) -> web.Response:
-        error = {"message": str(self), "type": "pytest_super", "code": self.code}
-        return web.json_response({"error": error}, status=self.status)
 
 
 class Gateway:
@@ -238,24 +214,6 @@ class Gateway:
             file.write(json.dumps({"started": started, "request": request, "response": response}) + "\n")
 
 
-def response_to(asked: Request, answer: dict[str, Any]) -> web.Response:
-    headers = {FACTS: json.dumps(answer["super"])}
-    if not asked.get("stream"):
-        return web.json_response(answer, headers=headers)
-    text = "".join(events(answer, usage=wants_usage(asked)))
-    return web.Response(text=text, content_type="text/event-stream", headers=headers)
-
-
-async def read_request(http: web.Request) -> Request:
-    try:
-        asked = await http.json()
-    except (ValueError, RecursionError):
-        asked = None
-    if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
-        raise Refusal(400, Trouble.INVALID, "the body must be a JSON object with a list of messages")
-    return asked
-
-
 async def hold(lock: asyncio.Lock, is_known: Callable[[], bool]) -> bool:
     """Whether the lock is held now, because what it waits for is not known yet."""
     if is_known():
@@ -291,14 +249,6 @@ def call_facts(answer: Answer, started: str, seconds: float) -> dict[str, Any]:
         "fingerprint": answer.fingerprint,
         "attempts": answer.attempts,
     }
-
-
-def refusal_of(error: BudgetSpentError | RunCostError | ModelCallError) -> Refusal:
-    if isinstance(error, BudgetSpentError):
-        return Refusal(403, f"budget_{error.limit}", f"the trial's {error.limit} budget is spent")
-    if isinstance(error, RunCostError):
-        return Refusal(403, Trouble.FATAL, f"{error}: raise --super-max-cost to go on")
-    return Refusal(STATUS[error.trouble], error.trouble, error.message)
 
 
 def make_provider(settings: ModelSettings) -> Provider:

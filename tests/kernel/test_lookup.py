@@ -11,23 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.local import LocalSandbox
 from pytest_super.kernel.lookup import Chunks, count_lines, search
+from tests.kernel.started import started_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pytest_super.kernel.client import Kernel
+
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    kernel = Kernel(LocalSandbox())
-    try:
-        kernel.start()
+    with started_kernel() as kernel:
         yield kernel
-    finally:
-        kernel.close()
 
 
 @pytest.fixture

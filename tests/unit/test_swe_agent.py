@@ -18,10 +18,11 @@ from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.model.completion import Completion, FilteredError
 from pytest_super.public_task import public_part
+from pytest_super.running import run_agent
 from pytest_super.task import Limits, Task
 from pytest_super.testing import FakeModel
 from pytest_super.trajectory import Action, Step
-from pytest_super.trial import Trial, run_agent
+from pytest_super.trial import Trial
 from tests.unit.folder_kernel import FolderKernel
 
 if TYPE_CHECKING:

@@ -17,10 +17,11 @@ from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.model.completion import BudgetSpentError, Completion, ModelError
 from pytest_super.preexecution import pre_execute
 from pytest_super.public_task import public_part
+from pytest_super.running import run_agent
 from pytest_super.task import Limits, Task
 from pytest_super.testing import FakeClock, FakeKernel, FakeModel
 from pytest_super.trajectory import Action
-from pytest_super.trial import Trial, TrialEnded, run_agent
+from pytest_super.trial import Trial, TrialEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
