@@ -7,6 +7,7 @@ any test.
 from __future__ import annotations
 
 import types
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,13 @@ class TaskFile(pytest.Module):
         return item
 
 
+@cache
+def mark(name: str, value: str) -> pytest.MarkDecorator:
+    """One for all tasks that have it: there are thousands of tasks, and few sets and categories."""
+    decorator: pytest.MarkDecorator = getattr(pytest.mark, name)(name=value)
+    return decorator
+
+
 def refuse_known_ids(tasks: list[Task], places: dict[str, str], file: str) -> None:
     """Results are kept by task id, so an id is unique in a run. Raises TaskFileError."""
     errors = []
@@ -113,15 +121,13 @@ class TaskItem(pytest.Function):
         self.task = task
         self.epoch = epoch
         super().__init__(**arguments)
-        self.add_marker(pytest.mark.super_set(name=task.set))
+        self.add_marker(mark("super_set", task.set))
         self.extra_keyword_matches.add(task.set)
         if task.category:
-            self.add_marker(pytest.mark.super_category(name=task.category))
+            self.add_marker(mark("super_category", task.category))
             self.extra_keyword_matches.add(task.category)
         if task.limits.wall is not None:
             self.add_marker(pytest.mark.timeout(task.limits.wall + WALL_GRACE, method="signal"))
-        # Known from collection on, so that a trial whose worker dies is still told by category.
-        self.user_properties += static_properties(self.start_result())
         self._folder: TrialFolder | None = None
 
     @property
@@ -160,6 +166,8 @@ class TaskItem(pytest.Function):
         self._folder = None
         if RESULT in self.stash:
             del self.stash[RESULT]
+        others = [(name, value) for name, value in self.user_properties if not name.startswith("super.")]
+        self.user_properties[:] = [*static_properties(self.start_result()), *others]
         super().setup()
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
