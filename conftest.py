@@ -1,3 +1,0 @@
-"""For the project's own tests."""
-
-pytest_plugins = ["pytester", "tests.openai_server"]

@@ -16,10 +16,10 @@ import socket
 import struct
 import threading
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -294,8 +294,8 @@ def chunks(data: dict[str, Any], *, is_usage_asked: bool) -> Iterator[dict[str, 
         yield {**common, "choices": [], "usage": data["usage"]}
 
 
-@pytest.fixture
-def openai_server() -> Iterator[OpenAIServer]:
+@contextmanager
+def running_server() -> Iterator[OpenAIServer]:
     """A server of this test's own; nothing that hangs in it holds up the end of the test."""
     with QuickServer(host="127.0.0.1", threaded=True) as http:
         server = OpenAIServer(http)

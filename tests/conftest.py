@@ -1,0 +1,21 @@
+"""For all tests. Any pytest that starts in the project reads it: it imports nothing that only tests need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.openai_server import OpenAIServer
+
+
+@pytest.fixture
+def openai_server() -> Iterator[OpenAIServer]:
+    """A server of this test's own; nothing that hangs in it holds up the end of the test."""
+    from tests.openai_server import running_server
+
+    with running_server() as server:
+        yield server
