@@ -1,0 +1,3 @@
+"""For any pytest that starts in the project, the shipped tasks too: nothing here that only tests need."""
+
+pytest_plugins = ["pytester"]

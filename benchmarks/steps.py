@@ -116,9 +116,8 @@ class ReadyGateway:
         body = json.dumps(completion(text, b"") | {"super": facts}).encode()
         return Response(status=200, headers=http.client.HTTPMessage(), body=body)
 
-    def post(self, *_: Any, **__: Any) -> tuple[int, dict[str, Any]]:
-        """To a trial that is made known."""
-        return 200, {"token": "ready"}
+    def open_trial(self, _trial: dict[str, Any]) -> str:
+        return "a token"
 
     def send(self, *_: Any, **__: Any) -> Response:
         return self.replies.pop(0)

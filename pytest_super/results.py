@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -171,25 +170,12 @@ class RunFolder:
 
     def sweep(self, stop_reason: str, error: str) -> None:
         """Record the trials whose report never arrived; one that has not ended is given these words."""
+        calls = list(read_lines(self.path / "calls.jsonl"))
         for path in sorted((self.path / "trials").glob("*/*/result.json")):
             result = read_result(path)
             if result is not None and (result.id, result.epoch, result.attempt) not in self.results:
                 settled = settle(result, path.parent, stop_reason, error)
-                self.record(replace(settled, **self.used_by(result)))
-
-    def used_by(self, result: TrialResult) -> dict[str, Any]:
-        """What the trial's calls of the model used, by the books; nothing where there are none."""
-        name = f"{result.id}/{result.epoch}.{result.attempt}"
-        calls = [call for call in read_calls(self.path) if call.get("trial") == name]
-        if not calls or result.stop_reason != RUNNING:
-            return {}
-        costs = [call["cost_usd"] for call in calls if call["cost_usd"] is not None]
-        return {
-            "prompt_tokens": sum(call["prompt_tokens"] for call in calls),
-            "completion_tokens": sum(call["completion_tokens"] for call in calls),
-            "cost_usd": sum(costs) if costs else None,
-            "model_seconds": round(sum(call.get("seconds", 0.0) for call in calls), 3),
-        }
+                self.record(replace(settled, **used_by(result, calls)))
 
     def final(self) -> list[TrialResult]:
         """The last attempt of every task and epoch, in the order they came."""
@@ -200,17 +186,19 @@ class RunFolder:
         return list(last.values())
 
 
-def read_calls(run: Path) -> list[dict[str, Any]]:
-    """The whole lines of the run's books."""
-    try:
-        lines = (run / "calls.jsonl").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-    calls = []
-    for line in lines:
-        with suppress(ValueError):
-            calls.append(json.loads(line))
-    return calls
+def used_by(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a trial that has not ended used, by the run's books; nothing where it is not in them."""
+    name = f"{result.id}/{result.epoch}.{result.attempt}"
+    own = [call for call in calls if call["trial"] == name]
+    if not own or result.stop_reason != RUNNING:
+        return {}
+    costs = [call["cost_usd"] for call in own if call["cost_usd"] is not None]
+    return {
+        "prompt_tokens": sum(call["prompt_tokens"] for call in own),
+        "completion_tokens": sum(call["completion_tokens"] for call in own),
+        "cost_usd": sum(costs) if costs else None,
+        "model_seconds": round(sum(call.get("seconds", 0.0) for call in own), 3),
+    }
 
 
 def settle(result: TrialResult, folder: Path, stop_reason: str, error: str) -> TrialResult:
@@ -263,6 +251,7 @@ def read_trajectory(path: Path) -> list[Step]:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """A file's whole JSON lines: a dying process may have cut the last one short; none without the file."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -88,8 +88,8 @@ class Trial:
         """Ask the model and charge what it used; no step. `parameters` are OpenAI's of chat completions.
 
         Raises FilteredError when the provider's content policy refuses, ValueError for what is no
-        conversation, and ends the trial when the call
-        would pass, or has passed, a limit, or when its prompt is longer than the model's window.
+        conversation, and ends the trial when the call would pass, or has passed, a limit, or when its prompt
+        is longer than the model's window.
         """
         try:
             return self.try_to_complete(messages, **parameters)
@@ -288,9 +288,9 @@ class Trial:
         self._raise_if_over()
         return step
 
-    def _take_new_hits(self) -> list[int]:
+    def _take_new_hits(self, steps: Sequence[Step]) -> list[int]:
         """Landmarks that no step has told of yet; a cell that timed out may hit more in a later step."""
-        told = {index for step in self.all_steps for index in step.landmarks}
+        told = {index for step in steps for index in step.landmarks}
         return [index for index, hit in enumerate(self._landmarks.hits) if hit and index not in told]
 
     def _add(self, action: Action, thought: str, started: str, **facts: Any) -> Step:
@@ -304,7 +304,7 @@ class Trial:
             thought=thought,
             started=started,
             ended=now(),
-            landmarks=self._take_new_hits(),
+            landmarks=self._take_new_hits(told),
             prompt_tokens=budget.prompt_tokens - sum(step.prompt_tokens for step in told),
             completion_tokens=budget.completion_tokens - sum(step.completion_tokens for step in told),
             **facts,

@@ -17,6 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.agents.react_format import Response
 from pytest_super.agents.swe_commands import (
     END_OF_EDIT,
     FormatError,
@@ -29,7 +30,6 @@ from pytest_super.agents.swe_commands import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_super.trajectory import Action
 
 # Answers that the provider ended: what is there of them may be the first half of anything.
 CUT = ("length", "content_filter")
@@ -50,14 +50,6 @@ _NEXT_ANSWER = re.compile(r"\s*+(?:DISCUSSION|edit \d++:\d++)\s*+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """An answer of the model, read."""
-
-    thought: str
-    action: Action
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Block:
     """A fenced block; `start` is the number of its first line, `end` of the line after its last."""
 
@@ -66,7 +58,7 @@ class _Block:
     end: int
 
 
-def parse_answer(text: str, finish_reason: str = "stop") -> Answer:
+def parse_answer(text: str, finish_reason: str = "stop") -> Response:
     """The one command of an answer, with the discussion before it; what stands behind it counts for nothing.
 
     The action's type is the command's name, or `execute`; its content is the command as it was written.
@@ -80,7 +72,7 @@ def parse_answer(text: str, finish_reason: str = "stop") -> Answer:
     heading = _HEADING.match(thought)
     thought = thought[heading.end() if heading else 0 :].strip()
     try:
-        return Answer(thought=thought, action=action_of(block.content))
+        return Response(thought=thought, action=action_of(block.content))
     except FormatError as error:
         error.thought = thought
         raise

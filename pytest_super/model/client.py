@@ -111,7 +111,7 @@ class GatewayModel:
             limit = self._token_limit()
             if not self._token or limit != self.trial["token_limit"]:
                 self.trial["token_limit"] = limit
-                self._token = self._gateway.post("/super/trials", self.trial)[1]["token"]
+                self._token = self._gateway.open_trial(self.trial)
             return self._token
 
     def _forget(self, token: str) -> None:

@@ -71,6 +71,7 @@ class Gateway:
     def __init__(self, run_id: str, settings: ModelSettings) -> None:
         self.settings = settings
         self.run_id = run_id
+        self.folder = private_folder(run_id)
         self._starts = 0
         self._lease: UnixConnection | None = None
         self._leasing = threading.Lock()
@@ -78,15 +79,13 @@ class Gateway:
         """Ends of pipes which tell a gateway that its starter lives."""
 
     @property
-    def folder(self) -> Path:
-        return private_folder(self.run_id)
-
-    @property
     def socket(self) -> Path:
         return self.folder / "socket"
 
     def start(self) -> None:
         """Start the server unless one is there. Raises ModelError when it keeps dying."""
+        # A server takes its folder away when it ends.
+        private_folder(self.run_id)
         lock = os.open(self.folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
         reader, writer = os.pipe()
         try:
@@ -118,15 +117,11 @@ class Gateway:
         draft.write_text(json.dumps(self.settings.to_data()))
         draft.replace(self.folder / "settings.json")
 
-    def post(
-        self, path: str, body: dict[str, Any], token: str = "", timeout: float | None = None
-    ) -> tuple[int, dict[str, Any]]:
-        """Status and JSON of the answer; a server that dies meanwhile is started again, and asked again.
-
-        Raises ModelError, and TimeoutError when `timeout` seconds have passed.
-        """
-        response = self.send("POST", path, json.dumps(body).encode(), token, timeout)
-        return response.status, json.loads(response.body)
+    def open_trial(self, trial: dict[str, Any]) -> str:
+        """The token of a trial with these limits. Raises ModelError."""
+        response = self.send("POST", "/super/trials", json.dumps(trial).encode(), token="")
+        token: str = json.loads(response.body)["token"]
+        return token
 
     def send(
         self,
@@ -137,7 +132,11 @@ class Gateway:
         timeout: float | None = None,
         opened: Callable[[UnixConnection], None] = lambda _: None,
     ) -> Response:
-        """As `post`, with bodies as they are. What `opened` raises, called before each try, ends it."""
+        """The server's answer; one that dies meanwhile is started again, and asked again.
+
+        What `opened` raises, called before each try, ends it. Raises ModelError, and TimeoutError when
+        `timeout` seconds have passed.
+        """
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         for _ in range(MAX_STARTS):
             connection = self.connect(timeout)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import BudgetSpentError
+from pytest_super.results import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,15 +136,3 @@ class Ledger:
         account.cost_usd += call["cost_usd"] or 0.0
         account.last_tokens = call["prompt_tokens"]
         account.last_characters = call["characters"]
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The whole lines of a ledger; a process that was killed may have left half a line at the end."""
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue

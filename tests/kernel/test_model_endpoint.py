@@ -319,6 +319,7 @@ def test_a_body_that_nobody_asked_for_ends_its_request() -> None:
     until(liar.heard("more", 1))
     liar.say(1, "body", b"x" * (calls.PIECE + 1))
     until(lambda: liar.is_idle)
+    assert not liar.heard("answer", 1)()
     liar.ask(2, size=10)
     until(liar.heard("more", 2))
     liar.say(2, "body", b"x" * 10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +13,9 @@ from hypothesis import strategies as st
 from pytest_super.agents.swe_commands import FormatError, arguments_of, parse_edit
 from pytest_super.agents.swe_format import parse_answer, parse_submission, render_answer
 from tests.unit.published import expert_trajectories
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EDIT = "edit 2:3\n    x = 1\n\n    y = 2\nend_of_edit"
 
@@ -277,11 +281,19 @@ def test_every_answer_is_read_or_refused_and_reads_the_same_when_it_is_shown_aga
     assert parse_answer(render_answer(answer.thought, answer.action.content)) == answer
 
 
+def is_read_or_refused(read: Callable[[str], Any], text: str) -> bool:
+    """Whether it is, a refusal with words; anything else is raised."""
+    try:
+        read(text)
+    except FormatError as error:
+        return bool(str(error))
+    return True
+
+
 @given(ANSWERS)
 def test_every_command_has_arguments_or_is_refused(text: str) -> None:
     for read in (arguments_of, parse_submission):
-        with contextlib.suppress(FormatError):
-            read(text)
+        assert is_read_or_refused(read, text)
 
 
 @given(st.text(), st.lists(st.text().map(lambda line: line.replace("\n", " "))))
@@ -309,10 +321,12 @@ def test_an_edit_reads_as_it_is_whatever_fences_are_in_it(lines: list[str]) -> N
 @pytest.mark.parametrize("frame", ["{}", "```\n{}\n```", "```\nsubmit {}\n```", "```\nsearch_file {}\n```"])
 def test_long_answers_are_read_or_refused_too(unit: str, frame: str) -> None:
     text = frame.replace("{}", unit * (300_000 // len(unit)))
+    for read in (parse_answer, arguments_of, parse_submission):
+        assert is_read_or_refused(read, text)
     with contextlib.suppress(FormatError):
         content = parse_answer(text).action.content
-        arguments_of(content)
-        parse_submission(content)
+        assert is_read_or_refused(arguments_of, content)
+        assert is_read_or_refused(parse_submission, content)
 
 
 # The published runs

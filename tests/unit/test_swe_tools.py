@@ -396,6 +396,7 @@ def test_other_files_are_not_checked(bench: Bench) -> None:
     bench.file("a.sh", "echo\n")
     bench.do("open a.sh")
     bench.do("edit 1:1\necho (\nend_of_edit")
+    assert (bench.folder / "a.sh").read_text() == "echo (\n"
 
 
 @pytest.mark.parametrize(
