@@ -34,8 +34,9 @@ _EFFECTIVE = r"\[[0-9;]*+[A-HJKXade-fsu`] | [78EMc] | \[\?(?:47|1047|1049)[hl]"
 # begins with a set of characters, which makes the search fast.
 _IDLE = re.compile(
     rf"""[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]
-    (?: (?<!\x1b) | (?!{_EFFECTIVE})
-        (?: \[[0-?]*+[ -/]*+(?:[@-~]|\Z)                        # control sequence: colours, modes
+    (?: (?<!\x1b) | \[[0-9;]*+m                                   # colours, by far the most
+      | (?!{_EFFECTIVE})
+        (?: \[[0-?]*+[ -/]*+(?:[@-~]|\Z)                        # control sequence: modes and such
           | [\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\|\x1b?\Z)      # string: title, hyperlink
           | [ -/]*+(?:[0-OQ-WYZ\\`-~]|(?<=[ -/])[0-~]|\Z)       # character set, single function
           | ) )
@@ -67,8 +68,11 @@ def as_shown(text: str) -> str:
     text = text.replace("\r\n", "\n")
     if _CONTROL.search(text) is None:
         return text
+    text = _IDLE.sub("", text)
+    if _CONTROL.search(text) is None:
+        return text
     screen = _Screen()
-    for number, line in enumerate(_IDLE.sub("", text).split("\n")):
+    for number, line in enumerate(text.split("\n")):
         if number:
             screen.feed_line()
         screen.show(line.rstrip("\r"))

@@ -10,15 +10,16 @@ STRING_LIMIT = 4096
 
 _ESCAPE = re.compile(
     rf"""\x1b(?:
-        \[[0-?]{{0,64}}+[ -/]{{0,8}}+[@-~]                            # control sequence: colours, cursor
-      | [\]PX^_][^\x07\x1b]{{0,{STRING_LIMIT}}}+(?:\x07|\x1b\\)       # string
-      | [ -/]{{1,8}}+[0-~] | [0-OQ-WYZ\\`-~]                          # character set, single function
-      | (?P<unfinished> \[[0-?]{{0,64}}+[ -/]{{0,8}}+\Z
-                      | [\]PX^_][^\x07\x1b]{{0,{STRING_LIMIT}}}+\x1b?\Z
-                      | [ -/]{{0,8}}+\Z )
-      | )                                                             # malformed: the escape character alone
+        \[[0-?]{{0,64}}+[ -/]{{0,8}}+(?:[@-~]|\Z)  # control sequence: colours, cursor
+      | [\]PX^_][^\x07\x1b]{{0,{STRING_LIMIT}}}+(?:\x07|\x1b\\|\x1b?\Z)  # string
+      | [ -/]{{1,8}}+[0-~] | [0-OQ-WYZ\\`-~]  # character set, single function
+      | [ -/]{{0,8}}+\Z
+      | )  # malformed: the escape character alone
     """,
     re.VERBOSE,
+)
+_UNFINISHED = re.compile(
+    rf"\x1b(?:\[[0-?]{{0,64}}+[ -/]{{0,8}}+|[\]PX^_][^\x07\x1b]{{0,{STRING_LIMIT}}}+\x1b?|[ -/]{{0,8}}+)\Z"
 )
 
 
@@ -46,13 +47,11 @@ class PlainText:
         self._after_return = False
 
     def _without_escapes(self, text: str) -> str:
-        self._unfinished = ""
-        return _ESCAPE.sub(self._hold_unfinished, text)
-
-    def _hold_unfinished(self, match: re.Match[str]) -> str:
-        if match["unfinished"] is not None:
-            self._unfinished = match[0]
-        return ""
+        # The end of a string sequence may be cut in two: its escape character is then the last but one.
+        last = text.rfind("\x1b")
+        begun = _UNFINISHED.search(text, max(0, text.rfind("\x1b", 0, last)))
+        self._unfinished = begun[0] if begun else ""
+        return _ESCAPE.sub("", text)
 
 
 def plain(text: str) -> str:
