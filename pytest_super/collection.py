@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import types
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 WALL_GRACE = 120.0
 
 TASK_PLACES = pytest.StashKey[dict[str, str]]()
-FIXTURES = pytest.StashKey[dict[Path, Any]]()
+FIXTURES = pytest.StashKey[dict[pytest.Collector | None, Any]]()
 
 
 def run_task(
@@ -87,11 +86,11 @@ class TaskFile(pytest.Module):
             self,
             name=name,
             callobj=run_task,
-            fixtureinfo=known.get(self.path.parent),
+            fixtureinfo=known.get(self.parent),
             task=task,
             epoch=epoch,
         )
-        known[self.path.parent] = getattr(item, "_fixtureinfo", None)
+        known[self.parent] = getattr(item, "_fixtureinfo", None)
         return item
 
 

@@ -6,6 +6,7 @@ is False, `1:30` is 90), so plain scalars are resolved by the core schema of YAM
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, AnyStr
@@ -120,11 +121,12 @@ def load_tasks(path: Path, shown: str | None = None) -> list[Task]:
 def read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            size = os.fstat(file.fileno()).st_size
+            # Not more than is there: a buffer of that size is made first.
+            data = file.read(min(size, MAX_BYTES) + 1)
     except OSError as error:
         raise Unreadable(Problem(1, 1, f"cannot be read: {error.strerror}")) from None
     if len(data) > MAX_BYTES:
-        size = path.stat().st_size
         message = f"the file has {size:,} bytes, a task file at most {MAX_BYTES:,}: keep data elsewhere"
         raise Unreadable(Problem(1, 1, message))
     try:
