@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from pytest_super.agents import AgentSettings
 from pytest_super.errors import SuperError
+from pytest_super.kernel.environment import trusted_certificates
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.options import OPTIONS, SETS, value_of
 
@@ -71,7 +73,7 @@ def read_settings(config: pytest.Config) -> Settings:
         scoring=values["super_scoring"],
         keep=values["super_keep"],
         image=values["super_image"] or None,
-        ca_bundle=existing(config, "super_ca_bundle", values),
+        ca_bundle=ca_bundle(config, values),
         pip_config=existing(config, "super_pip_config", values),
         mounts=tuple(parse_mount(text) for text in values["super_mount"]),
         directory=(config.rootpath / values["super_dir"]).absolute(),
@@ -99,6 +101,11 @@ def existing(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | 
     if path is not None and not path.is_file():
         raise pytest.UsageError(f"--{key.replace('_', '-')}: there is no file {path}")
     return path
+
+
+def ca_bundle(config: pytest.Config, values: dict[str, Any]) -> Path | None:
+    """By default what this machine trusts, which local sandboxes inherit, too."""
+    return existing(config, "super_ca_bundle", values) or trusted_certificates(os.environ)
 
 
 def trajectory(config: pytest.Config, values: dict[str, Any]) -> Path | None:

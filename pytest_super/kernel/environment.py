@@ -33,6 +33,13 @@ def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def trusted_certificates(environment: Mapping[str, str]) -> Path | None:
+    """The file (PEM) that programs on this machine are told to trust, if there is one."""
+    named = (environment.get(name) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
+    files = (Path(path).absolute() for path in named if path)
+    return next((file for file in files if file.is_file()), None)
+
+
 def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """The user's own pip configuration and cache, which pip would look for under HOME.
 

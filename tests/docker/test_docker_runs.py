@@ -124,3 +124,16 @@ def test_a_task_that_kills_its_sandbox_has_failed_and_is_no_error(project: pytes
     [row] = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
     assert json.loads(row)["stop_reason"] == "sandbox_lost"
     assert json.loads(row)["error"] is None
+
+
+def test_containers_trust_what_the_machine_is_told_to_trust(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy, so that no path of the machine has to exist on the engine's."""
+    bundle = project.path / "proxy.pem"
+    bundle.write_text("the proxy's own")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    cell = "import os; open(os.environ['PIP_CERT']).read()"
+    task = {"id": "trust", "set": "expert", "query": "q", "answer": bundle.read_text()}
+    (project.path / "one.task.yaml").write_text(json.dumps({**task, "solution": {"cells": [cell]}}))
+    project.runpytest_subprocess("--super-agent=gold", "one.task.yaml").assert_outcomes(passed=1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.engine import connect, engine_errors
+from pytest_super.kernel.environment import trusted_certificates
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
@@ -122,7 +123,13 @@ def add_image_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument(
         "--packages", default="git", help="system packages, separated by blanks (default: %(default)s)"
     )
-    parser.add_argument("--ca-bundle", type=Path, help="certificates (PEM) to reach the package index with")
+    parser.add_argument(
+        "--ca-bundle",
+        type=Path,
+        default=trusted_certificates(os.environ),
+        help="certificates (PEM) to reach the package index with (default: what REQUESTS_CA_BUNDLE or "
+        "SSL_CERT_FILE names)",
+    )
     parser.add_argument("--pip-config", type=Path, help="a pip.conf, for an index of your own")
     parser.add_argument("--network", help="the engine's network to build on, such as host")
     parser.set_defaults(run=run_build)
