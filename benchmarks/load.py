@@ -4,9 +4,10 @@ Usage: python benchmarks/load.py [--small] [--rounds 1] [--image NAME]    (needs
 
 Ours: `pytest -n 16` with 4 tasks a worker, `react-super`, 20 steps a trial, a container each, and a model
 behind HTTP that takes 300 ms an answer. Bare: one process with 16 threads, each of which starts 4 such
-kernels one after the other, asks the same server by plain HTTP and runs the same cells; nothing is counted,
-scored or stored. Both in turn, start and end of the processes included. Memory is that of pytest, its workers
-and the gateway, without the containers.
+kernels one after the other, asks the same server and runs the same cells; nothing is counted, scored or
+stored. It asks once by plain HTTP, and once by litellm, which is what knowing every provider's models costs
+without any harness. All in turn, start and end of the processes included. Memory is that of pytest, its
+workers and the gateway, without the containers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import re
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +33,15 @@ from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.docker import DockerSandbox, DockerSettings
 from pytest_super.kernel.image import DEFAULT_IMAGE
+from pytest_super.model.provider import import_litellm
 from pytest_super.task import SandboxSpec
+
+Asker = Callable[[list[dict[str, str]]], str]
 
 WALL_TARGET = 1.25
 MEMORY_TARGET = 1024 * MIB
 LATENCY = 0.3
+MODEL = "openai/benchmark"
 GATEWAY, WORKER = "pytest_super.model.gateway", "exec(eval(sys.stdin.readline()))"
 CELL = "for n in range(40): print({step}, n, 'a line of output, as a training loop would print it')"
 SUBMISSION = '{"steps": 20}'
@@ -64,33 +70,51 @@ def answers(steps: int) -> list[str]:
     return react_answers([CELL.format(step=step) for step in range(1, steps)], SUBMISSION)
 
 
-def bare_loop(size: Size, image: str) -> None:
+def bare_loop(size: Size, image: str, client: str) -> None:
+    make_asker = {"http": plain_http, "litellm": by_litellm}[client]
+
     def work(conversations: list[str]) -> None:
         for conversation in conversations:
-            bare_trial(conversation, size.steps, image)
+            bare_trial(conversation, size.steps, image, make_asker())
 
     with ThreadPoolExecutor(size.workers) as pool:
         list(pool.map(work, size.conversations))
 
 
-def bare_trial(conversation: str, steps: int, image: str) -> None:
+def bare_trial(conversation: str, steps: int, image: str, ask: Asker) -> None:
     kernel = Kernel(DockerSandbox(SandboxSpec(), DockerSettings(image=image)))
-    address = urlsplit(os.environ["OPENAI_BASE_URL"]).netloc
-    with contextlib.closing(kernel), contextlib.closing(http.client.HTTPConnection(address)) as server:
+    with contextlib.closing(kernel):
         kernel.start()
         messages = [{"role": "user", "content": conversation}]
         for _ in range(steps - 1):
-            answer = ask(server, messages)
+            answer = ask(messages)
             observation = kernel.execute(cell_in(answer)).text
             messages.append({"role": "assistant", "content": answer})
             messages.append({"role": "user", "content": observation})
-        assert cell_in(ask(server, messages)) == SUBMISSION
+        assert cell_in(ask(messages)) == SUBMISSION
 
 
-def ask(server: http.client.HTTPConnection, messages: list[dict[str, str]]) -> str:
-    server.request("POST", "/v1/chat/completions", json.dumps({"model": "benchmark", "messages": messages}))
-    answer: str = json.loads(server.getresponse().read())["choices"][0]["message"]["content"]
-    return answer
+def plain_http() -> Asker:
+    server = http.client.HTTPConnection(urlsplit(os.environ["OPENAI_BASE_URL"]).netloc)
+
+    def ask(messages: list[dict[str, str]]) -> str:
+        body = json.dumps({"model": "benchmark", "messages": messages})
+        server.request("POST", "/v1/chat/completions", body)
+        answer: str = json.loads(server.getresponse().read())["choices"][0]["message"]["content"]
+        return answer
+
+    return ask
+
+
+def by_litellm() -> Asker:
+    litellm = import_litellm()
+
+    def ask(messages: list[dict[str, str]]) -> str:
+        response = litellm.completion(MODEL, messages=messages, temperature=0.2, max_tokens=1500)
+        answer: str = response.choices[0].message.content
+        return answer
+
+    return ask
 
 
 def cell_in(answer: str) -> str:
@@ -111,7 +135,7 @@ def write_project(folder: Path, size: Size) -> None:
 
 
 def measure_ours(size: Size, image: str) -> Measured:
-    options = ["--super-agent=react-super", "--super-model=openai/benchmark", "--super-sandbox=docker"]
+    options = ["--super-agent=react-super", f"--super-model={MODEL}", "--super-sandbox=docker"]
     command = [sys.executable, "-m", "pytest", "-q", f"-n{size.workers}", *options, f"--super-image={image}"]
     with tempfile.TemporaryDirectory() as name, serving(answers(size.steps), LATENCY) as server:
         write_project(Path(name), size)
@@ -123,30 +147,37 @@ def measure_ours(size: Size, image: str) -> Measured:
     return measured
 
 
-def measure_bare(size: Size, image: str) -> Measured:
+def measure_bare(size: Size, image: str, client: str) -> Measured:
     numbers = [str(size.workers), str(size.trials), str(size.steps)]
-    command = [sys.executable, __file__, "--bare", *numbers, f"--image={image}"]
+    command = [sys.executable, __file__, "--bare", *numbers, f"--client={client}", f"--image={image}"]
     with serving(answers(size.steps), LATENCY) as server:
         return measure(command, folder=Path.cwd(), environment=server)
 
 
 def compare(size: Size, image: str, rounds: int) -> bool:
     """Print the figures; tells whether they are within the targets."""
-    measure_bare(Size(workers=1, trials=1, steps=2), image)
-    pairs = [(measure_ours(size, image), measure_bare(size, image)) for _ in range(rounds)]
-    ours, bare = (statistics.median(run.seconds for run in column) for column in zip(*pairs, strict=True))
-    print(
-        f"{size.workers} workers x {size.trials} trials x {size.steps} steps: {ours:.1f} s under pytest, "
-        f"{bare:.1f} s bare, ratio {ours / bare:.2f} (target {WALL_TARGET})"
+    measure_bare(Size(workers=1, trials=1, steps=2), image, "http")
+    runs = [
+        (measure_ours(size, image), *(measure_bare(size, image, client) for client in ("http", "litellm")))
+        for _ in range(rounds)
+    ]
+    ours, bare, asking = (
+        statistics.median(run.seconds for run in column) for column in zip(*runs, strict=True)
     )
-    peaks = [run.peak for run, _ in pairs]
+    print(
+        f"{size.workers} workers x {size.trials} trials x {size.steps} steps: {ours:.1f} s under pytest; "
+        f"bare by plain HTTP {bare:.1f} s, ratio {ours / bare:.2f} (target {WALL_TARGET}); bare by litellm "
+        f"{asking:.1f} s, ratio {ours / asking:.2f}"
+    )
+    peaks = [run.peak for run, *_ in runs]
     highest = max(peaks, key=lambda peak: peak.total)
     workers, gateway = highest.of(WORKER), highest.of(GATEWAY)
     print(
         f"memory at its peak: {highest.total / MIB:.0f} MiB (target {MEMORY_TARGET / MIB:.0f}); "
         f"each of {len(workers)} workers {statistics.median(workers) / MIB:.0f} MiB "
         f"(at most {workers[-1] / MIB:.0f}), the gateway {gateway[-1] / MIB:.0f} MiB; "
-        f"bare {max(run.peak.total for _, run in pairs) / MIB:.0f} MiB"
+        f"bare {max(run.peak.total for _, run, _ in runs) / MIB:.0f} MiB by HTTP, "
+        f"{max(run.peak.total for *_, run in runs) / MIB:.0f} MiB by litellm"
     )
     return ours / bare <= WALL_TARGET and highest.total <= MEMORY_TARGET
 
@@ -159,10 +190,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--image", default=DEFAULT_IMAGE)
     parser.add_argument("--bare", type=int, nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--client", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.bare:
         workers, trials, steps = given.bare
-        bare_loop(Size(workers=workers, trials=trials, steps=steps), given.image)
+        bare_loop(Size(workers=workers, trials=trials, steps=steps), given.image, given.client)
         return 0
     return 0 if compare(SMALL if given.small else FULL, given.image, given.rounds) else 1
 
