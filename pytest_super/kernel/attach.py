@@ -85,5 +85,7 @@ class AttachedStream:
 def attach(api: APIClient, container: str) -> AttachedStream:
     """Attach to the container's three streams; before it starts, or output would be lost."""
     wrapped = api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-    # docker-py gives the read-only file over the socket; its own code reaches the socket in this way too.
-    return AttachedStream(getattr(wrapped, "_sock", wrapped), wrapped)
+    # docker-py gives the read-only file over the socket; its own code reaches the socket in this way too. The
+    # response that it keeps there is what has to be closed: it would miss its file when it is collected.
+    connection, response = getattr(wrapped, "_sock", wrapped), getattr(wrapped, "_response", wrapped)
+    return AttachedStream(connection, response)
