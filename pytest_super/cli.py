@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     from pytest_super.kernel.image import add_image_parser
+    from pytest_super.trial_client import add_trial_parser
 
     top = argparse.ArgumentParser(prog="pytest-super", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -40,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="print the JSON Schema of task files")
     schema.set_defaults(run=run_schema)
     add_image_parser(commands)
+    add_trial_parser(commands)
     prompt = commands.add_parser("prompt", help="system prompts of published trajectories")
     prompts = prompt.add_subparsers(required=True, metavar="COMMAND")
     extract = prompts.add_parser("extract", help="print that of a history.ipynb, for --super-prompt")

@@ -158,20 +158,30 @@ class Program:
         whole = self._whole(result)
         if code is None:
             return Ran(result=whole, note="")
-        words = f"exit code {code}" if code >= 0 else f"signal {-code}"
-        why = ": a command was not found" if code == NOT_FOUND else ""
-        outcome = Outcome.ERROR if code else Outcome.OK
-        whole = replace(whole, outcome=outcome, detail=words)
-        return Ran(result=whole, note=f"[The program ended with {words}{why}.]")
+        return Ran(result=with_exit_code(whole, code), note=exit_note(code))
 
     def _whole(self, result: CellResult) -> CellResult:
-        outputs = self._output.outputs()
-        return replace(
-            result,
-            outputs=outputs,
-            text="".join(map(output_text, outputs)),
-            omitted=self._output.omitted,
-        )
+        return with_output(result, self._output)
+
+
+def with_output(result: CellResult, output: CellOutput) -> CellResult:
+    """The result of a program that has put this out."""
+    outputs = output.outputs()
+    return replace(result, outputs=outputs, text="".join(map(output_text, outputs)), omitted=output.omitted)
+
+
+def with_exit_code(result: CellResult, code: int) -> CellResult:
+    """The result of a program that ended by itself; `code` is -N for the signal N."""
+    return replace(result, outcome=Outcome.ERROR if code else Outcome.OK, detail=exit_words(code))
+
+
+def exit_words(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+def exit_note(code: int) -> str:
+    why = ": a command was not found" if code == NOT_FOUND else ""
+    return f"[The program ended with {exit_words(code)}{why}.]"
 
 
 def model_environment(url: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.metrics.reference import ReferenceScoringError, reference_scores
 from pytest_super.metrics.script_executed import script_executed
+from pytest_super.trajectory import PROGRAM_BESIDE
 
 if TYPE_CHECKING:
     from pytest_super.metrics.landmarks import LandmarkMatcher
@@ -68,9 +69,11 @@ def score_as_reference(task: Task, evidence: Evidence) -> Score:
 
     Where that code dies on a trial no metric applies, which leaves the trial out of the means, as there.
     """
+    # That code knows no programs; what one did beside the trial stands in the other steps.
+    steps = [step for step in evidence.steps if step.action.type != PROGRAM_BESIDE]
     try:
         scores = reference_scores(
-            evidence.steps,
+            steps,
             answer=task.answer,
             landmarks=task.landmarks,
             entrypoint=task.entrypoint.path if task.entrypoint else None,

@@ -6,6 +6,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+# Types of a step that is a whole program: inside the sandbox, so that nobody knows what it did there; and
+# beside the trial, where all that it did in the trial are steps of their own before it.
+PROGRAM, PROGRAM_BESIDE = "command", "host_command"
+
 Origin = Literal["pre_execute", "agent"]
 
 

@@ -31,19 +31,23 @@ class AgentSettings:
     """Instead of the agent's own system prompt."""
     trajectory: Path | None = None
     """What `replay` replays."""
+    epoch: int = 1
+    """Of the trial for which the agent is made."""
 
 
 def find_agent(name: str) -> Factory:
     """A factory of agents by name: a built-in one, one that a package offers, or `package.module:Name`.
 
-    The last two are called without arguments; `command: ...` is a program (see `command`). The factory gives
-    None for a task that the agent cannot try.
+    The last two are called without arguments; `command: ...` and `host-command: ...` are programs (see the
+    modules `command` and `host_command`). The factory gives None for a task that the agent cannot try.
     Raises SuperError for an unknown name.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
     if name.startswith("command:"):
         return make_command(name.removeprefix("command:"))
+    if name.startswith("host-command:"):
+        return make_host_command(name.removeprefix("host-command:"))
     offered = entry_points(group=GROUP)
     try:
         if ":" in name:
@@ -76,6 +80,13 @@ def make_command(command: str) -> Factory:
     return lambda _task, _settings: CommandAgent(command)
 
 
+def make_host_command(command: str) -> Factory:
+    from pytest_super.agents.host_command import HostCommandAgent
+
+    HostCommandAgent(command)
+    return lambda _task, _settings: HostCommandAgent(command)
+
+
 def make_react(_task: Task, settings: AgentSettings) -> Agent:
     from pytest_super.agents.react import ReActAgent
 
@@ -98,7 +109,7 @@ def make_replay(task: Task, settings: AgentSettings) -> Agent | None:
     from pytest_super.agents.replay import ReplayAgent, stored_steps
 
     assert settings.trajectory is not None
-    steps = stored_steps(settings.trajectory, task.id)
+    steps = stored_steps(settings.trajectory, task.id, settings.epoch)
     return None if steps is None else ReplayAgent(steps)
 
 

@@ -12,8 +12,12 @@ from pytest_super.errors import SuperError
 from pytest_super.trajectory import Action
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
+    from collections.abc import Callable, Sequence
+
     from pytest_super.trial import Trial
+
+    ReadFile = Callable[[str, int], bytes]
+    """As `Kernel.read_file`: path and the most bytes it may have. Raises OSError."""
 
 PREFIX = "command:"
 NAMES = ("query_file", "answer_file", "workdir", "model")
@@ -40,7 +44,7 @@ class CommandAgent:
         Raises SuperError for one that is empty, whose quotes are open, or that has a place of another name.
         """
         self.command = command.strip()
-        check(self.command)
+        check(PREFIX, self.command, NAMES)
 
     def run(self, trial: Trial) -> None:
         workdir = trial.kernel.workdir
@@ -48,23 +52,23 @@ class CommandAgent:
         values = {"query_file": query, "answer_file": answer, "workdir": workdir, "model": model_name(trial)}
         trial.run_program(fill(self.command, values), ENVIRONMENT, {query: trial.task.query})
         reader = AnswerReader(answer)
-        trial.use(Action(type="read_answer", content=answer), reader.read)
+        trial.use(Action(type="read_answer", content=answer), lambda kernel: reader.read(kernel.read_file))
         if reader.is_found:
             trial.submit(reader.value)
 
 
 class AnswerReader:
-    """The tool that takes the answer out of its file."""
+    """Takes the answer out of its file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.is_found = False
         self.value: Any = None
 
-    def read(self, kernel: Kernel) -> tuple[str, str]:
-        """The file's text, or why there is no answer."""
+    def read(self, read_file: ReadFile) -> tuple[str, str]:
+        """The file's text, or why there is no answer; and `ok` or `error`."""
         try:
-            text = kernel.read_file(self.path, LONGEST_ANSWER).decode()
+            text = read_file(self.path, LONGEST_ANSWER).decode()
             self.value = json.loads(text)
         except FileNotFoundError:
             return NO_ANSWER, "ok"
@@ -87,15 +91,15 @@ def fill(command: str, values: dict[str, str]) -> str:
     return PLACE.sub(lambda place: shlex.quote(values[place[1]]) if place[1] in values else place[0], command)
 
 
-def check(command: str) -> None:
-    """Raises SuperError."""
+def check(prefix: str, command: str, names: Sequence[str]) -> None:
+    """Raises SuperError for a line that is none, or that has a place whose name is nearly one of `names`."""
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise SuperError(f"the agent `{PREFIX} {command}`: {error}") from None
+        raise SuperError(f"the agent `{prefix} {command}`: {error}") from None
     if not words:
-        raise SuperError(f"the agent `{PREFIX}` needs a command line behind it")
+        raise SuperError(f"the agent `{prefix}` needs a command line behind it")
     for name in PLACE.findall(command):
-        if name not in NAMES and difflib.get_close_matches(name, NAMES):
-            known = ", ".join(f"{{{known}}}" for known in NAMES)
-            raise SuperError(f"the agent `{PREFIX} {command}`: there is no {{{name}}}, but {known}")
+        if name not in names and difflib.get_close_matches(name, names):
+            known = ", ".join(f"{{{known}}}" for known in names)
+            raise SuperError(f"the agent `{prefix} {command}`: there is no {{{name}}}, but {known}")

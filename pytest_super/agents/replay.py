@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents import react
@@ -16,6 +17,7 @@ from pytest_super.kernel.cell import Outcome
 from pytest_super.observation import STILL_RUNNING
 from pytest_super.published import read_history
 from pytest_super.results import read_trajectory
+from pytest_super.trajectory import PROGRAM, PROGRAM_BESIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from pytest_super.trial import Trial
 
 KNOWN = {*ACTION_TYPES, *ARGUMENTS}
+# Running a program once more would be no replay, and it may want its model.
+OF_PROGRAM = (PROGRAM, "read_answer")
 # A trial's folder is named by epoch and attempt.
 ATTEMPT = re.compile(r"\d+\.\d+")
 
@@ -38,7 +42,8 @@ class ReplayAgent:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         last = max((step.attempt for step in steps), default=1)
-        self.steps = [step for step in steps if step.origin == "agent" and step.attempt == last]
+        own = [step for step in steps if step.origin == "agent" and step.attempt == last]
+        self.steps = [step for step in own if step.action.type != PROGRAM_BESIDE]
         self.editor = Editor()
         for step in self.steps:
             check_replayable(step)
@@ -74,6 +79,9 @@ class ReplayAgent:
 
 def check_replayable(step: Step) -> None:
     type = step.action.type
+    if type in OF_PROGRAM and step.observation != STILL_RUNNING:
+        why = f"it is a whole program (`{type}`), and what that did is not known"
+        raise SuperError(f"step {step.number} cannot be replayed: {why}")
     if not (type in KNOWN or type == "exception" or was_refused(step)):
         raise SuperError(f"step {step.number} cannot be replayed: only its agent knows the action `{type}`")
 
@@ -121,15 +129,15 @@ class Numbers(ast.NodeTransformer):
         return ast.Constant(float(node.id)) if node.id in ("nan", "inf") else node
 
 
-def stored_steps(path: Path, task_id: str) -> list[Step] | None:
+def stored_steps(path: Path, task_id: str, epoch: int = 1) -> list[Step] | None:
     """The steps of a stored trial: of a file, of a trial's folder, or of the task's trial in a run's folder.
 
-    Of a run of ours it is the last attempt of the first epoch. None when the run has no trial of the task.
-    Raises SuperError when there is no trajectory at all, or what is there is none.
+    Of a run of ours it is the last attempt of this epoch, else of the first. None when the run has no trial
+    of the task. Raises SuperError when there is no trajectory at all, or what is there is none.
     """
     if path.is_file():
         return read_steps(path)
-    found = next(trajectory_files(path, task_id), None)
+    found = next(trajectory_files(path, task_id, epoch), None)
     if found is not None:
         return read_steps(found)
     if any(path.glob("*/history.ipynb")) or any(path.glob("trials/*/*/trajectory.jsonl")):
@@ -137,17 +145,18 @@ def stored_steps(path: Path, task_id: str) -> list[Step] | None:
     raise SuperError(f"no trajectory is at {path}: name its file, its folder, or the folder of a run")
 
 
-def trajectory_files(folder: Path, task_id: str) -> Iterator[Path]:
+def trajectory_files(folder: Path, task_id: str, epoch: int) -> Iterator[Path]:
     places = [folder / "history.ipynb", folder / "trajectory.jsonl", folder / task_id / "history.ipynb"]
     trials = [path for path in (folder / "trials" / task_id).glob("*") if ATTEMPT.fullmatch(path.name)]
-    places += [trial / "trajectory.jsonl" for trial in sorted(trials, key=attempt_order)]
+    trials.sort(key=partial(attempt_order, wanted=epoch))
+    places += [trial / "trajectory.jsonl" for trial in trials]
     yield from (place for place in places if place.is_file())
 
 
-def attempt_order(trial: Path) -> tuple[int, int]:
-    """The last attempt of the first epoch first."""
-    epoch, _, attempt = trial.name.partition(".")
-    return int(epoch), -int(attempt)
+def attempt_order(trial: Path, wanted: int) -> tuple[bool, int, int]:
+    """The last attempt of the wanted epoch first, then that of the first."""
+    epoch, attempt = map(int, trial.name.split("."))
+    return epoch != wanted, epoch, -attempt
 
 
 def read_steps(path: Path) -> list[Step]:

@@ -1,0 +1,293 @@
+"""The trial's actions by HTTP: what is answered to whom, and what becomes a step."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.kernel.conformance import until
+from pytest_super.testing import FakeModel
+from pytest_super.trajectory import Action, Step
+from pytest_super.trial_door import FIELDS, TrialDoor, read_fields
+from pytest_super.trial_server import TrialServer
+from tests.unit.test_trial import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_super.kernel.calls import Call, Reply
+
+ASK = {"messages": [{"role": "user", "content": "go on"}]}
+Answer = tuple[int, Any]
+
+
+class Beside:
+    """A program's side of a trial on a fake kernel. The test's own thread takes the actions."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.door = TrialDoor(bench.trial)
+        self.server = TrialServer(self.answer)
+        self.heard: list[Call] = []
+
+    def answer(self, call: Call) -> Reply:
+        self.heard.append(call)
+        return self.door.answer(call)
+
+    def together(self, *requests: Callable[[], Answer]) -> list[Answer]:
+        """The answers to requests that are under way at once."""
+        with ThreadPoolExecutor() as pool:
+            asked = [pool.submit(request) for request in requests]
+            while not all(future.done() for future in asked):
+                self.door.take(0.01)
+            return [future.result() for future in asked]
+
+    def send(self, path: str, body: bytes | None = None, *, method: str = "", **headers: str) -> Answer:
+        connection = self.connect()
+        headers = {"Authorization": f"Bearer {self.server.token}"} | headers
+        try:
+            connection.request(method or ("GET" if body is None else "POST"), path, body, headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+    def connect(self) -> http.client.HTTPConnection:
+        place = urlsplit(self.server.url)
+        assert place.hostname is not None
+        return http.client.HTTPConnection(place.hostname, place.port, timeout=30)
+
+    def ask(self, path: str, body: bytes | None = None, **options: str) -> Answer:
+        (answer,) = self.together(lambda: self.send(path, body, **options))
+        return answer
+
+    def act(self, name: str, **fields: Any) -> Answer:
+        return self.ask(f"/trial/{name}", json.dumps(fields).encode())
+
+
+@contextmanager
+def beside(bench: Bench) -> Iterator[Beside]:
+    program = Beside(bench)
+    with program.server:
+        yield program
+        program.door.close()
+
+
+@pytest.fixture
+def program() -> Iterator[Beside]:
+    with beside(Bench()) as one:
+        yield one
+
+
+def test_each_action_is_a_step_and_the_answer_tells_it(program: Beside) -> None:
+    program.bench.kernel.files["a.txt"] = b"x\n"
+    assert program.act("execute", code="n = 6", thought="set") == (
+        200,
+        {"number": 1, "observation": "", "outcome": "ok", "stop_reason": None},
+    )
+    assert program.act("edit", path="a.txt", before="x", after="y")[1]["outcome"] == "ok"
+    assert program.act("continue_wait")[1]["observation"] == "No cell is running."
+    assert program.ask("/trial/interrupt", b"")[1]["outcome"] == "error"
+    status, last = program.act("submit", answer={"n": 42}, thought="done")
+    assert (status, last["number"], last["stop_reason"]) == (200, 5, "submitted")
+    assert [(step.action.type, step.thought) for step in program.bench.recorded] == [
+        ("execute", "set"),
+        ("edit", ""),
+        ("continue_wait", ""),
+        ("interrupt", ""),
+        ("submit", "done"),
+    ]
+    assert program.bench.kernel.files["a.txt"] == b"y\n"
+    assert program.bench.trial.submission == {"n": 42}
+
+
+def test_a_cell_at_its_limit_is_left_running_for_the_next_request() -> None:
+    with beside(Bench(cell=10.0)) as program:
+        assert program.act("execute", code="sleep(25)")[1]["outcome"] == "timed_out"
+        assert program.act("execute", code="1")[1]["outcome"] == "error"
+        assert program.act("continue_wait")[1]["outcome"] == "timed_out"
+        assert program.act("continue_wait")[1]["outcome"] == "ok"
+
+
+def test_the_task_is_told_and_nothing_gold(program: Beside) -> None:
+    status, task = program.ask("/trial")
+    assert status == 200
+    assert (task["id"], task["query"], task["limits"]["cell"]) == ("t", "do it", 300.0)
+    assert task.keys() == {"id", "set", "category", "query", "repository", "folder", "limits"}
+
+
+def test_the_history_holds_what_was_pre_executed(program: Beside) -> None:
+    first = Step(number=1, origin="pre_execute", action=Action(type="execute", content="x = 1"))
+    program.bench.trial.add_pre_executed(first)
+    program.act("execute", code="x")
+    steps = program.ask("/trial/history")[1]["steps"]
+    assert [(step["origin"], step["action"]["content"]) for step in steps] == [
+        ("pre_execute", "x = 1"),
+        ("agent", "x"),
+    ]
+
+
+def test_requests_at_once_are_taken_one_by_one(program: Beside) -> None:
+    program.act("execute", code="n = 0")
+    body = json.dumps({"code": "n += 1; n"}).encode()
+    answers = program.together(*[lambda: program.send("/trial/execute", body)] * 8)
+    assert sorted(answer["number"] for _, answer in answers) == list(range(2, 10))
+    assert all(answer["observation"] == str(answer["number"] - 1) for _, answer in answers)
+
+
+@pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", "Basic TOKEN", "TOKEN", "Bearer TOKENx"])
+@pytest.mark.parametrize("path", ["/trial", "/trial/execute", "/v1/models", "/nowhere"])
+def test_nobody_without_the_token_gets_anything(program: Beside, path: str, header: str) -> None:
+    told = header.replace("TOKEN", program.server.token)
+    assert program.ask(path, b'{"code": "1"}', Authorization=told)[0] == 401
+    assert not program.bench.recorded
+
+
+def test_each_trial_has_a_token_of_its_own(program: Beside) -> None:
+    with beside(Bench()) as other:
+        theirs = f"Bearer {other.server.token}"
+        assert program.ask("/trial", Authorization=theirs)[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "words"),
+    [
+        ("execute", b"", "`code` is missing"),
+        ("execute", b"{", "no JSON"),
+        ("execute", b"[" * 100_000, "no JSON"),
+        ("execute", b"\xff", "no JSON"),
+        ("execute", b"[1]", "a JSON object"),
+        ("execute", b'{"code": 1}', "`code` must be a text"),
+        ("execute", b'{"code": "1", "thought": null}', "`thought` must be a text"),
+        ("execute", b'{"code": "1", "cod": "2"}', "unknown field `cod`: known are code, thought"),
+        ("edit", b'{"path": "a", "before": "x"}', "`after` is missing"),
+        ("submit", b"{}", "`answer` is missing"),
+        ("continue_wait", b'{"code": "1"}', "unknown field `code`"),
+    ],
+)
+def test_a_body_that_is_wrong_is_told_so_and_is_no_step(
+    program: Beside, name: str, body: bytes, words: str
+) -> None:
+    status, answer = program.ask(f"/trial/{name}", body)
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+    assert words in answer["error"]["message"]
+    assert not program.bench.recorded
+
+
+def test_what_is_no_action_is_told_what_there_is(program: Beside) -> None:
+    status, answer = program.ask("/trial/dance", b"{}")
+    assert status == 404
+    assert all(f"/trial/{name}" in answer["error"]["message"] for name in FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/trial/execute"), ("POST", "/trial"), ("PUT", "/trial/submit"), ("DELETE", "/trial")],
+)
+def test_a_wrong_method_is_refused(program: Beside, method: str, path: str) -> None:
+    assert program.ask(path, b"{}", method=method)[0] == 405
+
+
+def test_a_body_has_a_bound(program: Beside) -> None:
+    body = json.dumps({"code": "x" * 16 * 2**20}).encode()
+    assert program.ask("/trial/execute", body)[0] == 413
+    assert not program.bench.recorded
+
+
+def test_after_the_trials_end_everything_is_gone(program: Beside) -> None:
+    program.act("submit", answer=1)
+    for path, body in [("/trial", None), ("/trial/submit", b'{"answer": 2}'), ("/v1/models", None)]:
+        status, answer = program.ask(path, body)
+        assert (status, answer["error"]["code"], answer["stop_reason"]) == (410, "trial_ended", "submitted")
+    assert program.bench.trial.submission == 1
+
+
+def test_an_action_that_spends_the_budget_is_a_step_and_the_end() -> None:
+    with beside(Bench(compute=30.0)) as program:
+        status, answer = program.act("execute", code="sleep(60)")
+        assert (status, answer["stop_reason"]) == (410, "compute")
+    assert [step.outcome for step in program.bench.recorded] == ["timed_out"]
+
+
+def test_a_failure_under_the_trial_ends_it_for_the_program_too(program: Beside) -> None:
+    status, answer = program.act("execute", code="fail_engine()")
+    assert (status, answer["stop_reason"]) == (410, "error")
+    assert program.bench.trial.failure is not None
+
+
+def test_the_model_is_asked_and_charged() -> None:
+    with beside(Bench(model=FakeModel("hello"))) as program:
+        status, answer = program.ask("/v1/chat/completions", json.dumps(ASK).encode())
+        assert (status, answer["choices"][0]["message"]["content"]) == (200, "hello")
+    assert program.bench.budget.prompt_tokens > 0
+
+
+def test_a_spent_budget_ends_the_trial_whoever_spent_it() -> None:
+    with beside(Bench(tokens=2, model=FakeModel("hello"))) as program:
+        assert program.ask("/v1/chat/completions", json.dumps(ASK).encode())[0] == 403
+        assert program.door.is_over()
+        assert program.act("execute", code="1")[1]["stop_reason"] == "tokens"
+
+
+def test_without_a_model_the_answer_says_how_to_name_one(program: Beside) -> None:
+    status, answer = program.ask("/v1/chat/completions", json.dumps(ASK).encode())
+    assert (status, answer["error"]["code"]) == (404, "no_model")
+    assert "--super-model" in answer["error"]["message"]
+
+
+def test_an_action_whose_client_has_left_before_its_turn_is_not_done(program: Beside) -> None:
+    body = json.dumps({"code": "x = 1"})
+    head = f"POST /trial/execute HTTP/1.1\r\nAuthorization: Bearer {program.server.token}\r\n"
+    place = urlsplit(program.server.url)
+    with socket.create_connection((place.hostname, place.port)) as client:
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        assert until(lambda: bool(program.heard), 30)
+    assert until(lambda: program.heard[0].is_gone, 30)
+    program.door.take(0)
+    assert not program.bench.recorded
+
+
+def test_what_waits_when_the_door_closes_is_answered(program: Beside) -> None:
+    with ThreadPoolExecutor() as pool:
+        waiting = [pool.submit(program.send, "/trial/execute", b'{"code": "1"}') for _ in range(4)]
+        assert until(lambda: len(program.heard) == 4, 30)
+        program.door.close()
+        assert [future.result()[0] for future in waiting] == [410] * 4
+    assert not program.bench.recorded
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+NAMES = st.sampled_from(["code", "thought", "answer", "path", "before", "after", "x"])
+
+
+def read_or_none(body: bytes, wanted: dict[str, type | None]) -> dict[str, Any] | None:
+    try:
+        return read_fields(body, wanted)
+    except ValueError:
+        return None
+
+
+@given(st.sampled_from(sorted(FIELDS)), st.dictionaries(NAMES, JSON) | JSON)
+def test_a_body_is_taken_as_it_is_or_not_at_all(name: str, value: Any) -> None:
+    wanted = FIELDS[name]
+    is_whole = isinstance(value, dict) and wanted.keys() <= value.keys() <= {*wanted, "thought"}
+    is_right = is_whole and all(isinstance(value[key], str) for key in value if key != "answer")
+    assert read_or_none(json.dumps(value).encode(), wanted) == (value if is_right else None)
+
+
+@given(st.binary(max_size=50))
+def test_bytes_that_are_no_json_are_no_body(body: bytes) -> None:
+    assert read_or_none(b"\xff" + body, {}) is None
