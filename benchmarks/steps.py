@@ -30,7 +30,7 @@ from model_server import completion, serving
 from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.model.launch import Response
+from pytest_super.model.launch import BOOKS, FACTS, Response
 from pytest_super.provision import GATEWAY
 from pytest_super.testing import FakeKernel
 
@@ -113,13 +113,16 @@ class ReadyGateway:
     def reply(text: str) -> Response:
         known = {"prompt_tokens": 1, "completion_tokens": 1, "is_counted": False, "cost_usd": None}
         facts = {**known, "model": "ready", "fingerprint": None}
-        body = json.dumps(completion(text, b"") | {"super": facts}).encode()
-        return Response(status=200, headers=http.client.HTTPMessage(), body=body)
+        headers = http.client.HTTPMessage()
+        headers[FACTS] = json.dumps(facts)
+        return Response(status=200, headers=headers, body=json.dumps(completion(text, b"")).encode())
 
     def open_trial(self, _trial: dict[str, Any]) -> str:
         return "a token"
 
-    def send(self, *_: Any, **__: Any) -> Response:
+    def send(self, _method: str, path: str, *_: Any, **__: Any) -> Response:
+        if path == BOOKS:
+            return Response(status=404, headers=http.client.HTTPMessage(), body=b"")
         return self.replies.pop(0)
 
 

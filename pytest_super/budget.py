@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from math import inf
 from typing import TYPE_CHECKING
 
+from pytest_super.model.completion import Used
 from pytest_super.task import TOKEN_BUDGETS
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Budget:
         self._counted = 0.0
         self._started: float | None = None
         self._portion = 1.0
+        self._asked = Used()
 
     def start_metering(self, busy_seconds: Callable[[], float]) -> None:
         """From now on the time that `busy_seconds` counts is compute time, and wall time passes."""
@@ -82,6 +85,22 @@ class Budget:
         if cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
+    def charge_call(
+        self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
+    ) -> None:
+        """Count one call of the trial's own model, whose books may tell of more."""
+        used = Used(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
+        self._asked = total(self._asked, used)
+        self.charge_model(**asdict(used), seconds=seconds)
+
+    def take_books(self, booked: Used) -> None:
+        """Let `booked` stand for all that `charge_call` has counted until now."""
+        self.prompt_tokens += booked.prompt_tokens - self._asked.prompt_tokens
+        self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens
+        if booked.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) - (self._asked.cost_usd or 0.0) + booked.cost_usd
+        self._asked = booked
+
     def spent(self) -> str | None:
         """The first limit that is reached: compute, wall, tokens, cost or steps; None when all is left."""
         limits = self.limits
@@ -93,6 +112,15 @@ class Budget:
             "steps": limits.steps is not None and self.steps >= limits.steps,
         }
         return next((name for name, is_reached in reached.items() if is_reached), None)
+
+
+def total(one: Used, other: Used) -> Used:
+    costs = [used.cost_usd for used in (one, other) if used.cost_usd is not None]
+    return Used(
+        prompt_tokens=one.prompt_tokens + other.prompt_tokens,
+        completion_tokens=one.completion_tokens + other.completion_tokens,
+        cost_usd=sum(costs) if costs else None,
+    )
 
 
 def budget_for(task: Task, clock: Callable[[], float] = time.monotonic) -> Budget:

@@ -67,6 +67,10 @@ def conduct(
         raise Unsolved(describe(result))
 
 
+# How long a trial's end waits for calls of its model whose client has left.
+UNDER_WAY_SECONDS = 30.0
+
+
 class Conductor:
     """Runs one trial and turns what it left into the result, on disk when it is returned."""
 
@@ -122,7 +126,18 @@ class Conductor:
         self.budget.allow(portion)
         self.run_prefix(kernel)
         self.budget.start_metering(lambda: kernel.busy_seconds)
-        self.stop_reason = run_agent(agent, self.trial, is_from_outside)
+        try:
+            self.stop_reason = run_agent(agent, self.trial, is_from_outside)
+        except BaseException as error:
+            self.take_books(0.0 if is_from_outside(error) else UNDER_WAY_SECONDS)
+            raise
+        self.take_books(UNDER_WAY_SECONDS)
+
+    def take_books(self, patience: float) -> None:
+        """Charge what the trial was not told of: calls whose client has left, answers that were broken."""
+        books = getattr(self.trial.model, "books", None)
+        if books is not None and (used := books(patience)) is not None:
+            self.budget.take_books(used)
 
     def may_try_again(self) -> bool:
         self.budget.allow(1.0)

@@ -31,7 +31,7 @@ def super_agent(request: pytest.FixtureRequest, super_task: Task) -> Agent:
     config = request.config
     name = config.stash[RUN].settings.agent
     agent: Agent | None = request.node.ihook.pytest_super_make_agent(
-        config=config, name=name, task=super_task
+        config=config, name=name, task=super_task, epoch=request.node.epoch
     )
     if agent is None:
         pytest.skip(f"the agent {name} cannot try this task")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.hookspec(firstresult=True)
-def pytest_super_make_agent(config: pytest.Config, name: str, task: Task) -> Agent | None:
+def pytest_super_make_agent(config: pytest.Config, name: str, task: Task, epoch: int) -> Agent | None:
     """Make the agent that `--super-agent=name` asks for, anew for each trial. Worker, at setup.
 
     Return None to leave it to the next plugin; call pytest.skip where the agent cannot try the task::

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 import uuid
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.calls import Call
     from pytest_super.model.client import Forwarded
     from pytest_super.model.completion import Model
-    from pytest_super.model.launch import UnixConnection
+    from pytest_super.model.liveness import UnixConnection
 
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 # What is wrong with the request and not with the model, in the words of OpenAI's API, by which agents notice
@@ -125,7 +124,7 @@ class Door:
 
     def _forward(self, model: Forwarding, call: Call, path: str) -> Reply:
         def opened(connection: UnixConnection) -> None:
-            call.when_gone(lambda: break_off(connection))
+            call.when_gone(connection.break_off)
 
         forwarded = model.forward(call.method, path, call.body, opened)
         if forwarded.trouble in CODES:
@@ -141,7 +140,10 @@ class Door:
         """Book a call. Raises BudgetSpentError when that was the last: its answer is not told."""
         names = ("prompt_tokens", "completion_tokens", "cost_usd")
         with self._lock:
-            self._budget.charge_model(**{name: used[name] for name in names}, seconds=seconds)
+            # From then on it is the model's books that tell.
+            if self._is_closed:
+                raise Gone
+            self._budget.charge_call(**{name: used[name] for name in names}, seconds=seconds)
         if limit := self._budget.spent():
             raise BudgetSpentError(limit)
 
@@ -184,15 +186,6 @@ def chat_completion(completion: Completion) -> dict[str, Any]:
         "choices": [{"index": 0, "message": message, "finish_reason": completion.finish_reason}],
         "usage": {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said},
     }
-
-
-def break_off(connection: UnixConnection) -> None:
-    """End a request from another thread than the one that waits for its answer."""
-    end = connection.sock
-    try:
-        end.shutdown(socket.SHUT_RDWR)
-    except (OSError, AttributeError):
-        return
 
 
 def as_model_error(error: Exception) -> ModelError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -150,8 +151,10 @@ class Session:
         return status(report)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_super_make_agent(self, config: pytest.Config, name: str, task: Task) -> Agent | None:
-        return find_agent(name)(task, config.stash[RUN].settings.for_agent)
+    def pytest_super_make_agent(
+        self, config: pytest.Config, name: str, task: Task, epoch: int
+    ) -> Agent | None:
+        return find_agent(name)(task, replace(config.stash[RUN].settings.for_agent, epoch=epoch))
 
     @pytest.hookimpl(trylast=True)
     def pytest_super_make_sandbox(self, config: pytest.Config, task: Task) -> Sandbox:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,9 @@ import pytest
 from pytest_super.agents import AgentSettings
 from pytest_super.errors import SuperError
 from pytest_super.kernel.environment import trusted_certificates
+from pytest_super.model.failure import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.options import OPTIONS, SETS, value_of
-
-# Parameters are written to disk.
-SECRET = re.compile(
-    r"\b\w*(api_?key|access_key|secret|password|credential|authorization)\w*\b"
-    r"|\b(extra_)?headers\b|\b(\w+_)?(key|token)\b|://[^/@\s]*:[^/@\s]*@",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +143,8 @@ def parse_parameter(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise pytest.UsageError(f"--super-model-arg={text}: write it as KEY=VALUE")
-    if SECRET.search(text):
+    # Parameters are written to disk.
+    if may_hold_secret(text):
         raise pytest.UsageError(f"--super-model-arg={name}: keys come from the environment, as for litellm")
     try:
         return name, json.loads(value)

@@ -14,7 +14,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.observation import NOTHING_RUNS, STILL_RUNNING, observation_of
-from pytest_super.trajectory import Action, Step, now
+from pytest_super.trajectory import PROGRAM, Action, Step, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -109,12 +109,16 @@ class Trial:
             except BaseException:
                 self.budget.model_seconds += time.monotonic() - began
                 raise
-        self.budget.charge_model(
-            prompt_tokens=completion.prompt_tokens,
-            completion_tokens=completion.completion_tokens,
-            cost_usd=completion.cost_usd,
-            seconds=completion.seconds,
-        )
+        with self._recording:
+            # What comes later is in the model's books, which have been read.
+            if self._is_closed:
+                raise TrialEnded(self._ended or "returned")
+            self.budget.charge_call(
+                prompt_tokens=completion.prompt_tokens,
+                completion_tokens=completion.completion_tokens,
+                cost_usd=completion.cost_usd,
+                seconds=completion.seconds,
+            )
         self._raise_if_over()
         return completion
 
@@ -185,7 +189,7 @@ class Trial:
         """
         from pytest_super.program import Program
 
-        action, started = Action(type="command", content=command), self._begin()
+        action, started = Action(type=PROGRAM, content=command), self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
         # A program may print its task, which is no more an achievement than its own source.

@@ -4,7 +4,8 @@
         openai_server.reply("first answer", openai_server.fault("429", retry_after=0), {"text": "second"})
 
 An answer is a text, a Fault, or a mapping like those in a script of `--super-model=scripted:FILE`: `text`,
-`tool_calls`, `finish_reason`, `usage`, `reasoning_content`, or `error` with `status` and the error's fields.
+`tool_calls`, `finish_reason`, `usage`, `reasoning_content`, `model`, or `error` with `status` and the error's
+fields.
 """
 
 from __future__ import annotations
@@ -263,7 +264,7 @@ def chat_completion(answer: str | dict[str, Any], body: dict[str, Any]) -> dict[
         "id": "chatcmpl-test",
         "object": "chat.completion",
         "created": 1_700_000_000,
-        "model": f"{body.get('model')}-2024-08-06",
+        "model": given.get("model", f"{body.get('model')}-2024-08-06"),
         "system_fingerprint": "fp_test",
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}],
         "usage": {**count_words(given.get("text"), body), **given.get("usage", {})},

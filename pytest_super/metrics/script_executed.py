@@ -10,6 +10,7 @@ from pytest_super.metrics.cell_runs import Notebook
 from pytest_super.metrics.failures import is_failure
 from pytest_super.metrics.places import inside, may_be
 from pytest_super.metrics.plain_text import without_escapes
+from pytest_super.trajectory import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +27,8 @@ def script_executed(
 ) -> float | None:
     """1.0 when a cell of the agent ran the entrypoint, ended well and lasted `min_seconds`, else 0.0.
 
-    None for a task without an entrypoint. Run means started as a script, module, executable or notebook
+    None for a task without an entrypoint, and instead of 0.0 where the agent ran a program of which nobody
+    knows what that ran. Run means started as a script, module, executable or notebook
     by a shell line, a magic or a Python call of the cell; a run in the background counts when the shell
     waits for it. A cell that timed out counts once it was waited for to its end. A printed exception, a
     refusal of the script's arguments or a script that could not be started is no success (see
@@ -38,7 +40,10 @@ def script_executed(
         return None
     notebook = Notebook()
     notebook.clones += [] if repository is None else [repository]
-    return float(any(_counts(cell, notebook, entrypoint) for cell in _cells(steps)))
+    if any(_counts(cell, notebook, entrypoint) for cell in _cells(steps)):
+        return 1.0
+    is_known = not any(step.origin == "agent" and step.action.type == PROGRAM for step in steps)
+    return 0.0 if is_known else None
 
 
 @dataclass

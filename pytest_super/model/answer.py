@@ -62,7 +62,8 @@ class ModelCallError(Exception):
     """A call has no answer. `message` is one line for a person, without any key; `retry_after` is in seconds.
 
     `status` is the provider's HTTP status, None where it did not answer. `is_final`: asking again is no use.
-    `used`: tokens of the prompt and of the answer, as far as they were told all the same.
+    `is_certain`: what is FATAL does not come from this one request. `used`: tokens of the prompt and of the
+    answer, as far as they were told all the same.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class ModelCallError(Exception):
         retry_after: float | None = None,
         status: int | None = None,
         is_final: bool | None = None,
+        is_certain: bool = True,
         attempts: int = 1,
         used: tuple[int, int] = (0, 0),
     ) -> None:
@@ -82,6 +84,7 @@ class ModelCallError(Exception):
         self.retry_after = retry_after
         self.status = status
         self.is_final = trouble not in PASSING if is_final is None else is_final
+        self.is_certain = is_certain
         self.attempts = attempts
         self.used = used
 
@@ -107,8 +110,8 @@ def estimate_tokens(value: Any) -> int:
     return ceil(sum(map(len, texts(value))) / CHARACTERS_PER_TOKEN)
 
 
-def texts(value: Any) -> Iterator[str]:
-    """The strings in a JSON value, keys left out, in no order."""
+def texts(value: Any, *, keys: bool = False) -> Iterator[str]:
+    """The strings in a JSON value, in no order, those of its keys only where they are asked for."""
     # Without recursion, because what comes from a sandbox may be nested as deep as a JSON reader allows.
     left = [value]
     while left:
@@ -117,6 +120,7 @@ def texts(value: Any) -> Iterator[str]:
             yield item
         elif isinstance(item, dict | list):
             left.extend(item.values() if isinstance(item, dict) else item)
+            left.extend(item if keys and isinstance(item, dict) else ())
 
 
 def plain(value: Any) -> Any:

@@ -9,19 +9,21 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
-from pytest_super.model.launch import FACTS, MAX_STARTS
+from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError, Used
+from pytest_super.model.launch import BOOKS, FACTS, MAX_STARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_super.model.completion import Message
-    from pytest_super.model.launch import Gateway, Response, UnixConnection
+    from pytest_super.model.launch import Gateway, Response
+    from pytest_super.model.liveness import UnixConnection
 
 UNKNOWN_TRIAL = 401
 CHAT = "/v1/chat/completions"
 # Seconds; all that a gateway tries takes less, so it is one that hangs.
 LONGEST_CALL = 3600.0
+LONGEST_LOOK = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Forwarded:
     response: Response
     seconds: float
     used: dict[str, Any] | None = None
-    """The value of `super` in the answer of a model."""
+    """By a call of the model: what is told of it."""
     trouble: str = ""
     """The gateway's code for why there is none, and its words."""
     message: str = ""
@@ -66,6 +68,7 @@ class GatewayModel:
         self._token_limit = token_limit
         self._token = ""
         self._opening = threading.Lock()
+        self._has_asked = False
 
     @property
     def name(self) -> str:
@@ -76,10 +79,11 @@ class GatewayModel:
         """Raises BudgetSpentError, FilteredError, ModelError."""
         began = monotonic()
         parameters.pop("stream", None)
-        status, data = self._post({"messages": [dict(message) for message in messages], **parameters})
-        if status != 200:
+        response = self._post({"messages": [dict(message) for message in messages], **parameters})
+        data = json.loads(response.body)
+        if response.status != 200:
             raise error_of(data["error"])
-        return completion_of(data, seconds=monotonic() - began)
+        return completion_of(data, facts_of(response), seconds=monotonic() - began)
 
     def forward(
         self, method: str, path: str, body: bytes, opened: Callable[[UnixConnection], None]
@@ -94,6 +98,22 @@ class GatewayModel:
             return self._gateway.send(method, path, body, token, opened=opened)
 
         return forwarded(self._known(send), seconds=monotonic() - began)
+
+    def books(self, patience: float) -> Used | None:
+        """What the trial has used by the gateway's books, which know of calls whose client has left, too.
+
+        Waits `patience` seconds for those under way. None where no call was made, or nobody can tell.
+        """
+        if not self._has_asked:
+            return None
+        body = json.dumps({"patience": patience}).encode()
+        try:
+            response = self._known(
+                lambda token: self._gateway.send("POST", BOOKS, body, token, timeout=patience + LONGEST_LOOK)
+            )
+        except (ModelError, TimeoutError):
+            return None
+        return Used(**json.loads(response.body)) if response.status == 200 else None
 
     def _known(self, send: Callable[[str], Response]) -> Response:
         """The answer to a request sent with the trial's token, which every new gateway has to learn."""
@@ -112,6 +132,7 @@ class GatewayModel:
             if not self._token or limit != self.trial["token_limit"]:
                 self.trial["token_limit"] = limit
                 self._token = self._gateway.open_trial(self.trial)
+                self._has_asked = True
             return self._token
 
     def _forget(self, token: str) -> None:
@@ -119,19 +140,16 @@ class GatewayModel:
             if self._token == token:
                 self._token = ""
 
-    def _post(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def _post(self, body: dict[str, Any]) -> Response:
         left = self._seconds_left()
         timeout = max(min(left, LONGEST_CALL), 0.001)
         data = json.dumps(body).encode()
         try:
-            response = self._known(
-                lambda token: self._gateway.send("POST", CHAT, data, token, timeout=timeout)
-            )
+            return self._known(lambda token: self._gateway.send("POST", CHAT, data, token, timeout=timeout))
         except TimeoutError:
             if left <= LONGEST_CALL:
                 raise BudgetSpentError("wall") from None
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
-        return response.status, json.loads(response.body)
 
 
 def forwarded(response: Response, seconds: float) -> Forwarded:
@@ -139,11 +157,16 @@ def forwarded(response: Response, seconds: float) -> Forwarded:
         error = json.loads(response.body)["error"]
         code, message = error["code"], error["message"]
         return Forwarded(response, seconds, trouble=code, message=message, error=error_of(error))
-    return Forwarded(response, seconds, used=json.loads(response.headers.get(FACTS, "null")))
+    return Forwarded(response, seconds, used=facts_of(response))
 
 
-def completion_of(data: dict[str, Any], seconds: float) -> Completion:
-    choice, facts = data["choices"][0], data["super"]
+def facts_of(response: Response) -> Any:
+    """What is told of the call; None where there was none."""
+    return json.loads(response.headers.get(FACTS, "null"))
+
+
+def completion_of(data: dict[str, Any], facts: dict[str, Any], seconds: float) -> Completion:
+    choice = data["choices"][0]
     return Completion(
         text=choice["message"].get("content") or "",
         tool_calls=choice["message"].get("tool_calls") or [],

@@ -62,6 +62,16 @@ class Completion:
     """From asking to having the answer, retries included."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Used:
+    """What calls of a model used."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    """Of the calls whose price is known; None where it is known of none."""
+
+
 class Model(Protocol):
     """What a trial asks."""
 

@@ -16,33 +16,24 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.answer import ModelCallError, Trouble, texts
+from pytest_super.model.judgement import NO_PROVIDER, Failure, codes_in, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 MAX_MESSAGE = 400
-# Said by providers about the account, with one status or another.
-SPENT = re.compile(
-    r"insufficient[ _]quota|insufficient (balance|credits|funds)|credit balance is too low|"
-    r"billing_(hard_limit|not_active)|account (is not active|has been deactivated)|account_deactivated"
+# In the name of a variable, of a parameter or of a header; `max_tokens` and such are numbers.
+SECRET_NAME = re.compile(
+    r"api_?key|access_?key|secret|passw(or)?d|credential|authorization|"
+    r"(?<![^\W_])(?<!cache_)(keys?|headers)(?![^\W_])|"
+    r"(?<![^\W_])(?<!per_)(?<!max_)(?<!min_)(?<!new_)(?<!budget_)(?<!thinking_)(?<!input_)(?<!output_)"
+    r"(?<!prompt_)(?<!completion_)tokens?(?![^\W_])",
+    re.IGNORECASE,
 )
-UNKNOWN_MODEL = re.compile(
-    r"model_not_found|not a valid model|invalid model (id|name)|llm provider not provided"
-)
-TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context window|prompt is too long")
-UNSAFE = re.compile(
-    r"content_policy_violation|content_filter|content management policy|safety system|input was flagged"
-)
-# Said before any call is made.
-UNPREPARED = re.compile(r"credentials|api[ _]?key|api_base is required")
-# More than the account may send in a minute: waiting does not make it less.
-TOO_LARGE = re.compile(r"request too large")
-PASSING_STATUS = (408, 409, 425)
-FATAL_STATUS = (401, 402, 403, 404)
-
-SECRET_NAME = re.compile(r"(^|_)(KEYS?|TOKENS?|SECRETS?|PASSWORD|CREDENTIALS?)(_|$)", re.IGNORECASE)
+IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 # A shorter value might be a word of the message.
 SHORTEST_SECRET = 8
+NETWORK = re.compile("Connect|Timeout|Transport|Proxy")
 PREFIX = re.compile(r"(Error code: \d+ - |[\w.]*(Error|Exception|Timeout)\b( ?[:-])?\s*)+")
 NOISE = re.compile(
     r"\s*(Traceback \(most recent call last\).*|This looks like a bug in LiteLLM.*|ssl:<[^>]*>"
@@ -51,22 +42,72 @@ NOISE = re.compile(
 )
 
 
-def explain(error: Exception, model: str, secrets: Iterable[str] = ()) -> ModelCallError:
-    """The exception of one call as ours; its message has none of `secrets` nor of the environment's keys."""
+def explain(
+    error: Exception,
+    model: str,
+    secrets: Iterable[str] = (),
+    *,
+    request: Any = None,
+    is_unsent: bool = False,
+) -> ModelCallError:
+    """The exception of one call as ours; its message has none of `secrets` nor of the environment's keys.
+
+    `is_unsent`: it was raised before the provider was asked.
+    """
     chain = list(causes(error))
     response = answered(chain)
-    status = getattr(response, "status_code", None)
-    said = provider_said(chain, response)
-    trouble = judge(error, chain, status if response is not None else None, said)
+    failure = failure_of(error, chain, response, request=request, is_unsent=is_unsent)
+    verdict, status = judge(failure), failure.status
     # Cut at last, because that might leave half of a key.
     text = cut(redact(words_of(str(error)), [*secrets, *environment_secrets()]))
-    if "llm provider not provided" in said:
+    if failure.says(NO_PROVIDER):
         text = "no such provider: a model is named as litellm names it, PROVIDER/MODEL, such as openai/gpt-4o"
-    if trouble is Trouble.TRANSIENT and response is None and not is_from_network(chain):
+    if verdict.trouble is Trouble.TRANSIENT and response is None and not failure.is_from_network:
         text = f"the answer cannot be read: {text}"
     where = model if status is None else f"{model} answered {status}"
-    wait = retry_after(getattr(response, "headers", None) or {})
-    return ModelCallError(trouble, f"{where}: {text}", retry_after=wait, status=status)
+    return ModelCallError(
+        verdict.trouble,
+        f"{where}: {text}",
+        retry_after=retry_after(getattr(response, "headers", None) or {}),
+        status=status,
+        is_certain=verdict.is_certain,
+    )
+
+
+def failure_of(
+    error: Exception, chain: list[BaseException], response: Any, *, request: Any, is_unsent: bool
+) -> Failure:
+    bodies = [body for cause in chain if (body := getattr(cause, "body", None))]
+    said = [str(error), *(json.dumps(body, default=str) for body in bodies)]
+    return Failure(
+        words=" ".join(said).lower(),
+        status=None if response is None else getattr(response, "status_code", None),
+        codes=codes_in([*bodies, json_of(response)]),
+        names=frozenset(kinds(error)),
+        request=request,
+        made_up=getattr(error, "status_code", None),
+        is_page="html" in getattr(response, "headers", {}).get("content-type", ""),
+        is_from_network=any(map(is_from_network, chain)),
+        is_unsent=is_unsent,
+        is_uninstalled=any(isinstance(cause, ImportError) for cause in chain),
+        is_no_text=any(
+            isinstance(cause, UnicodeError) or "not JSON compliant" in str(cause) for cause in chain
+        ),
+    )
+
+
+def is_from_network(cause: BaseException) -> bool:
+    # Not every client's own exceptions come from an OSError; litellm calls all that it does not know so.
+    is_librarys = "litellm" in type(cause).__module__
+    return isinstance(cause, OSError) or (not is_librarys and any(map(NETWORK.search, kinds(cause))))
+
+
+def json_of(response: Any) -> Any:
+    try:
+        return response.json()
+    except Exception:
+        # No response, or one that is no JSON or was not read.
+        return None
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -88,63 +129,6 @@ def answered(chain: list[BaseException]) -> Any:
     errors = (error for error in chain if kinds(error) & {"APIStatusError", "HTTPStatusError"})
     real = (error for error in errors if "litellm" not in type(error).__module__)
     return next((getattr(error, "response", None) for error in real), None)
-
-
-def provider_said(chain: list[BaseException], response: Any) -> str:
-    """All that can be searched for a reason, in lower case: messages and the error's codes."""
-    said = [str(chain[0])]
-    for error in chain:
-        body = getattr(error, "body", None)
-        said += [json.dumps(body, default=str)] if body else []
-    if "html" in getattr(response, "headers", {}).get("content-type", ""):
-        said.append("<html")
-    return " ".join(said).lower()
-
-
-def judge(error: Exception, chain: list[BaseException], status: int | None, said: str) -> Trouble:
-    if status is None:
-        return judge_unanswered(error, chain, said)
-    return judge_status(status, said, kinds(error))
-
-
-def judge_unanswered(error: Exception, chain: list[BaseException], said: str) -> Trouble:
-    """Nothing came, or nothing that can be read, or the library did not get as far as to ask."""
-    if any(isinstance(cause, ImportError) for cause in chain):
-        return Trouble.FATAL
-    if any(isinstance(cause, UnicodeError) or "not JSON compliant" in str(cause) for cause in chain):
-        return Trouble.REFUSED
-    made_up = getattr(error, "status_code", None)
-    if made_up in FATAL_STATUS or UNKNOWN_MODEL.search(said):
-        return Trouble.FATAL
-    if UNPREPARED.search(said) and not is_from_network(chain):
-        return Trouble.FATAL
-    if "ContextWindowExceededError" in kinds(error):
-        return Trouble.CONTEXT
-    return Trouble.REFUSED if made_up == 400 else Trouble.TRANSIENT
-
-
-def is_from_network(chain: list[BaseException]) -> bool:
-    """Whether the way to the provider failed, time-outs included."""
-    return any(isinstance(cause, OSError) for cause in chain)
-
-
-def judge_status(status: int, said: str, names: Iterable[str] = ()) -> Trouble:
-    """What a provider's answer with an error means; `said` in lower case."""
-    if status >= 500 or status in PASSING_STATUS:
-        return Trouble.TRANSIENT
-    if SPENT.search(said):
-        return Trouble.FATAL
-    if status == 429:
-        return Trouble.REFUSED if TOO_LARGE.search(said) else Trouble.RATE_LIMITED
-    if "ContextWindowExceededError" in names or status == 413 or TOO_LONG.search(said):
-        return Trouble.CONTEXT
-    if "ContentPolicyViolationError" in names or UNSAFE.search(said):
-        return Trouble.FILTERED
-    if UNKNOWN_MODEL.search(said):
-        return Trouble.FATAL
-    # A page is no provider's answer: some firewall did not like what this one prompt holds.
-    is_page = "<html" in said
-    return Trouble.FATAL if status in FATAL_STATUS and not is_page else Trouble.REFUSED
 
 
 def retry_after(headers: Any) -> float | None:
@@ -188,6 +172,11 @@ def message_within(text: str) -> str:
     error = data.get("error", data)
     message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) and message else text
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether a text, `NAME=VALUE` say, has the name of a secret in it, or an address with a password."""
+    return bool(SECRET_NAME.search(text) or IN_ADDRESS.search(text))
 
 
 def environment_secrets() -> list[str]:

@@ -5,9 +5,11 @@ records are here and nowhere else. It is started by `launch`, which leaves it a 
 ends when nobody needs it: the process that started it holds its standard input open, and every client a
 connection.
 
-    POST /v1/chat/completions    by the bearer token of a trial; the answer has one more key, `super`, whose
-                                 value is in the header FACTS too, for who passes the answer on unread
+    POST /v1/chat/completions    by the bearer token of a trial; what it used is in the header FACTS, since
+                                 the answer may be passed on unread
     GET  /v1/models              the model of the run, whatever a request names
+    POST /super/books            what a trial has used, once its calls are no longer under way
+    GET  /super/alive            a sign of life
     POST /super/trials           a trial's name and limits; gives its token
 """
 
@@ -20,17 +22,22 @@ import shutil
 import sys
 import threading
 import traceback
+from collections import defaultdict
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from pytest_super.model.answer import ModelCallError, Trouble, plain, texts
+from pytest_super.model.answer import ModelCallError, Trouble, plain
 from pytest_super.model.completion import BudgetSpentError
+from pytest_super.model.facts import call_facts, count_characters, facts_of_nothing
+from pytest_super.model.launch import BOOKS
 from pytest_super.model.ledger import Ledger, RunCostError
+from pytest_super.model.liveness import ALIVE
 from pytest_super.model.patience import Patience
 from pytest_super.model.replies import Refusal, read_request, refusal_of, response_to
 from pytest_super.model.settings import SCRIPTED, ModelSettings
@@ -41,9 +48,14 @@ if TYPE_CHECKING:
 
     from pytest_super.model.answer import Answer, Provider, Request
 
+    Booked = tuple[dict[str, Any], dict[str, Any]]
+    """The body of an answer, and what is told of the call."""
+
 # Prompts grow with a trial: 50,000 characters of the last observation and hundreds of steps before it.
 MAX_REQUEST = 256 * 2**20
 IDLE_SECONDS = 3.0
+# Connections that nobody has taken yet: those of all workers, when a program in each asks at once.
+MOST_WAITING = 4096
 NO_PRICE = (
     "the price of {model} is not known, so --super-max-cost cannot be kept: leave it out, or tell the price "
     "by --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
@@ -71,7 +83,8 @@ class Gateway:
         self.patience = Patience()
         self.trials: dict[str, KnownTrial] = {}
         self.stopped: Refusal | None = None
-        self.under_way: set[asyncio.Future[Any]] = set()
+        self.under_way: dict[str, set[asyncio.Future[Any]]] = defaultdict(set)
+        """By the names of trials."""
 
     def application(self) -> web.Application:
         application = web.Application(client_max_size=MAX_REQUEST)
@@ -80,6 +93,8 @@ class Gateway:
                 web.post("/super/trials", self.open_trial),
                 web.post("/v1/chat/completions", self.answer_chat),
                 web.get("/v1/models", self.list_models),
+                web.post(BOOKS, self.tell_books),
+                web.get(ALIVE, self.tell_alive),
             ]
         )
         return application
@@ -96,10 +111,22 @@ class Gateway:
         model = {"id": self.settings.name, "object": "model", "created": 0, "owned_by": "pytest-super"}
         return web.json_response({"object": "list", "data": [model]})
 
+    async def tell_books(self, http: web.Request) -> web.Response:
+        try:
+            trial = self.trial_of(http)
+        except Refusal as refusal:
+            return refusal.response()
+        if calls := self.under_way[trial.name]:
+            await asyncio.wait([*calls], timeout=(await http.json())["patience"])
+        return web.json_response(asdict(self.ledger.account(trial.name).used))
+
+    async def tell_alive(self, _http: web.Request) -> web.Response:
+        return web.json_response({})
+
     async def answer_chat(self, http: web.Request) -> web.Response:
         try:
             trial, asked = self.trial_of(http), await read_request(http)
-            return response_to(asked, await self.complete(trial, asked))
+            return response_to(asked, *await self.complete(trial, asked))
         except Refusal as refusal:
             return refusal.response()
         except RecursionError:
@@ -109,7 +136,9 @@ class Gateway:
         except Exception as error:
             # A client would take a broken answer for a dead gateway, and pay the call again.
             traceback.print_exc()
-            return Refusal(403, Trouble.FATAL, f"the model gateway failed: {error!r}").response()
+            # A full disk is so for all; what else fails may come from this one request.
+            trouble = Trouble.FATAL if isinstance(error, OSError) else Trouble.TRANSIENT
+            return Refusal(403, trouble, f"the model gateway failed: {error!r}").response()
 
     def trial_of(self, http: web.Request) -> KnownTrial:
         token = http.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -117,22 +146,22 @@ class Gateway:
             raise Refusal(401, "unknown_trial", "no trial has this token")
         return self.trials[token]
 
-    async def complete(self, trial: KnownTrial, asked: Request) -> dict[str, Any]:
-        """The answer to one request, booked. Raises Refusal.
+    async def complete(self, trial: KnownTrial, asked: Request) -> Booked:
+        """The answer to one request. Raises Refusal.
 
         A client that leaves meanwhile has made the call all the same: it goes on, and is booked.
         """
         call = asyncio.ensure_future(self.make_call(trial, self.prepare(trial, asked)))
-        self.under_way.add(call)
-        call.add_done_callback(self.end_call)
+        self.under_way[trial.name].add(call)
+        call.add_done_callback(partial(self.end_call, trial.name))
         return await asyncio.shield(call)
 
-    def end_call(self, call: asyncio.Future[Any]) -> None:
-        self.under_way.discard(call)
+    def end_call(self, trial: str, call: asyncio.Future[Any]) -> None:
+        self.under_way[trial].discard(call)
         if not call.cancelled():
             call.exception()  # looked at, since nobody else may
 
-    async def make_call(self, trial: KnownTrial, request: Request) -> dict[str, Any]:
+    async def make_call(self, trial: KnownTrial, request: Request) -> Booked:
         characters = count_characters(request)
         started, began = now(), monotonic()
         try:
@@ -151,7 +180,7 @@ class Gateway:
         if answer.cost_usd is None and self.settings.max_cost is not None:
             self.stopped = Refusal(403, Trouble.FATAL, NO_PRICE.format(model=answer.model))
             raise self.stopped
-        return {**answer.body, "super": facts}
+        return answer.body, facts
 
     @asynccontextmanager
     async def alone_at_first(self, trial: KnownTrial) -> AsyncIterator[None]:
@@ -225,32 +254,6 @@ async def hold(lock: asyncio.Lock, is_known: Callable[[], bool]) -> bool:
     return True
 
 
-def count_characters(request: Request) -> int:
-    """Of what is text; an image in a data: URL is none."""
-    said = texts([request["messages"], request.get("tools")])
-    return sum(len(text) for text in said if not text.startswith("data:"))
-
-
-def facts_of_nothing(wasted: list[int]) -> dict[str, Any]:
-    """What was used by answers that could not be taken."""
-    prompt, completion = wasted
-    return {"started": now(), "prompt_tokens": prompt, "completion_tokens": completion, "cost_usd": None}
-
-
-def call_facts(answer: Answer, started: str, seconds: float) -> dict[str, Any]:
-    return {
-        "started": started,
-        "seconds": round(seconds, 3),
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "is_counted": answer.is_counted,
-        "cost_usd": answer.cost_usd,
-        "model": answer.model,
-        "fingerprint": answer.fingerprint,
-        "attempts": answer.attempts,
-    }
-
-
 def make_provider(settings: ModelSettings) -> Provider:
     if settings.name.startswith(SCRIPTED):
         from pytest_super.model.scripted import ScriptedProvider
@@ -269,7 +272,7 @@ async def serve(settings: ModelSettings, socket: Path) -> None:
         gateway.application(), keepalive_timeout=7 * 86400, handler_cancellation=True, access_log=None
     )
     await runner.setup()
-    await web.UnixSite(runner, str(socket)).start()
+    await web.UnixSite(runner, str(socket), backlog=MOST_WAITING).start()
     await until_idle(runner)
     await runner.cleanup()
 

@@ -6,20 +6,22 @@ import fcntl
 import http.client
 import json
 import os
-import socket
 import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import ModelError
+from pytest_super.model.liveness import LONGEST_SILENCE, LOOK_EVERY, Watch, connected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_super.model.liveness import UnixConnection
     from pytest_super.model.settings import ModelSettings
 
 READY_SECONDS = 60.0
@@ -28,6 +30,7 @@ MAX_STARTS = 3
 LONGEST_FOLDER = 50
 # The header of an answer that says, in JSON, what it used.
 FACTS = "X-Pytest-Super"
+BOOKS = "/super/books"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,39 +42,25 @@ class Response:
     body: bytes
 
 
-class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
-
-    def __init__(self, path: Path, timeout: float | None = None) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self.path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self.sock.settimeout(self.timeout)
-            self.sock.connect(str(self.path))
-        except OSError:
-            self.close()
-            raise
-
-
-def connected(path: Path, timeout: float | None = None) -> UnixConnection:
-    connection = UnixConnection(path, timeout)
-    connection.connect()
-    return connection
-
-
 class Gateway:
     """One for each process that asks a model; all of a machine and run speak to the same server.
 
     `start` returns at once, so that the server is there when the first container is.
     """
 
-    def __init__(self, run_id: str, settings: ModelSettings) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        settings: ModelSettings,
+        *,
+        look_every: float = LOOK_EVERY,
+        longest_silence: float = LONGEST_SILENCE,
+    ) -> None:
+        """A server that is silent for `longest_silence` seconds is ended, see Watch."""
         self.settings = settings
         self.run_id = run_id
         self.folder = private_folder(run_id)
+        self._watch = Watch(self.socket, self.note, look_every=look_every, longest_silence=longest_silence)
         self._starts = 0
         self._lease: UnixConnection | None = None
         self._leasing = threading.Lock()
@@ -111,6 +100,11 @@ class Gateway:
     def log(self) -> Path:
         return self.folder / "log"
 
+    def note(self, line: str) -> None:
+        """Add to what the server wrote."""
+        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
     def write_settings(self) -> None:
         """Atomically: another client may start the server at the same moment."""
         draft = self.folder / f"settings.{os.getpid()}"
@@ -132,7 +126,7 @@ class Gateway:
         timeout: float | None = None,
         opened: Callable[[UnixConnection], None] = lambda _: None,
     ) -> Response:
-        """The server's answer; one that dies meanwhile is started again, and asked again.
+        """The server's answer; one that dies or stays silent is started again, and asked again.
 
         What `opened` raises, called before each try, ends it. Raises ModelError, and TimeoutError when
         `timeout` seconds have passed.
@@ -142,9 +136,8 @@ class Gateway:
             connection = self.connect(timeout)
             try:
                 opened(connection)
-                connection.request(method, path, data, headers)
-                response = connection.getresponse()
-                return Response(status=response.status, headers=response.headers, body=response.read())
+                with self._watch.over(connection):
+                    return asked(connection, method, path, data, headers)
             except TimeoutError:
                 raise
             except (OSError, http.client.HTTPException):
@@ -187,9 +180,18 @@ class Gateway:
 
     def close(self) -> None:
         """Let the server go; it ends when all have."""
+        self._watch.close()
         self.drop_lease()
         while self._held:
             os.close(self._held.pop())
+
+
+def asked(
+    connection: UnixConnection, method: str, path: str, data: bytes, headers: dict[str, str]
+) -> Response:
+    connection.request(method, path, data, headers)
+    response = connection.getresponse()
+    return Response(status=response.status, headers=response.headers, body=response.read())
 
 
 def private_folder(run_id: str) -> Path:

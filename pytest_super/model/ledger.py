@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.completion import BudgetSpentError
+from pytest_super.model.completion import BudgetSpentError, Used
 from pytest_super.results import read_lines
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Account:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
+    is_priced: bool = False
+    """The price of at least one call is known."""
     calls: int = 0
     last_tokens: int = 0
     last_characters: int = 0
@@ -49,6 +51,14 @@ class Account:
     def is_spent(self, more: int) -> bool:
         """Whether the token limit is reached with `more` tokens beyond those booked."""
         return self.token_limit is not None and self.prompt_tokens + more >= self.token_limit
+
+    @property
+    def used(self) -> Used:
+        return Used(
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            cost_usd=self.cost_usd if self.is_priced else None,
+        )
 
     @property
     def tokens_per_character(self) -> float:
@@ -134,5 +144,6 @@ class Ledger:
         account.prompt_tokens += call["prompt_tokens"]
         account.completion_tokens += call["completion_tokens"]
         account.cost_usd += call["cost_usd"] or 0.0
+        account.is_priced |= call["cost_usd"] is not None
         account.last_tokens = call["prompt_tokens"]
         account.last_characters = call["characters"]

@@ -13,13 +13,16 @@ from pytest_super.model.failure import explain, secrets_in
 from pytest_super.model.request import accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_super.model.answer import Request
 
 TIMEOUT = 600.0
 # Its tokenizer comes with litellm, where those of other models would be downloaded.
 COUNTED_AS = "gpt-4"
+# Types by which OpenAI's client says that a parameter was not given.
+LEFT_OUT = ("Omit", "NotGiven")
+HARMLESS = {"messages": [{"role": "user", "content": "Say yes."}]}
 
 
 class LitellmProvider:
@@ -42,31 +45,57 @@ class LitellmProvider:
 
         Raises ModelCallError.
         """
-        asked = {**accepted(request), **self.parameters}
+        asked = accepted(request)
+        try:
+            return await self._ask(asked)
+        except ModelCallError as error:
+            if error.trouble is not Trouble.FATAL or error.is_certain:
+                raise
+            raise await self._checked(error) from None
+
+    async def _ask(self, asked: Request) -> Answer:
+        given, sent = {**asked, **self.parameters}, []
         try:
             # The library's own limit is one on each read: a trickle would never end.
             async with asyncio.timeout(self.timeout):
-                response = await self._litellm.acompletion(**{**asked, **self._settings()})
-                return await self._answer(asked, response)
+                settings = self._settings(before_sending=lambda _: sent.append(True))
+                response = await self._litellm.acompletion(**{**given, **settings})
+                return await self._answer(given, response)
         except ModelCallError:
             raise
         except Exception as error:
             # A traceback would show the texts that are left out here.
-            raise self._explained(error) from None
+            raise self._explained(error, asked, is_unsent=not sent) from None
 
-    def _settings(self) -> dict[str, Any]:
+    async def _checked(self, error: ModelCallError) -> ModelCallError:
+        """The same as REFUSED, unless a request that holds nothing of the trial's meets what is FATAL, too.
+
+        A prompt may provoke a 403 or a 404, and an exception of the library that speaks of keys.
+        """
+        used = (0, 0)
+        try:
+            answer = await self._ask(HARMLESS)
+            used = answer.prompt_tokens, answer.completion_tokens
+        except ModelCallError as other:
+            if other.trouble is Trouble.FATAL:
+                return error
+        return ModelCallError(Trouble.REFUSED, error.message, status=error.status, used=used)
+
+    def _settings(self, before_sending: Callable[[Any], None]) -> dict[str, Any]:
         settings = {"model": self.model, "timeout": self.timeout, "drop_params": True}
+        settings["logger_fn"] = before_sending
         # Whoever calls has the patience; two that repeat multiply.
         settings |= {"num_retries": 0, "max_retries": 0, "stream": False}
         if self._would_run_tools:
             settings["_skip_mcp_handler"] = True
         return settings
 
-    def _explained(self, error: Exception) -> ModelCallError:
+    def _explained(self, error: Exception, asked: Request, *, is_unsent: bool) -> ModelCallError:
         if isinstance(error, TimeoutError):
             text = f"{self.model}: no answer within {self.timeout:g} s"
             return ModelCallError(Trouble.TRANSIENT, text)
-        return explain(error, self.model, secrets_in(self.parameters))
+        keys = secrets_in(self.parameters)
+        return explain(error, self.model, keys, request=asked, is_unsent=is_unsent)
 
     async def _answer(self, asked: Request, response: Any) -> Answer:
         body = plain(response.model_dump(warnings=False))
@@ -143,7 +172,8 @@ def spare_transformation() -> None:
     from openai.resources.chat.completions import completions
 
     async def as_it_is(body: Any, _expected: Any) -> Any:
-        return body
+        # Where fields beyond OpenAI's are added to a body, what was left out of it is not dropped later.
+        return {name: value for name, value in body.items() if type(value).__name__ not in LEFT_OUT}
 
     if hasattr(completions, "async_maybe_transform"):
         completions.async_maybe_transform = as_it_is

@@ -49,11 +49,11 @@ def refusal_of(error: BudgetSpentError | RunCostError | ModelCallError) -> Refus
     return Refusal(STATUS[error.trouble], error.trouble, error.message)
 
 
-def response_to(asked: Request, answer: dict[str, Any]) -> web.Response:
-    headers = {FACTS: json.dumps(answer["super"])}
+def response_to(asked: Request, body: dict[str, Any], facts: dict[str, Any]) -> web.Response:
+    headers = {FACTS: json.dumps(facts)}
     if not asked.get("stream"):
-        return web.json_response(answer, headers=headers)
-    text = "".join(events(answer, usage=wants_usage(asked)))
+        return web.json_response(body, headers=headers)
+    text = "".join(events(body, usage=wants_usage(asked)))
     return web.Response(text=text, content_type="text/event-stream", headers=headers)
 
 

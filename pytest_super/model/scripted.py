@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pytest_super.errors import SuperError
 from pytest_super.loading import Reader, Unreadable, documents, read_text
 from pytest_super.model.answer import Answer, ModelCallError, Trouble, estimate_tokens, plain
-from pytest_super.model.failure import judge_status
+from pytest_super.model.judgement import Failure, judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,8 +118,8 @@ class ScriptedProvider:
 
 
 def refuse(error: ScriptedError) -> NoReturn:
-    trouble = judge_status(error.status, error.message.lower())
-    raise ModelCallError(trouble, f"scripted: {error.message}", status=error.status, is_final=True)
+    verdict = judge(Failure(words=error.message.lower(), status=error.status))
+    raise ModelCallError(verdict.trouble, f"scripted: {error.message}", status=error.status, is_final=True)
 
 
 def answer_from(answer: ScriptedAnswer, request: Request, task: str, call: int) -> Answer:

@@ -25,7 +25,7 @@ def describe(result: TrialResult) -> str:
         f"script_executed {result.script_executed:g}" if result.script_executed is not None else "",
     ]
     figures = ", ".join(part for part in parts if part)
-    text = f"{figures}; {STOPS.get(result.stop_reason, result.stop_reason)}"
+    text = "; ".join(filter(None, (figures, STOPS.get(result.stop_reason, result.stop_reason))))
     if result.agent_error:
         text += f" ({result.agent_error.strip().splitlines()[-1]})"
     return printable(f"{text}; {result.folder}/trajectory.jsonl")

@@ -60,7 +60,8 @@ class Project:
 
     def add_task(self, id: str = "a", **fields: Any) -> None:
         task = {"id": id, "set": "expert", "query": "What is it? 'Tell' \"me\"", "answer": 42, **fields}
-        (self.path / f"{id}.task.yaml").write_text(json.dumps(task))
+        given = {name: value for name, value in task.items() if value is not None}
+        (self.path / f"{id}.task.yaml").write_text(json.dumps(given))
 
     def run(self, command: str, *arguments: str) -> dict[str, Any]:
         """Run all tasks; the result of the last. `command` finds the programs in `$P`."""
@@ -263,6 +264,38 @@ def test_a_wall_limit_counts_the_model_too_and_ends_its_call(
     assert result["compute_seconds"] < 5
 
 
+# Leaves its second request before that is answered.
+LEAVER = """
+from asker import *
+print(ask("x"))
+body = json.dumps({"messages": [{"role": "user", "content": "step " * 100}]}).encode()
+try:
+    urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, timeout=0.5)
+except OSError as error:
+    print("left", error)
+"""
+
+
+def test_a_call_that_the_program_left_is_in_the_trials_figures(
+    project: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+    openai_server.by(
+        lambda _: {"text": "no", "usage": {"prompt_tokens": 250 * len(openai_server.requests) - 240}}
+    )
+    openai_server.latency = 1.5
+    project.add_task(limits={"tokens": 400})
+    project.add_program("leaver", LEAVER)
+    result = project.run("python $P/leaver.py", "--super-model=openai/gpt-4o", "--super-attempts=2")
+    assert "left" in project.steps()[0]["observation"]
+    booked = project.calls()
+    assert [call["prompt_tokens"] for call in booked] == [10, 260]
+    assert (result["prompt_tokens"], result["error"]) == (270, None)
+    assert result["completion_tokens"] == sum(call["completion_tokens"] for call in booked)
+    assert result["cost_usd"] == pytest.approx(sum(call["cost_usd"] for call in booked))
+
+
 # Asks on, whatever it is answered, from several threads.
 INSISTENT = """
 from asker import *
@@ -398,3 +431,33 @@ def test_a_fixture_may_be_the_model(project: Project) -> None:
     )
     project.add_task()
     assert project.run(ASK_ONCE)["solved"]
+
+
+def test_a_program_cannot_be_replayed_and_holds_up_no_other_task(project: Project) -> None:
+    project.add_task("a")
+    project.run("echo 42 > {answer_file}")
+    project.add_task("b")
+    other = project.latest / "trials/b/1.1/trajectory.jsonl"
+    other.parent.mkdir(parents=True)
+    submit = {"number": 1, "origin": "agent", "action": {"type": "submit", "content": "42"}}
+    other.write_text(json.dumps(submit))
+    stored = project.latest.resolve()
+    outcome = project.pytester.runpytest_subprocess(
+        "--super-agent=replay", f"--super-trajectory={stored}", "--super-sandbox=local", "."
+    )
+    outcome.assert_outcomes(passed=1, errors=1)
+    outcome.stdout.fnmatch_lines(["error   a: *step 1 cannot be replayed: it is a whole program*not known*"])
+
+
+def test_whether_a_program_ran_the_entrypoint_is_not_known_and_solves_nothing(project: Project) -> None:
+    project.add_task(set="auto", answer=None, entrypoint={"path": "train.py"})
+    result = project.run("touch train.py; python train.py", "--junitxml=junit.xml")
+    assert (result["script_executed"], result["solved"], result["error"]) == (None, False, None)
+    project.outcome.stdout.fnmatch_lines(
+        [
+            "set *executed*",
+            "auto * 0.000 * - *0",
+            "missed  a: the agent ended without a submission; trials/a/1.1/trajectory.jsonl",
+        ]
+    )
+    assert '"super.script_executed" value=""' in (project.path / "junit.xml").read_text()

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import threading
 import uuid
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
-from pytest_super.model.client import GatewayModel
+from pytest_super.model.client import GatewayModel, error_of
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
+from pytest_super.model.gateway import Gateway as Server
 from pytest_super.model.launch import Gateway
+from pytest_super.model.liveness import connected
 from pytest_super.model.settings import ModelSettings
 from tests.openai_server import OpenAIServer, QuickServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_super.model.answer import Answer, Request
 
 ASK = [{"role": "user", "content": "step " * 100}]
 # What the local provider counts for it.
@@ -103,6 +111,21 @@ def test_an_answer_tells_what_it_used_and_who_gave_it(gateway: Gateway, server: 
     assert (completion.prompt_tokens, completion.completion_tokens, completion.is_counted) == (11, 2, False)
     assert (completion.model, completion.fingerprint) == ("gpt-4o-2024-08-06", "fp_test")
     assert completion.cost_usd == pytest.approx(11 * 2.5e-6 + 2 * 10e-6)
+
+
+def test_what_is_told_of_a_call_stands_beside_the_providers_answer_whatever_names_it_has(
+    gateway: Gateway, server: OpenAIServer
+) -> None:
+    name = "m\r\nX-Other: 1\u2028\U0001f600" * 20_000
+    server.always({"text": "hi", "model": name})
+    assert trial(gateway).complete(ASK).model == name[:200]
+    body = json.dumps({"messages": ASK}).encode()
+    forwarded = trial(gateway).forward("POST", "/v1/chat/completions", body, lambda _: None)
+    assert forwarded.used is not None
+    assert forwarded.used["prompt_tokens"] == PROMPT_TOKENS
+    answer = json.loads(forwarded.response.body)
+    assert (answer["model"], "super" in answer) == (name, False)
+    assert "X-Other" not in forwarded.response.headers
 
 
 def test_what_the_user_sets_wins_over_the_agents_and_each_epoch_has_its_seed(
@@ -232,6 +255,17 @@ def test_what_cannot_pass_is_told(gateway: Gateway, server: OpenAIServer) -> Non
     assert model.complete(ASK).text == "an answer"
 
 
+def test_a_denial_that_one_request_provokes_is_no_matter_of_others(
+    gateway: Gateway, server: OpenAIServer
+) -> None:
+    server.reply({"error": {"status": 403, "message": "Not with these tools", "code": 403}}, "Yes.")
+    model = trial(gateway)
+    with pytest.raises(ModelError, match="Not with these tools") as denied:
+        model.complete(ASK)
+    assert not denied.value.is_final
+    assert trial(gateway).complete(ASK).text == model.complete(ASK).text == "an answer"
+
+
 def test_an_answer_that_does_not_come_ends_with_the_trials_wall_time(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
@@ -276,6 +310,80 @@ def test_the_cost_of_all_trials_together_is_bounded(tmp_path: Path, openai_serve
             trial(gateway).complete(ASK)
         assert reached.value.is_final
     assert 0.0005 < sum(line["cost_usd"] for line in lines_of(calls)) <= 0.001
+
+
+@pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
+def test_a_gateway_that_is_stopped_is_ended_before_another_is_started(
+    tmp_path: Path, characters: int
+) -> None:
+    (tmp_path / "script").write_text('["one", "two"]')
+    calls = tmp_path / "calls.jsonl"
+    settings = ModelSettings(
+        name=f"scripted:{tmp_path / 'script'}", parameters={}, max_cost=None, calls=str(calls), record=None
+    )
+    gateway = Gateway(f"test-{uuid.uuid4().hex[:8]}", settings, look_every=0.05, longest_silence=0.5)
+    try:
+        model = trial(gateway)
+        assert model.complete(ASK).text == "one"
+        with closing(connected(gateway.socket)) as connection:
+            process = connection.listener
+        os.kill(process, signal.SIGSTOP)
+        assert model.complete([{"role": "user", "content": "x" * characters}]).text == "two"
+        assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
+        assert len(lines_of(calls)) == 2
+        assert "it answered nothing for 0.5 s" in gateway.log.read_text()
+    finally:
+        gateway.close()
+
+
+def test_a_call_that_takes_long_is_waited_for(
+    gateway: Gateway, server: OpenAIServer, settings: ModelSettings
+) -> None:
+    trial(gateway).complete(ASK)
+    hasty = Gateway(gateway.run_id, settings, look_every=0.05, longest_silence=1.0)
+    server.latency = 1.5
+    try:
+        assert trial(hasty).complete(ASK).text == "an answer"
+        assert len(server.requests) == 2
+    finally:
+        server.latency = 0.0
+        hasty.close()
+
+
+class Faulty:
+    """A provider with a fault of its own."""
+
+    takes_seed = False
+
+    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
+        raise ZeroDivisionError("a fault")
+
+
+def test_a_fault_of_the_gateways_own_ends_no_run(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text('["one"]')
+    settings = ModelSettings(
+        name=f"scripted:{tmp_path / 'script'}",
+        parameters={},
+        max_cost=None,
+        calls=str(tmp_path / "calls.jsonl"),
+        record=None,
+    )
+    faulty = Server(settings)
+    faulty.provider = Faulty()
+
+    async def ask() -> dict[str, Any]:
+        async with TestClient(TestServer(faulty.application())) as client:
+            limits = {"name": "a/1.1", "task": "a", "epoch": 1, "token_limit": 999, "cost_limit": None}
+            token = (await (await client.post("/super/trials", json=limits)).json())["token"]
+            bearer = {"Authorization": f"Bearer {token}"}
+            answer = await client.post("/v1/chat/completions", json={"messages": ASK}, headers=bearer)
+            error: dict[str, Any] = (await answer.json())["error"]
+            return error
+
+    error = error_of(asyncio.run(ask()))
+    assert isinstance(error, ModelError)
+    assert "a fault" in str(error)
+    assert not error.is_final
 
 
 def test_a_gateway_that_cannot_start_says_why(tmp_path: Path, openai_server: OpenAIServer) -> None:

@@ -234,6 +234,17 @@ def test_a_key_among_the_parameters_is_refused(asking: Project, name: str) -> No
     result.stderr.fnmatch_lines(["*keys come from the environment*"])
 
 
+def test_prices_and_counts_of_tokens_are_no_keys(asking: Project, openai_server: OpenAIServer) -> None:
+    asking.add_task("a")
+    openai_server.always("submit 42")
+    given = ["input_cost_per_token=0.001", "output_cost_per_token=0.01", "max_completion_tokens=9"]
+    asking.run(
+        "--super-model=openai/mine", "--super-max-cost=9", *[f"--super-model-arg={arg}" for arg in given]
+    )
+    assert asking.results["a[1]"]["cost_usd"] == pytest.approx(104 * 0.001 + 2 * 0.01)
+    assert openai_server.requests[0].body["max_completion_tokens"] == 9
+
+
 def test_a_project_may_have_files_with_the_names_of_modules(
     asking: Project, openai_server: OpenAIServer
 ) -> None:

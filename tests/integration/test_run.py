@@ -301,3 +301,18 @@ def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(
     result = project.run("--super-sandbox=auto")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*sandbox own (made by the project)*", "error   other: *no sandbox from*"])
+
+
+def test_each_epoch_of_a_replay_repeats_its_own(project: Project) -> None:
+    project.add_task("a")
+    for epoch, answer in ((1, 0), (2, 42)):
+        trial = project.path / f"stored/trials/a/{epoch}.1"
+        trial.mkdir(parents=True)
+        step = {"number": 1, "origin": "agent", "action": {"type": "submit", "content": str(answer)}}
+        (trial / "trajectory.jsonl").write_text(json.dumps(step))
+    project.run("--super-trajectory=stored", "--super-epochs=3", agent="replay")
+    assert {name: row["accuracy"] for name, row in project.results.items()} == {
+        "a[1]": 0.0,
+        "a[2]": 1.0,
+        "a[3]": 0.0,
+    }

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_super.model.answer import Answer, ModelCallError, Trouble
 from pytest_super.model.provider import LitellmProvider, supports_seed
-from tests.openai_server import KEY, Fault
+from tests.openai_server import ERRORS, KEY, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,6 +174,13 @@ def test_a_request_reaches_the_provider_with_the_models_name(openai_server: Open
     assert received.headers["authorization"] == f"Bearer {KEY}"
 
 
+@pytest.mark.parametrize("model", ["openai/gpt-5", "openai/o3-mini", "hosted_vllm/any"])
+def test_fields_that_only_some_models_know_are_sent(openai_server: OpenAIServer, model: str) -> None:
+    openai_server.reply("hi")
+    ask(model, parameters={"api_base": openai_server.base_url, "top_k": 3})
+    assert openai_server.requests[0].body["messages"] == MESSAGES
+
+
 def test_the_users_parameters_win_over_a_requests(openai_server: OpenAIServer) -> None:
     openai_server.reply("hi")
     ask(parameters={"temperature": 0.7}, temperature=0.2)
@@ -316,6 +323,95 @@ def test_what_a_provider_says_decides_where_its_status_does_not(
 ) -> None:
     openai_server.reply({"error": {"status": status, "message": message}})
     assert trouble_of().trouble is trouble
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "model_not_found",
+        "Insufficient Quota",
+        "your credit balance is too low to go on",
+        "it is longer than this model's maximum context length of 8192 tokens",
+        "context_length_exceeded, content_filter, content_policy_violation, and so on",
+    ],
+)
+def test_words_of_the_prompt_that_a_provider_repeats_prove_nothing(
+    openai_server: OpenAIServer, said: str
+) -> None:
+    openai_server.always("Yes.")
+    prompt = f"The log says: {said}. What does that mean for the run of yesterday?"
+    for status in (400, 422):
+        # Escaped and cut, as providers do.
+        echo = json.dumps(prompt)[:-9]
+        openai_server.reply({"error": {"status": status, "message": f"messages.0: bad input {echo}"}})
+        error = trouble_of(messages=[{"role": "user", "content": prompt}])
+        assert (error.trouble, error.status) == (Trouble.REFUSED, status)
+
+
+def test_what_is_wrong_with_the_account_is_known_by_its_code_whatever_the_prompt_holds(
+    openai_server: OpenAIServer,
+) -> None:
+    openai_server.reply(Fault("quota"), Fault("404"), Fault("context"), Fault("filter"))
+    told = [kind[1]["message"] for kind in ERRORS.values()]
+    messages = [{"role": "user", "content": " ".join([*told, "model_not_found insufficient_quota"])}]
+    kinds = [trouble_of(messages=messages).trouble for _ in range(4)]
+    assert kinds == [Trouble.FATAL, Trouble.FATAL, Trouble.CONTEXT, Trouble.FILTERED]
+
+
+def test_what_is_doubtful_is_asked_again_with_a_request_that_holds_nothing_of_the_prompt(
+    openai_server: OpenAIServer,
+) -> None:
+    broke = {"error": {"status": 400, "message": "Your credit balance is too low to access the API"}}
+    messages = [{"role": "user", "content": "What is said when a credit balance is too low?"}]
+    openai_server.reply(broke, broke)
+    assert trouble_of(messages=messages).trouble is Trouble.FATAL
+    assert "balance" not in json.dumps(openai_server.requests[1].body)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_denial_of_one_request_is_no_denial_of_all(openai_server: OpenAIServer, status: int) -> None:
+    denied = {"error": {"status": status, "message": "No endpoint takes this request", "code": status}}
+    openai_server.reply(denied, {"text": "Yes.", "usage": {"prompt_tokens": 9, "completion_tokens": 1}})
+    error = trouble_of()
+    assert (error.trouble, error.status, error.used) == (Trouble.REFUSED, status, (9, 1))
+    openai_server.reply(denied, denied)
+    assert trouble_of().trouble is Trouble.FATAL
+    openai_server.reply(denied, Fault("503"))
+    assert trouble_of().trouble is Trouble.REFUSED
+
+
+def test_a_prompt_that_moderation_blocks_is_refused_by_a_content_policy(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"error": {"status": 403, "message": "Request blocked by moderation", "code": 403}})
+    assert trouble_of().trouble is Trouble.FILTERED
+    assert len(openai_server.requests) == 1
+
+
+BROKEN_CALL = {**TOOL_CALL, "function": {"name": "run", "arguments": '{"api_key": credentials'}}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tools": [{}]},
+        {"tools": [{"type": "function", "function": "run"}]},
+        {"tools": [{"type": "function", "function": {"name": "run", "parameters": "any"}}]},
+        {"max_tokens": "many"},
+        {"response_format": "json"},
+        {
+            "messages": [
+                *MESSAGES,
+                {"role": "assistant", "tool_calls": [BROKEN_CALL]},
+                {"role": "tool", "tool_call_id": "call_1", "content": "done"},
+            ]
+        },
+    ],
+)
+def test_a_malformed_request_that_the_library_cannot_write_is_refused(
+    openai_server: OpenAIServer, fields: dict[str, Any]
+) -> None:
+    parameters = {"api_base": openai_server.base_url, "api_key": "sk-of-the-user"}
+    error = trouble_of("anthropic/claude-3-haiku-20240307", parameters=parameters, **fields)
+    assert (error.trouble, error.status) == (Trouble.REFUSED, None)
 
 
 def test_a_page_of_a_firewall_is_about_one_request(openai_server: OpenAIServer) -> None:

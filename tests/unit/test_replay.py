@@ -9,6 +9,7 @@ import pytest
 
 from pytest_super.agents.replay import ReplayAgent, stored_steps, submission_of
 from pytest_super.errors import SuperError
+from pytest_super.observation import STILL_RUNNING
 from pytest_super.trajectory import Action, Step, step_to_data
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.test_published import REACT, step_cells, write
@@ -144,6 +145,18 @@ def test_what_only_its_agent_can_do_is_refused_before_anything_is_done() -> None
         ReplayAgent([stored("execute", "1"), stored("read_mail", number=3)])
 
 
+@pytest.mark.parametrize("outcome", ["ok", "error"])
+@pytest.mark.parametrize("type", ["command", "read_answer"])
+def test_a_program_is_refused_with_the_reason_however_it_ended(type: str, outcome: str) -> None:
+    with pytest.raises(SuperError, match=f"step 1 cannot be replayed: it is a whole program .`{type}`"):
+        ReplayAgent([stored(type, "agent --yolo", outcome=outcome), stored("submit", "1")])
+
+
+def test_a_program_that_a_running_cell_kept_from_running_has_done_nothing() -> None:
+    kept = stored("command", "agent", outcome="error", observation=STILL_RUNNING)
+    assert taken(replay(kept, stored("execute", "1"))) == [("command", "error"), ("execute", "ok")]
+
+
 def test_the_commands_of_swe_agent_are_given_to_its_editor(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\r\ny = 2\n")
     bench = Bench()
@@ -169,8 +182,8 @@ def keep(path: Path, *contents: str) -> Path:
     return path
 
 
-def contents(path: Path, task_id: str = "t") -> list[str] | None:
-    steps = stored_steps(path, task_id)
+def contents(path: Path, task_id: str = "t", epoch: int = 1) -> list[str] | None:
+    steps = stored_steps(path, task_id, epoch)
     return None if steps is None else [step.action.content for step in steps]
 
 
@@ -199,6 +212,13 @@ def test_a_run_of_ours_gives_the_last_attempt_of_the_first_epoch(tmp_path: Path)
         (tmp_path / "trials" / "t" / other).mkdir()
     assert contents(tmp_path) == ["1.10"]
     assert contents(tmp_path, "other") is None
+
+
+def test_each_epoch_is_replayed_by_its_own_where_there_is_one(tmp_path: Path) -> None:
+    for attempt in ("2.1", "2.2", "3.1", "10.1"):
+        keep(tmp_path / "trials" / "t" / attempt / "trajectory.jsonl", attempt)
+    found = {epoch: contents(tmp_path, epoch=epoch) for epoch in (1, 2, 3, 4, 10)}
+    assert found == {1: ["2.2"], 2: ["2.2"], 3: ["3.1"], 4: ["2.2"], 10: ["10.1"]}
 
 
 @pytest.mark.parametrize(

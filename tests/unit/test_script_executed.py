@@ -412,3 +412,11 @@ def test_published_trajectories_get_their_published_value() -> None:
         ("react-super", "pira"),  # only cells that timed out and were not waited for
         ("swe-agent", "pira"),
     }
+
+
+def test_what_a_program_ran_is_not_known() -> None:
+    program = step("agent --task query.md", type="command")
+    assert script_executed([program], TRAIN) is None
+    assert script_executed([program, step("!python other.py")], TRAIN) is None
+    assert script_executed([program, step("!python train.py")], TRAIN) == 1.0
+    assert script_executed([step("!python other.py")], TRAIN) == 0.0
