@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -191,10 +190,12 @@ def test_nothing_is_left_of_a_run_that_was_killed(
     openai_server.always("wait")
     command = [sys.executable, "-m", "pytest", "--super-agent=agent:Agent", "--super-sandbox=local", MODEL]
     with subprocess.Popen([*command, "-n2"], cwd=asking.path, stdout=subprocess.DEVNULL) as process:
-        until((asking.path / "waiting").exists)
-        assert len(gateways()) == 1
-        process.send_signal(signal.SIGKILL)
-    until(lambda: not gateways(), seconds=10)
+        try:
+            assert until((asking.path / "waiting").exists, seconds=60)
+            assert len(gateways()) == 1
+        finally:
+            process.kill()
+    assert until(lambda: not gateways(), seconds=10)
 
 
 def test_a_scripted_model_answers_without_a_key(
