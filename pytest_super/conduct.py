@@ -10,18 +10,17 @@ import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.landmarks import LandmarkMatcher
-from pytest_super.model.completion import ModelError
 from pytest_super.preexecution import pre_execute
 from pytest_super.public_task import public_part
 from pytest_super.reflexion import Reflecting
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.wording import describe, printable
+from pytest_super.report.wording import describe
 from pytest_super.run import RUN
 from pytest_super.running import run_agent
 from pytest_super.scoring import SCORERS, Evidence
 from pytest_super.trajectory import now
 from pytest_super.trial import Trial
-from pytest_super.verdict import ISOLATED, PROVIDED, RESULT, Unsolved
+from pytest_super.verdict import ISOLATED, PROVIDED, RESULT, Unsolved, stop_if_final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,9 +57,7 @@ def conduct(
         cause, result = error, conductor.result(error)
     item.stash[RESULT] = result
     item.ihook.pytest_super_trial_finished(item=item, result=result)
-    if isinstance(cause, ModelError) and cause.is_final:
-        # Sixteen workers need not meet the same error one by one.
-        item.session.shouldstop = printable(str(cause))
+    stop_if_final(item, cause)
     if cause is not None:
         raise cause
     if not result.solved:

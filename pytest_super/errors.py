@@ -12,8 +12,13 @@ class TaskFileError(SuperError):
 class InfrastructureError(SuperError):
     """The system around the agent failed: engine, host, image, package index, model API.
 
-    The trial becomes an *error*, counted apart: never the agent's failure.
+    The trial becomes an *error*, counted apart: never the agent's failure. `is_final` when every further
+    trial of the run would fail alike: it ends the run.
     """
+
+    def __init__(self, message: str, *, is_final: bool = False) -> None:
+        super().__init__(message)
+        self.is_final = is_final
 
 
 class EngineError(InfrastructureError):

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -281,6 +282,10 @@ def write_atomically(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
+# No trial after this one could be stored either.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
 class disk_errors:
     """Turns an OSError of writing results into an InfrastructureError that names the place."""
 
@@ -292,5 +297,7 @@ class disk_errors:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, OSError):
-            message = f"results cannot be written under {self.path}: {error.strerror or error}"
-            raise InfrastructureError(message) from error
+            is_final = error.errno in FULL
+            what_to_do = ": make room, or name another folder by --super-dir" if is_final else ""
+            message = f"results cannot be written under {self.path}: {error.strerror or error}{what_to_do}"
+            raise InfrastructureError(message, is_final=is_final) from error

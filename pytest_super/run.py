@@ -126,7 +126,7 @@ def image_trouble(settings: Settings) -> str | None:
     from pytest_super.kernel import engine, image
 
     name = settings.image or image.DEFAULT_IMAGE
-    return None if engine.has_image(name) else str(engine.missing_image(name))
+    return None if engine.has_image(name) else str(engine.missing_image(name, is_final=True))
 
 
 def seconds_of_latest(directory: Path) -> dict[str, float]:

@@ -54,7 +54,14 @@ def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
     assert call.excinfo is not None
     if isinstance(call.excinfo.value, SuperError):
         report.longrepr = printable(str(call.excinfo.value))
+    stop_if_final(item, call.excinfo.value)
     attach(item, report, result_without_trial(item, call.excinfo.exconly()))
+
+
+def stop_if_final(item: TaskItem, error: BaseException | None) -> None:
+    """Sixteen workers need not meet the same error one by one."""
+    if isinstance(error, InfrastructureError) and error.is_final:
+        item.session.shouldstop = printable(str(error))
 
 
 def result_without_trial(item: TaskItem, error: str) -> TrialResult:

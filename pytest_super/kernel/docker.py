@@ -113,7 +113,7 @@ class DockerSandbox:
 
     def _create(self, api: APIClient) -> None:
         name = container_name(self._token, time.time() + self.settings.lease)
-        with engine_errors("create a container", image=self.image):
+        with engine_errors("create a container", image=self.image, is_shared=not self.spec.image):
             created = api.create_container(name=name, **self._config(api))
             self._container = created["Id"]
             if files := self._files():
@@ -121,7 +121,7 @@ class DockerSandbox:
         self._refuse_dropped(created.get("Warnings") or [])
 
     def _start(self, api: APIClient) -> AttachedStream:
-        with engine_errors("start a container", image=self.image):
+        with engine_errors("start a container", image=self.image, is_shared=not self.spec.image):
             self._wait = death.open_wait(api, self._container)
             self._stream = attach(api, self._container)
             api.start(self._container)

@@ -60,8 +60,10 @@ def knock(url: str) -> None:
 def no_engine(url: str, error: OSError) -> EngineError:
     reason = error.strerror or str(error)
     if isinstance(error, PermissionError):
-        return EngineError(f"no permission to use the container engine at {url}: {HOW_TO_PERMIT}")
-    return EngineError(f"no container engine answers at {url} ({reason}): {HOW_TO_START}")
+        text = f"no permission to use the container engine at {url}: {HOW_TO_PERMIT}"
+    else:
+        text = f"no container engine answers at {url} ({reason}): {HOW_TO_START}"
+    return EngineError(text, is_final=True)
 
 
 @cache
@@ -109,10 +111,10 @@ def engine_trouble() -> str | None:
 
 
 @contextmanager
-def engine_errors(doing: str, *, image: str = "") -> Iterator[None]:
+def engine_errors(doing: str, *, image: str = "", is_shared: bool = False) -> Iterator[None]:
     """Raise what docker-py and its transport raise as ours: EngineError, or InfrastructureError for an image.
 
-    `doing` completes "the engine failed to ...".
+    `doing` completes "the engine failed to ...". `is_shared`: the other trials want this image, too.
     """
     from docker.errors import APIError, DockerException, ImageNotFound
     from urllib3.exceptions import HTTPError
@@ -120,17 +122,28 @@ def engine_errors(doing: str, *, image: str = "") -> Iterator[None]:
     try:
         yield
     except ImageNotFound as error:
-        raise missing_image(image or str(error.explanation)) from error
+        raise missing_image(image or str(error.explanation), is_final=is_shared) from error
     except APIError as error:
         raise refusal(doing, error) from error
     except (DockerException, HTTPError, OSError) as error:
-        raise EngineError(f"the engine failed to {doing}: {error}") from error
+        raise failure(doing, error) from error
 
 
-def missing_image(image: str) -> InfrastructureError:
+def failure(doing: str, error: Exception) -> EngineError:
+    """docker-py's words for an engine that is gone do not say so."""
+    url = engine_url()
+    try:
+        knock(url)
+    except OSError as gone:
+        return no_engine(url, gone)
+    return EngineError(f"the engine failed to {doing}: {error}")
+
+
+def missing_image(image: str, *, is_final: bool) -> InfrastructureError:
     return InfrastructureError(
         f"the engine has no image {image!r}: make the kernel image by `pytest-super image build` "
-        "(a task's or your own image by `docker pull` or `docker build`)"
+        "(a task's or your own image by `docker pull` or `docker build`)",
+        is_final=is_final,
     )
 
 

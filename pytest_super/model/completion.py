@@ -32,12 +32,8 @@ class FilteredError(Exception):
 class ModelError(InfrastructureError):
     """The model gave no answer, after all that was tried; the text says why.
 
-    `is_final` when every further call of the run would fail alike: the key, the account, the model's name.
+    `is_final` when it is the key, the account, the model's name.
     """
-
-    def __init__(self, message: str, *, is_final: bool = False) -> None:
-        super().__init__(message)
-        self.is_final = is_final
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -108,8 +108,16 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
 
 def test_an_image_that_is_missing_is_told_with_the_build_command(project: pytest.Pytester) -> None:
     result = project.runpytest_subprocess("--super-agent=gold", "--super-image=no-such:image", ".")
-    result.assert_outcomes(errors=2)
+    # The other task would meet the same error.
+    result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*no image 'no-such:image'*pytest-super image build*"])
+
+
+def test_an_image_that_one_task_misses_is_that_tasks_error(project: pytest.Pytester) -> None:
+    task = {"id": "one", "set": "expert", "query": "q", "answer": 42, "solution": {"cells": ["6 * 7"]}}
+    own = json.dumps({**task, "sandbox": {"image": "no-such:image"}})
+    (project.path / "one.task.yaml").write_text(own)
+    project.runpytest_subprocess("--super-agent=gold", ".").assert_outcomes(errors=1, passed=1)
 
 
 def test_a_task_that_kills_its_sandbox_has_failed_and_is_no_error(project: pytest.Pytester) -> None:

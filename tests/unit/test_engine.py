@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import socketserver
 import subprocess
 import sys
@@ -132,8 +133,22 @@ def test_the_socket_of_a_rootless_engine_is_found(monkeypatch: pytest.MonkeyPatc
     assert engine.engine_url() == f"unix://{found}"
 
 
-def test_transport_errors_are_the_engines() -> None:
+@pytest.mark.parametrize(
+    ("is_there", "message"),
+    [(True, "the engine failed to dance: gone"), (False, "no container engine answers at .*: start one")],
+)
+def test_transport_errors_are_the_engines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool, message: str
+) -> None:
+    """One that is gone ends the run: every further trial would fail alike."""
     import requests
 
-    with pytest.raises(EngineError, match="the engine failed to dance: gone"), engine.engine_errors("dance"):
-        raise requests.ConnectionError("gone")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOCKER_HOST", "unix://engine")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("engine")
+        if is_there:
+            listener.listen()
+        with pytest.raises(EngineError, match=message) as raised, engine.engine_errors("dance"):
+            raise requests.ConnectionError("gone")
+    assert raised.value.is_final is not is_there
