@@ -138,13 +138,14 @@ class TrialDoor:
         return asked.reply.result()
 
     def _take(self, asked: Asked) -> None:
-        answer = self._ended()
+        answer = None
         try:
-            # A client that has left would not know what was done.
-            if not asked.call.is_gone:
+            # A client that has left would not know what was done. What the model failed with, or used, comes
+            # before whatever the program does next.
+            if not asked.call.is_gone and not self.is_over():
                 answer = self._taken(asked.act)
         finally:
-            asked.reply.set_result(answer)
+            asked.reply.set_result(answer or self._ended())
 
     def _taken(self, act: Callable[[], Step]) -> Reply:
         try:

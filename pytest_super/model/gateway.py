@@ -23,7 +23,7 @@ import sys
 import threading
 import traceback
 from collections import defaultdict
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 # Prompts grow with a trial: 50,000 characters of the last observation and hundreds of steps before it.
 MAX_REQUEST = 256 * 2**20
 IDLE_SECONDS = 3.0
+# How long all other calls wait for the end of the very first.
+HEAD_START = 5.0
 # Connections that nobody has taken yet: those of all workers, when a program in each asks at once.
 MOST_WAITING = 4096
 NO_PRICE = (
@@ -85,6 +87,8 @@ class Gateway:
         self.stopped: Refusal | None = None
         self.under_way: dict[str, set[asyncio.Future[Any]]] = defaultdict(set)
         """By the names of trials."""
+        self.has_begun = False
+        self.first_ended = asyncio.Event()
 
     def application(self) -> web.Application:
         application = web.Application(client_max_size=MAX_REQUEST)
@@ -158,11 +162,13 @@ class Gateway:
 
     def end_call(self, trial: str, call: asyncio.Future[Any]) -> None:
         self.under_way[trial].discard(call)
+        self.first_ended.set()
         if not call.cancelled():
             call.exception()  # looked at, since nobody else may
 
     async def make_call(self, trial: KnownTrial, request: Request) -> Booked:
         characters = count_characters(request)
+        await self.let_first_call_go()
         started, began = now(), monotonic()
         try:
             async with self.alone_at_first(trial):
@@ -182,6 +188,13 @@ class Gateway:
             raise self.stopped
         return answer.body, facts
 
+    async def let_first_call_go(self) -> None:
+        """What is wrong with the key or the name is told soon, and by one call as well as by sixteen."""
+        if self.has_begun and not self.first_ended.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.first_ended.wait(), HEAD_START)
+        self.has_begun = True
+
     @asynccontextmanager
     async def alone_at_first(self, trial: KnownTrial) -> AsyncIterator[None]:
         """Before the first call is booked nobody knows what a trial's calls use: they come one at a time.
@@ -189,8 +202,8 @@ class Gateway:
         So do the run's, where its cost is limited and no price is known.
         """
         account, ledger = self.ledger.account(trial.name), self.ledger
-        is_priced = self.settings.max_cost is None
-        run_held = await hold(ledger.first, lambda: is_priced or ledger.cost_usd > 0)
+        is_unlimited = self.settings.max_cost is None
+        run_held = await hold(ledger.first, lambda: is_unlimited or ledger.is_priced)
         try:
             trial_held = await hold(account.first, lambda: account.calls > 0)
             try:
@@ -206,7 +219,7 @@ class Gateway:
         """The request as it is kept; epochs differ by their seed."""
         request: Request = {**plain(asked), **self.settings.parameters, "model": self.settings.name}
         if self.provider.takes_seed:
-            request.setdefault("seed", trial.epoch)
+            request["seed"] = trial.epoch if request.get("seed") is None else request["seed"]
         return request
 
     async def ask(self, trial: KnownTrial, request: Request, characters: int) -> Answer:

@@ -98,6 +98,11 @@ class Ledger:
     def cost_usd(self) -> float:
         return sum(account.cost_usd for account in self._accounts.values())
 
+    @property
+    def is_priced(self) -> bool:
+        """The price of at least one call is known; it may be nothing."""
+        return any(account.is_priced for account in self._accounts.values())
+
     def estimate(self, trial: str, characters: int) -> tuple[int, float]:
         """Prompt tokens and cost of a call: those of the trial's last one, and what its text is longer by."""
         account = self.account(trial)

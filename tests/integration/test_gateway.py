@@ -21,7 +21,7 @@ from pytest_super.model.gateway import Gateway as Server
 from pytest_super.model.launch import Gateway
 from pytest_super.model.liveness import connected
 from pytest_super.model.settings import ModelSettings
-from tests.openai_server import OpenAIServer, QuickServer
+from tests.openai_server import Fault, OpenAIServer, QuickServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,8 +131,9 @@ def test_what_is_told_of_a_call_stands_beside_the_providers_answer_whatever_name
 def test_what_the_user_sets_wins_over_the_agents_and_each_epoch_has_its_seed(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
-    for epoch in (1, 2):
-        trial(gateway, epoch=epoch).complete(ASK, temperature=0.2, max_tokens=1500, top_p=0.9, model="other")
+    asked = {"temperature": 0.2, "max_tokens": 1500, "top_p": 0.9, "model": "other"}
+    trial(gateway, epoch=1).complete(ASK, **asked)
+    trial(gateway, epoch=2).complete(ASK, **asked, seed=None)
     names = ("temperature", "max_tokens", "top_p", "model", "seed")
     sent = [tuple(received.body[name] for name in names) for received in server.requests]
     assert sent == [(0.2, 1500, 0.5, "gpt-4o", 1), (0.2, 1500, 0.5, "gpt-4o", 2)]
@@ -310,6 +311,46 @@ def test_the_cost_of_all_trials_together_is_bounded(tmp_path: Path, openai_serve
             trial(gateway).complete(ASK)
         assert reached.value.is_final
     assert 0.0005 < sum(line["cost_usd"] for line in lines_of(calls)) <= 0.001
+
+
+def test_an_error_that_every_call_would_meet_costs_one_call(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    settings = ModelSettings(
+        name="openai/gpt-4o", parameters={}, max_cost=None, calls=str(tmp_path / "calls.jsonl"), record=None
+    )
+    openai_server.always(Fault("401"))
+    with running(settings, openai_server) as gateway:
+        at_once(*[trial(gateway) for _ in range(8)])
+    assert len(openai_server.requests) == 1
+
+
+def test_calls_that_cost_nothing_are_made_at_once_under_a_cost_limit(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    free = {"input_cost_per_token": 0, "output_cost_per_token": 0}
+    settings = ModelSettings(
+        name="openai/gpt-4o", parameters=free, max_cost=1.0, calls=str(tmp_path / "calls.jsonl"), record=None
+    )
+    together = threading.Barrier(3)
+
+    def meet(_body: dict[str, Any]) -> str:
+        if len(openai_server.requests) > 3:
+            together.wait(30)
+        return "an answer"
+
+    openai_server.by(meet)
+    with running(settings, openai_server) as gateway:
+        models = [trial(gateway) for _ in range(3)]
+        for model in models:
+            model.complete(ASK)
+        threads = [threading.Thread(target=model.complete, args=[ASK]) for model in models]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not together.broken
+    assert len(openai_server.requests) == 6
 
 
 @pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])

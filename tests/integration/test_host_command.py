@@ -444,6 +444,25 @@ def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
     assert all(is_dead(pid) for pid in project.numbers("pids"))
 
 
+def test_what_the_model_failed_with_comes_before_a_submission(project: Project) -> None:
+    project.add_task()
+    project.script({"error": {"status": 401, "message": "bad key"}})
+    result = project.run_python("ask('x'); act('submit', answer=42)", SCRIPT)
+    assert (result["stop_reason"], result["submitted"], result["error"]) == (
+        "error",
+        False,
+        "scripted: bad key",
+    )
+
+
+def test_a_limit_that_the_model_reached_comes_before_a_submission(project: Project) -> None:
+    project.add_task(limits={"tokens": 30})
+    project.script(*["on and on"] * 100)
+    source = "while 'error' not in ask('x'): pass\nact('submit', answer=42)"
+    result = project.run_python(source, SCRIPT)
+    assert (result["stop_reason"], result["submitted"]) == ("tokens", False)
+
+
 def test_an_engine_that_fails_makes_the_trial_an_error(project: Project) -> None:
     project.add_task()
     result = project.run_python("act('execute', code='fail_engine()'); time.sleep(600)")
