@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,10 @@ def run_init(arguments: argparse.Namespace) -> int:
     written = write_starter(arguments.folder)
     for path in written:
         print(path)
-    print("\nnow run: pytest --super-agent=gold\n(the tasks import what pytest-super[tasks] installs)")
+    enter = "" if arguments.folder.samefile(Path()) else f"cd {shlex.quote(str(arguments.folder))} && "
+    print(
+        f"\nnow run: {enter}pytest --super-agent=gold\n(the tasks import what pytest-super[tasks] installs)"
+    )
     return 0
 
 

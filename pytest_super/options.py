@@ -63,8 +63,9 @@ def finite(text: str) -> float:
 
 SETS = ("expert", "masked", "auto", "functions")
 
+AGENT = Option(name="agent", help="Run tasks with this agent: gold, or package.module:Name.")
 OPTIONS = (
-    Option(name="agent", help="Run tasks with this agent: gold, or package.module:Name."),
+    AGENT,
     Option(
         name="sandbox",
         help="Where kernels run: docker, local (no isolation), or auto: docker where an engine answers.",
@@ -125,6 +126,10 @@ OPTIONS = (
 )
 
 
+# In `[tool.pytest]` a number may stand as a number, where pytest has a type for it; else as a text.
+SCALAR: Any = str | int | float if pytest.version_tuple >= (9, 2) else "string"
+
+
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("super", "research-reproduction tasks (pytest-super)")
     for option in OPTIONS:
@@ -140,13 +145,15 @@ def add_options(parser: pytest.Parser) -> None:
             text = option.help if option.default is None else f"{option.help} Default: {option.default}."
             metavar = option.name.upper()
             group.addoption(option.flag, dest=option.key, metavar=metavar, default=None, help=text)
-            parser.addini(option.key, ini_help, default="")
+            parser.addini(option.key, ini_help, type=SCALAR, default="")
     parser.addini("super_tasks", "what is collected when no path is given", type="args", default=["tasks"])
 
 
 def value_of(config: pytest.Config, option: Option) -> Any:
+    """What the option says, else its ini value, else its default. Raises pytest.UsageError."""
     given = config.getoption(option.key)
     source = option.flag
+    refuse_empty(option, given)
     if given is None:
         given, source = config.getini(option.key), f"the ini value {option.key}"
     if option.is_list or option.is_flag:
@@ -154,7 +161,7 @@ def value_of(config: pytest.Config, option: Option) -> Any:
     if given in ("", None):
         return option.default
     try:
-        value = option.parse(given)
+        value = option.parse(str(given))
     except ValueError as error:
         raise pytest.UsageError(f"{source}={given}: {error}") from None
     if option.choices and value not in option.choices:
@@ -162,11 +169,18 @@ def value_of(config: pytest.Config, option: Option) -> Any:
     return value
 
 
+def refuse_empty(option: Option, given: str | list[str] | None) -> None:
+    """An option without a value, from an empty variable say, would pass for one that was not given."""
+    if given == "" or (isinstance(given, list) and "" in given):
+        raise pytest.UsageError(f"{option.flag}= is empty: give it a value, or leave it out")
+
+
 def has_agent(config: pytest.Config) -> bool:
     """Whether an agent is asked for. Without one nothing is collected, and other options are a mistake.
 
     Raises pytest.UsageError.
     """
+    refuse_empty(AGENT, config.getoption("super_agent"))
     if config.getoption("super_agent") or config.getini("super_agent"):
         return True
     given = [option.flag for option in OPTIONS if config.getoption(option.key) is not None]

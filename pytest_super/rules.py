@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
@@ -17,23 +17,34 @@ if TYPE_CHECKING:
 Broken = Iterator[tuple[tuple[str | int, ...], str]]
 
 
-def broken_rules(task: Task, folder: Path) -> Broken:
-    """Location and message of each rule that `task`, read from a file in `folder`, breaks."""
-    yield from broken_answer(task)
+def broken_rules(task: Task, folder: Path, unknown: Collection[str] = ()) -> Broken:
+    """Location and message of each rule that `task`, read from a file in `folder`, breaks.
+
+    Fields in `unknown` have errors of their own: a rule that needs their value is not looked at.
+    """
+    for needed, rule in RULES:
+        if not unknown or needed.isdisjoint(unknown):
+            yield from rule(task, folder)
+
+
+def missing_answer(task: Task, _folder: Path) -> Broken:
+    if task.set != "auto" and "answer" not in task.model_fields_set:
+        yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
+
+
+def empty_answer(task: Task, _folder: Path) -> Broken:
+    if "answer" in task.model_fields_set and (task.answer is None or not has_leaf(task.answer)):
+        yield ("answer",), "`answer` holds no value to compare with"
+
+
+def missing_entrypoint(task: Task, _folder: Path) -> Broken:
     if task.set == "auto" and task.entrypoint is None:
         yield (), "an auto task needs an `entrypoint`: whether it ran is its metric"
+
+
+def missing_category(task: Task, _folder: Path) -> Broken:
     if task.set == "masked" and task.category is None:
         yield (), "a masked task needs a `category`"
-    yield from broken_solution(task, folder)
-    yield from broken_path(task, folder)
-
-
-def broken_answer(task: Task) -> Broken:
-    given = "answer" in task.model_fields_set
-    if task.set != "auto" and not given:
-        yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
-    elif given and (task.answer is None or not has_leaf(task.answer)):
-        yield ("answer",), "`answer` holds no value to compare with"
 
 
 def broken_solution(task: Task, folder: Path) -> Broken:
@@ -62,3 +73,16 @@ def broken_path(task: Task, folder: Path) -> Broken:
 
 def is_inside(path: Path, tree: Path) -> bool:
     return path.resolve().is_relative_to(tree.resolve())
+
+
+RULES: list[tuple[frozenset[str], Callable[[Task, Path], Broken]]] = [
+    (frozenset(needed), rule)
+    for needed, rule in (
+        (("set", "answer"), missing_answer),
+        (("answer",), empty_answer),
+        (("set", "entrypoint"), missing_entrypoint),
+        (("set", "category"), missing_category),
+        (("solution",), broken_solution),
+        (("repository",), broken_path),
+    )
+]

@@ -13,7 +13,7 @@ from pytest_super.collection import TaskFile, TaskItem, deselect, pair_long_with
 from pytest_super.errors import SuperError
 from pytest_super.lifetime import die_with_parent, interrupt_on_sigterm
 from pytest_super.provision import make_sandbox
-from pytest_super.report.collected import collected_lines
+from pytest_super.report.collected import category_hints, collected_lines
 from pytest_super.run import RUN, is_worker, open_run
 from pytest_super.settings import read_settings
 from pytest_super.task import TASK_SUFFIX
@@ -106,6 +106,10 @@ def collect_tasks_by_default(config: pytest.Config) -> None:
 class Session:
     """The hooks of a run, in every process that collects."""
 
+    def __init__(self) -> None:
+        self.undo: Callable[[], None] = lambda: None
+        self.categories: set[str | None] = set()
+
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> TaskFile | None:
         if file_path.name.endswith(TASK_SUFFIX):
             return TaskFile.from_parent(parent, path=file_path)
@@ -113,15 +117,15 @@ class Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        self.categories |= {item.task.category for item in items if isinstance(item, TaskItem)}
         deselect(items, config)
         if is_worker(config):
             pair_long_with_short(items, config.stash[RUN].expected_seconds)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-        return collected_lines(config, [item for item in items if isinstance(item, TaskItem)])
-
-    def __init__(self) -> None:
-        self.undo: Callable[[], None] = lambda: None
+        tasks = [item for item in items if isinstance(item, TaskItem)]
+        hints = category_hints(config.stash[RUN].settings.categories, self.categories)
+        return [*hints, *collected_lines(config, tasks)]
 
     def pytest_sessionstart(self) -> None:
         self.undo = interrupt_on_sigterm()

@@ -8,6 +8,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_super.task import Task
     from pytest_super.trial import Agent
 
-    Factory = Callable[[Task, "AgentSettings"], Agent | None]
+    Factory = Callable[[Task, "AgentSettings"], Agent]
 
 
 # Of entry points by which packages offer agents.
@@ -39,7 +41,7 @@ def find_agent(name: str) -> Factory:
     """A factory of agents by name: a built-in one, one that a package offers, or `package.module:Name`.
 
     The last two are called without arguments; `command: ...` and `host-command: ...` are programs (see the
-    modules `command` and `host_command`). The factory gives None for a task that the agent cannot try.
+    modules `command` and `host_command`). The factory calls pytest.skip for a task that the agent cannot try.
     Raises SuperError for an unknown name.
     """
     if name in BUILT_IN:
@@ -63,12 +65,12 @@ def find_agent(name: str) -> Factory:
     return lambda _task, _settings: made()
 
 
-def make_gold(task: Task, _settings: AgentSettings) -> Agent | None:
+def make_gold(task: Task, _settings: AgentSettings) -> Agent:
     from pytest_super.agents.gold import GoldAgent
     from pytest_super.solution import read_solution
 
     if task.solution is None:
-        return None
+        pytest.skip("the agent gold cannot try this task: it has no solution")
     return GoldAgent(read_solution(task.solution, Path(task._path).parent))
 
 
@@ -105,12 +107,16 @@ def make_swe_agent(_task: Task, settings: AgentSettings) -> Agent:
     return SweAgent(settings.prompt)
 
 
-def make_replay(task: Task, settings: AgentSettings) -> Agent | None:
+def make_replay(task: Task, settings: AgentSettings) -> Agent:
     from pytest_super.agents.replay import ReplayAgent, stored_steps
 
     assert settings.trajectory is not None
     steps = stored_steps(settings.trajectory, task.id, settings.epoch)
-    return None if steps is None else ReplayAgent(steps)
+    if steps is None:
+        pytest.skip(
+            f"the agent replay cannot try this task: no trajectory for {task.id} is at {settings.trajectory}"
+        )
+    return ReplayAgent(steps)
 
 
 BUILT_IN: dict[str, Factory] = {

@@ -10,9 +10,19 @@ from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_super.solution import GoldCells
     from pytest_super.trajectory import Step
     from pytest_super.trial import Trial
+
+
+# Characters of a cell's error that are told.
+MAX_ERROR = 300
+TASKS_EXTRA = (
+    " (what the shipped tasks import comes with `pip install 'pytest-super[tasks]'`, "
+    "for docker sandboxes with the kernel image)"
+)
 
 
 class GoldAgent:
@@ -22,15 +32,39 @@ class GoldAgent:
         self.solution = solution
 
     def run(self, trial: Trial) -> None:
-        answer: Step | None = None
-        for index, cell in enumerate(self.solution.cells):
-            step = trial.execute(cell)
-            while step.outcome == Outcome.TIMED_OUT:
-                step = trial.continue_wait()
-            if index == self.solution.answer:
-                answer = step
-        assert answer is not None
-        trial.submit(value_of(answer))
+        """Raises SuperError when the answer's cell yields no answer, with the first cell that failed."""
+        steps = [run_to_end(trial, cell) for cell in self.solution.cells]
+        try:
+            answer = value_of(steps[self.solution.answer])
+        except SuperError as error:
+            raise SuperError(first_failure(steps) or str(error)) from None
+        trial.submit(answer)
+
+
+def run_to_end(trial: Trial, cell: str) -> Step:
+    step = trial.execute(cell)
+    while step.outcome == Outcome.TIMED_OUT:
+        step = trial.continue_wait()
+    return step
+
+
+def first_failure(steps: Sequence[Step]) -> str | None:
+    """Which cell of the solution was the first that failed, and how it ended; None where none did."""
+    for number, step in enumerate(steps, start=1):
+        if step.outcome != Outcome.OK:
+            error = error_of(step)
+            hint = TASKS_EXTRA if error.startswith("ModuleNotFoundError") else ""
+            return f"the solution comes to no answer, since its cell {number} failed: {error}{hint}"
+    return None
+
+
+def error_of(step: Step) -> str:
+    """The type and the last line of what the cell raised, else the last line of what is shown of it."""
+    errors = [output for output in step.outputs if output["output_type"] == "error"]
+    kind = f"{errors[-1]['ename']}: " if errors else ""
+    text = errors[-1]["evalue"] if errors else step.observation
+    lines = text.strip().splitlines() or [str(step.outcome)]
+    return f"{kind}{lines[-1].strip()}"[:MAX_ERROR]
 
 
 def value_of(step: Step) -> Any:

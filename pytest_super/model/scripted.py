@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from pytest_super.errors import SuperError
-from pytest_super.loading import Reader, Unreadable, documents, read_text
 from pytest_super.model.answer import Answer, ModelCallError, Trouble, estimate_tokens, plain
 from pytest_super.model.judgement import Failure, judge
+from pytest_super.yaml_reader import Reader, Unreadable, documents, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path

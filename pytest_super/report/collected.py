@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_super.budget import budget_for
+from pytest_super.report.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     import pytest
 
@@ -22,6 +23,14 @@ def collected_lines(config: pytest.Config, items: list[TaskItem]) -> list[str]:
     return lines
 
 
+def category_hints(wanted: Iterable[str], categories: Collection[str | None]) -> Iterator[str]:
+    """Where no task is of a category that --super-category names; `categories` are those of all tasks."""
+    known = ", ".join(sorted(category for category in categories if category))
+    for category in wanted:
+        if category not in categories:
+            yield f"--super-category={category} selects no task: the categories here are {known or 'none'}"
+
+
 def keyword_hints(expression: str, tasks: Iterable[tuple[str, str | None]]) -> Iterator[str]:
     """Where a word of -k is a category, but -k, which matches parts of words, selects other tasks too."""
     tasks = list(tasks)
@@ -30,7 +39,7 @@ def keyword_hints(expression: str, tasks: Iterable[tuple[str, str | None]]) -> I
         others = sum(category != word for _, category in tasks)
         if others:
             exact = f"--super-category={word} is exact"
-            yield f"-k {word} also selects {others} tasks outside the category: {exact}"
+            yield f"-k {word} also selects {counted(others, 'task')} outside the category: {exact}"
 
 
 def table(items: Iterable[TaskItem]) -> Iterator[str]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jsonschema
+import pytest
 import yaml
 
 from pytest_super.cli import main
-
-if TYPE_CHECKING:
-    import pytest
 
 VALID = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
 SHIPPED = Path(__file__).parents[2] / "tasks"
@@ -58,6 +57,53 @@ def test_init_makes_a_project_whose_tasks_are_collected(tmp_path: Path) -> None:
     ]
     listed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert listed.count("::") == len(list(SHIPPED.glob("*.task.yaml")))
+
+
+# What makes a parent of the starter's folder the root of a run in it, and what makes the folder itself.
+CONFIGURED = [
+    ("pytest.ini", "[pytest]\n"),
+    ("pyproject.toml", "[tool.pytest.ini_options]\nminversion = '8'\n"),
+    ("tox.ini", "[pytest]\nminversion = 8\n"),
+    ("setup.cfg", "[tool:pytest]\nminversion = 8\n"),
+    ("pyproject.toml", "[project]\nname = 'mine'\n"),
+    ("setup.py", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        *((*configured, "above") for configured in CONFIGURED),
+        *((*CONFIGURED[index], place) for index in (1, 4) for place in ("inside", "above a project")),
+    ],
+)
+def test_what_init_says_is_true_in_any_project(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    text: str,
+    place: str,
+) -> None:
+    child = tmp_path / "parent" / "a child"
+    child.mkdir(parents=True)
+    (child if place == "inside" else child.parent).joinpath(name).write_text(text)
+    if place == "above a project":
+        (child / "tox.ini").write_text("[tox]\nenvlist = py\n")
+        (child / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "parent/a child"]) == 0
+    [command] = re.findall("now run: (.*)", capsys.readouterr().out)
+    command = command.replace("pytest ", f"{shlex.quote(sys.executable)} -m pytest --collect-only -q ")
+    listed = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert listed.stdout.count("::") == len(list(SHIPPED.glob("*.task.yaml"))), listed.stderr
+
+
+@pytest.mark.parametrize(("name", "text"), CONFIGURED)
+def test_init_adds_no_configuration_to_a_folder_that_is_a_root(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert main(["init", str(tmp_path)]) == 0
+    assert (tmp_path / "pytest.ini").exists() == (name == "pytest.ini")
 
 
 def test_init_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_super import hookspecs, loading, task
+from pytest_super import hookspecs, loading, task, yaml_reader
 from pytest_super.cli import parser
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics import landmarks
@@ -251,7 +251,7 @@ def test_defaults_that_are_numbers_are_right(model: type[task.Model]) -> None:
 
 
 def test_limits_in_words_are_right() -> None:
-    assert f"at most {loading.MAX_BYTES // 2**20} MiB" in page("task-format.md")
+    assert f"at most {yaml_reader.MAX_BYTES // 2**20} MiB" in page("task-format.md")
     assert all(
         f"`{tokens}`" in section("task-format.md", "## limits") for tokens in task.TOKEN_BUDGETS.values()
     )

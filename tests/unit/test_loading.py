@@ -161,6 +161,208 @@ def test_a_mistake_has_one_clear_message(load: Any, text: str, message: str) -> 
     assert any(message in error for error in errors_of(load, text))
 
 
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        (
+            "id: a\nset: expert\nquery: q\ntolerance: abc\nsolution: {notebook: no.ipynb}\n",
+            ["1:1: `answer` is missing", "4:12: `tolerance`", "5:22: the notebook"],
+        ),
+        (
+            MINIMAL.replace("expert", "masked") + "solution: {notebook: no.ipynb, answer_cell: x}\n",
+            ["1:1: a masked task needs a `category`", "5:22: the notebook", "5:45: `solution.answer_cell`"],
+        ),
+        (
+            MINIMAL + "tolerance: x\n---\n" + MINIMAL + "---\n" + MINIMAL + "typo: 1\n",
+            ["5:12: `tolerance`", "7:1: the id `a`", "12:1: the id `a`", "16:1: unknown field `typo`"],
+        ),
+        (
+            "id: a\nset: expert\nanswer: []\nlimits: {cell: !!int x, steps: !foo 1}\n",
+            ["1:1: `query` is missing", "3:9: `answer` holds", "4:16: `x` is no !!int", "4:32: the tag !foo"],
+        ),
+        (
+            "id: a\nset: masked\nquery: q\nanswer: &a [*a]\ntolerance: x\n",
+            ["1:1: a masked task needs", "4:9: this value holds itself", "5:12: `tolerance`"],
+        ),
+        (MINIMAL + "id: b\nid: c\ntolerance: x\n", ["5:1: the key", "6:1: the key", "7:12: `tolerance`"]),
+        (
+            MINIMAL + "repository: {path: gone, typo: 1}\n",
+            ["5:20: there is no folder", "5:26: unknown field"],
+        ),
+        (MINIMAL + "---\n" + MINIMAL + "---\nid: 'x\n", ["6:1: the id `a`", "11:5: broken YAML"]),
+    ],
+)
+def test_errors_in_fields_hide_no_error_of_the_whole(load: Any, text: str, messages: list[str]) -> None:
+    errors = errors_of(load, text)
+    assert len(errors) == len(messages), errors
+    for error, message in zip(errors, messages, strict=True):
+        assert f"t.task.yaml:{message}" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("id: a\nset: masked\nquery: q\nanswer: 1\ncategory: A B\n", "5:11"),
+        ("id: a\nset: auto\nquery: q\nentrypoint: {pathh: x, path: y}\n", "4:14"),
+        ("id: a\nset: auto\nquery: q\nentrypoint: 5\n", "4:13"),
+        ("id: a\nset: nonsense\nquery: q\n", "2:6"),
+        ("id: a\nset: !foo masked\nquery: q\n", "2:6"),
+        ("id: a\nset: expert\nquery: q\nanswer: !foo x\n", "4:9"),
+        ("id: !foo a\nset: expert\nquery: q\nanswer: x\n", "1:5"),
+        (MINIMAL.replace("id: a", "id: a/b") + "---\n" + MINIMAL, "1:5"),
+    ],
+)
+def test_what_only_follows_from_an_error_is_not_told(load: Any, text: str, place: str) -> None:
+    [error] = errors_of(load, text)
+    assert error.startswith(f"t.task.yaml:{place}: ")
+
+
+FIELDS = {
+    "id": ("a", "a/b"),
+    "set": ("expert", "nonsense"),
+    "category": ("data", "A B"),
+    "query": ("do it", " "),
+    "answer": (1, []),
+    "tolerance": (0.1, -1),
+    "landmarks": (["ok"], ["ok", "("]),
+    "entrypoint": ({"path": "a.py"}, {"path": "/a.py"}),
+    "pre_execute": (["1"], [{"cell": 1}]),
+    "solution": ({"cells": ["1"]}, {"cells": ["1"], "answer_cell": 2}),
+    "repository": (None, {"path": "gone"}),
+    "limits": ({"cell": 1}, {"cell": 0}),
+    "sandbox": ({"pids": 5}, {"pids": "5"}),
+}
+
+
+@given(st.sets(st.sampled_from(sorted(FIELDS))))
+def test_each_wrong_field_is_told_once_whatever_else_is_wrong(
+    tmp_path_factory: pytest.TempPathFactory, wrong: set[str]
+) -> None:
+    path = tmp_path_factory.mktemp("wrong") / "t.task.yaml"
+    lines = [f'"{name}": {json.dumps(values[name in wrong])}' for name, values in FIELDS.items()]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    try:
+        load_tasks(path, shown="t")
+        told = []
+    except TaskFileError as error:
+        told = [int(line.split(":")[1]) for line in str(error).splitlines()]
+    assert told == [number for number, name in enumerate(FIELDS, start=2) if name in wrong]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("!!str 5", "5"),
+        ("!!int '5'", 5),
+        ("!!float 1", 1.0),
+        ("!!bool true", True),
+        ("!!null ~", None),
+        ("!!seq [1]", [1]),
+        ("!!map {'<<': 1}", {"<<": 1}),
+    ],
+)
+def test_a_tag_may_say_what_a_value_is(load: Any, written: str, value: object) -> None:
+    [task] = load(f"id: a\nset: expert\nquery: do it\nanswer: [{written}, 1]\n")
+    assert task.answer[0] == value
+    assert type(task.answer[0]) is type(value)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "!!bool yes",
+        "!!bool 1",
+        "!!int 1.5",
+        "!!int 1_000",
+        "!!int ''",
+        "!!float x",
+        "!!null nothing",
+        "!!str [a]",
+        "!!seq {a: 1}",
+        "!!map [a]",
+        "!!set {a, b}",
+        "!!omap [a: 1]",
+        "!!binary aGk=",
+        "!!timestamp 2020-01-01",
+        "!!python/object/apply:os.system [x]",
+        "!!python/name:os.system ''",
+        "!foo [x]",
+        "!<x> y",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "k: "])
+def test_a_tag_that_does_not_fit_is_refused_at_its_place(load: Any, written: str, before: str) -> None:
+    [error] = errors_of(
+        load, f"id: a\nset: expert\nquery: do it\nanswer: {{{before or '? '}{written}, b: 1}}\n"
+    )
+    assert error.startswith(f"t.task.yaml:4:{10 + len(before or '? ')}: ")
+
+
+@pytest.mark.parametrize("field", ["id", "query"])
+def test_a_text_takes_no_foreign_tag(load: Any, field: str) -> None:
+    [error] = errors_of(load, MINIMAL.replace(f"{field}: ", f"{field}: !foo "))
+    assert "the tag !foo" in error
+
+
+def test_merge_keys_are_refused_where_they_stand(load: Any) -> None:
+    text = MINIMAL.replace("answer: 1", "answer:\n  a: &a {x: 1}\n  b:\n    <<: *a\n    y: 2")
+    [error] = errors_of(load, text)
+    assert error.startswith("t.task.yaml:7:5: merge keys (`<<`)")
+
+
+def nested(depth: int) -> dict[str, str]:
+    blocks = "".join(f"\n{' ' * n}-" for n in range(1, depth + 1))
+    keys = "".join(f"\n{' ' * n}k:" for n in range(1, depth + 1))
+    chain = "".join(f"- &l{n} [*l{n - 1}]\n" for n in range(1, depth))
+    return {
+        "lists": "[" * depth + "]" * depth,
+        "mappings": "{k: " * depth + "1" + "}" * depth,
+        "block lists": blocks,
+        "compact lists": "\n " + "- " * depth + "x",
+        "block mappings": keys,
+        "keys": "\n " + "? " * depth + "x",
+        "aliases": f"\n- &l0 [x]\n{chain}",
+    }
+
+
+@pytest.mark.parametrize("kind", nested(1))
+@pytest.mark.parametrize("depth", [101, 1_500, 4_000])
+def test_a_value_that_is_nested_too_deeply_is_refused(load: Any, kind: str, depth: int) -> None:
+    errors = errors_of(load, MINIMAL.replace("answer: 1\n", f"answer: {nested(depth)[kind]}\n"))
+    expected = "a key must be plain text" if kind == "keys" and depth < 1_000 else "nested more than 100 deep"
+    assert [error for error in errors if expected in error], errors
+
+
+def test_a_hundred_thousand_brackets_do_not_end_the_process(load: Any) -> None:
+    for text in ("[" * 100_000, "{a: " * 100_000, "? " * 100_000):
+        [error] = errors_of(load, f"answer: \n {text}")
+        assert error.endswith("nested more than 100 deep")
+
+
+def test_a_value_may_be_nested_as_deeply_as_the_bound_says(load: Any) -> None:
+    # The task is a mapping itself.
+    [task] = load(MINIMAL.replace("answer: 1", f"answer: {'[' * 99}1{']' * 99}"))
+    assert json.dumps(task.answer).count("[") == 99
+    # What has as many openers without being deep is no concern.
+    [task] = load(MINIMAL.replace("answer: 1", f"answer: [{'[1], ' * 2_000}]"))
+    assert len(task.answer) == 2_000
+
+
+@pytest.mark.parametrize(
+    "answer", ["&a [*a]", "&a [1, *a, *a]", "&a {k: {l: *a}}", "&a [&b [*a], *b]", "&a [[[x]], *a]"]
+)
+def test_a_value_that_holds_itself_is_told_at_its_place(load: Any, answer: str) -> None:
+    [error] = errors_of(load, MINIMAL.replace("answer: 1", f"answer: {answer}"))
+    assert error == "t.task.yaml:4:9: this value holds itself, by an alias in it"
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_quote_that_is_not_closed_is_told_where_it_opens(load: Any, quote: str) -> None:
+    for rest in ("\nset: expert\nquery: x\n", "\n---\nid: b\n"):
+        [error] = errors_of(load, f"id: {quote}a{rest}")
+        assert error.startswith("t.task.yaml:1:5: broken YAML: while scanning a quoted scalar")
+
+
 def test_a_file_that_is_not_utf8_is_told_with_the_byte(load: Any) -> None:
     [error] = errors_of(load, b"id: a\nquery: caf\xe9\n")
     assert error.startswith("t.task.yaml:2:11: not UTF-8 (byte 0xe9)")

@@ -1,0 +1,289 @@
+"""YAML as task files have it: the scalars of JSON and YAML 1.2, and every error with its place.
+
+PyYAML's own rules would change answers by reading them (`5e-05` and `1e-3` are strings there, `no`
+is False, `1:30` is 90), so plain scalars are resolved by the core schema of YAML 1.2 instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, AnyStr
+
+import yaml
+from yaml import MappingNode, ScalarNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator
+    from pathlib import Path
+
+MAX_BYTES = 16 * 2**20
+# Aliases may make a small file expand without end.
+MAX_VALUES = 200_000
+MAX_DEPTH = 100
+# So deep a parser in C may recurse before its depth is looked at; one in Python has less stack.
+UNCOUNTED_DEPTH = 1_000 if hasattr(yaml, "CSafeLoader") else 0
+# Each list and mapping that holds another needs at least one of these.
+OPENERS = "[{-?:"
+
+Location = tuple[str | int, ...]
+
+# Their source text is their value: an arXiv id such as 2205.00048 or a version 1.10 is no number.
+TEXT_FIELDS = {("id",), ("repository", "version"), ("repository", "commit"), ("repository", "sha256")}
+
+TAG = "tag:yaml.org,2002:"
+STR, SEQ, MAP = TAG + "str", TAG + "seq", TAG + "map"
+MERGE = "<<"
+PLAIN = {
+    TAG + name: re.compile(pattern)
+    for name, pattern in (
+        ("null", r"~|null|Null|NULL|"),
+        ("bool", r"true|True|TRUE|false|False|FALSE"),
+        ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
+        (
+            "float",
+            r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        ),
+    )
+}
+# With what a plain scalar that is no string begins.
+SPECIAL = frozenset("~nNtTfF-+.0123456789")
+# Here the mark of what was begun is the place to mend, and the mark of the problem the end of the file.
+UNCLOSED = ("found unexpected end of stream", "found unexpected document")
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's parser, in C where it can be, with YAML 1.2's plain scalars."""
+
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
+        """The tag of a node that states none. Called for every node, so it is written for speed."""
+        if kind is not ScalarNode:
+            return MAP if kind is MappingNode else SEQ
+        if value is None or not implicit[0] or (value and value[0] not in SPECIAL):
+            return STR
+        return next((tag for tag, pattern in PLAIN.items() if pattern.fullmatch(value)), STR)
+
+
+class BoundedLoader(Loader):
+    """For what may be nested so deeply that composing it, by recursion, would end the process."""
+
+    depth = 0
+
+    def descend_resolver(self, parent: yaml.Node | None, _index: Any) -> None:
+        """Called before each node is composed."""
+        self.depth += 1
+        # A scalar may stand in the deepest list or mapping.
+        if self.depth > MAX_DEPTH + 1 and parent is not None:
+            raise unreadable(parent.start_mark, TOO_DEEP)
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+
+
+TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One error in a file; line and column count from 1."""
+
+    line: int
+    column: int
+    message: str
+
+
+class Unreadable(Exception):
+    """The text is no YAML that we take; carries the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+
+def problem_at(mark: Any, message: str) -> Problem:
+    """`mark` is PyYAML's, which counts from 0."""
+    return Problem(mark.line + 1, mark.column + 1, message)
+
+
+def unreadable(mark: Any, message: str) -> Unreadable:
+    return Unreadable(problem_at(mark, message))
+
+
+def read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            # Not more than is there: a buffer of that size is made first.
+            data = file.read(min(size, MAX_BYTES) + 1)
+    except OSError as error:
+        raise Unreadable(Problem(1, 1, f"cannot be read: {error.strerror}")) from None
+    if len(data) > MAX_BYTES:
+        message = f"the file has {size:,} bytes, a task file at most {MAX_BYTES:,}: keep data elsewhere"
+        raise Unreadable(Problem(1, 1, message))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = position(data, error.start, b"\n")
+        message = f"not UTF-8 (byte 0x{data[error.start]:02x}): save the file as UTF-8"
+        raise Unreadable(Problem(line, column, message)) from None
+
+
+def documents(path: Path) -> Iterator[yaml.Node]:
+    """The nodes of the documents that are not empty. Raises Unreadable."""
+    text = read_text(path)
+    try:
+        for node in yaml.compose_all(text, Loader=loader_for(text)):
+            if not is_empty(node):
+                yield node
+    except yaml.MarkedYAMLError as error:
+        message = ", ".join(part for part in (error.context, error.problem) if part)
+        raise unreadable(place_of(error), f"broken YAML: {message}") from None
+    except yaml.reader.ReaderError as error:
+        line, column = position(text, error.position, "\n")
+        raise Unreadable(Problem(line, column, f"broken YAML: {error.reason}")) from None
+
+
+def loader_for(text: str) -> type[Loader]:
+    """Counting the depth node by node would make the loading of every task slower by a tenth."""
+    return Loader if sum(map(text.count, OPENERS)) <= UNCOUNTED_DEPTH else BoundedLoader
+
+
+def place_of(error: yaml.MarkedYAMLError) -> Any:
+    if error.context_mark and (error.problem or "").startswith(UNCLOSED):
+        return error.context_mark
+    return error.problem_mark or error.context_mark
+
+
+def position(text: AnyStr, index: int, newline: AnyStr) -> tuple[int, int]:
+    return text.count(newline, 0, index) + 1, index - text.rfind(newline, 0, index)
+
+
+def is_empty(node: yaml.Node | None) -> bool:
+    return node is None or (isinstance(node, ScalarNode) and node.tag == TAG + "null" and not node.value)
+
+
+class Reader:
+    """Turns nodes into plain JSON values; refuses duplicate keys, foreign tags and endless aliases.
+
+    Raises Unreadable; but a subclass whose `refuse` returns is given None for what is wrong, and reads on.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.path: list[yaml.Node] = []
+        """The lists and mappings that are being read, from the outermost on."""
+
+    def value(self, node: yaml.Node, location: Location | None = ()) -> Any:
+        """The value of a node; `location` is None where it is too deep to matter."""
+        if isinstance(node, ScalarNode):
+            if node.tag == STR:
+                return node.value
+            value = self.scalar(node)
+            return node.value if location and is_text(location) else value
+        self.enter(node)
+        if isinstance(node, MappingNode):
+            result: Any = self.mapping(node, location)
+        else:
+            result = [self.value(child, None) for child in node.value]
+        self.path.pop()
+        return result
+
+    def enter(self, node: yaml.Node) -> None:
+        self.count += len(node.value)
+        self.path.append(node)
+        if self.count > MAX_VALUES or len(self.path) > MAX_DEPTH:
+            raise self.endless(node)
+        if node.tag != (MAP if type(node) is MappingNode else SEQ):
+            self.refuse(node, foreign(node.tag))
+
+    def endless(self, node: yaml.Node) -> Unreadable:
+        for index, outer in enumerate(self.path):
+            if any(outer is inner for inner in self.path[index + 1 :]):
+                return unreadable(outer.start_mark, "this value holds itself, by an alias in it")
+        if self.count > MAX_VALUES:
+            message = f"more than {MAX_VALUES:,} values once aliases are expanded"
+            return unreadable(node.start_mark, message)
+        return unreadable(node.start_mark, TOO_DEEP)
+
+    def mapping(self, node: MappingNode, location: Location | None) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        is_deep = location is None or len(location) > 2
+        for key, child in node.value:
+            name = key.value
+            # Without a call for what most keys and values are: there are thousands of files.
+            if key.tag != STR or type(key) is not ScalarNode or name in result or name == MERGE:
+                name = self.key(key, result)
+            if name is None:
+                continue
+            if child.tag == STR and type(child) is ScalarNode:
+                result[name] = child.value
+            else:
+                result[name] = self.value(child, None if is_deep else (*location, name))  # type: ignore[misc]
+        return result
+
+    def key(self, node: yaml.Node, known: Container[str]) -> str | None:
+        """The key's text; None when it is refused, and its value with it."""
+        if not isinstance(node, ScalarNode):
+            self.refuse(node, "a key must be plain text")
+            return None
+        name: str = node.value
+        if name in known:
+            self.refuse(node, f"the key `{name}` stands twice")
+            return None
+        if node.tag != STR:
+            self.scalar(node)
+        # Quoted it is a key like others, as in JSON.
+        elif name == MERGE and not node.style:
+            self.refuse(node, "merge keys (`<<`) are not for task files: write out what is merged")
+            return None
+        return name
+
+    def scalar(self, node: ScalarNode) -> Any:
+        try:
+            return construct(node.tag, node.value)
+        except ValueError as error:
+            self.refuse(node, str(error))
+            return None
+
+    def refuse(self, node: yaml.Node, message: str) -> None:
+        raise unreadable(node.start_mark, message)
+
+
+def is_text(location: Location) -> bool:
+    return location in TEXT_FIELDS or location[:2] == ("sandbox", "env")
+
+
+def foreign(tag: str) -> str:
+    return f"the tag {tag.replace(TAG, '!!')} is not for task files, or not here"
+
+
+def construct(tag: str, text: str) -> Any:
+    """The value of a scalar. Raises ValueError, also where a stated tag does not fit the text."""
+    if tag == STR:
+        return text
+    if tag not in CONSTRUCT:
+        raise ValueError(foreign(tag))
+    if not PLAIN[tag].fullmatch(text):
+        raise ValueError(f"`{text[:40]}` is no {tag.replace(TAG, '!!')}")
+    return CONSTRUCT[tag](text)
+
+
+def parse_int(text: str) -> int:
+    if text[:2] in ("0x", "0o"):
+        return int(text, 0)
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"a number of {len(text):,} digits: write it as text") from None
+
+
+def parse_float(text: str) -> float:
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+CONSTRUCT: dict[str, Callable[[str], Any]] = {
+    TAG + "null": lambda _text: None,
+    TAG + "bool": lambda text: text.lower() == "true",
+    TAG + "int": parse_int,
+    TAG + "float": parse_float,
+}
