@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from pytest_super.preexecution import pre_execute
 from pytest_super.public_task import public_part
 from pytest_super.reflexion import Reflecting
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.wording import describe
+from pytest_super.report.wording import describe, words_of
 from pytest_super.run import RUN
 from pytest_super.running import run_agent
 from pytest_super.scoring import SCORERS, Evidence
@@ -53,10 +54,13 @@ def conduct(
     try:
         result = conductor.result(cause)
         conductor.store(result)
-    except Exception as error:
-        cause, result = error, conductor.result(error)
+        item.ihook.pytest_super_trial_finished(item=item, result=result)
+    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+        cause = cause or failure(error)
+        result = conductor.result(cause)
+        with suppress(InfrastructureError):
+            conductor.store(result)
     item.stash[RESULT] = result
-    item.ihook.pytest_super_trial_finished(item=item, result=result)
     stop_if_final(item, cause)
     if cause is not None:
         raise cause
@@ -128,7 +132,8 @@ class Conductor:
         except BaseException as error:
             self.take_books(0.0 if is_from_outside(error) else UNDER_WAY_SECONDS)
             raise
-        self.take_books(UNDER_WAY_SECONDS)
+        # The call that took the last of the wall time may go on for long.
+        self.take_books(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
 
     def take_books(self, patience: float) -> None:
         """Charge what the trial was not told of: calls whose client has left, answers that were broken."""
@@ -223,13 +228,16 @@ def is_from_outside(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) or is_timeout(error)
 
 
+def failure(error: BaseException) -> Exception:
+    """What failed when the trial was over; a verdict on it is not a hook's to give."""
+    return error if isinstance(error, Exception) else InfrastructureError(words_of(error))
+
+
 def error_of(cause: BaseException | None) -> str | None:
     """Why the trial is not valid."""
     if cause is None:
         return None
-    if isinstance(cause, InfrastructureError):
-        return str(cause)
-    words = f"{type(cause).__name__}: {cause}".removesuffix(": ")
+    words = words_of(cause)
     return words if isinstance(cause, Exception) else f"interrupted by {words}"
 
 

@@ -43,6 +43,7 @@ def cell_step(part: PreExecuted, kernel: Kernel, number: int) -> Step:
         observation=observation_of(result),
         outcome=result.outcome.value,
         outputs=result.outputs,
+        omitted_characters=result.omitted,
         started=started,
         ended=now(),
         seconds=result.seconds,

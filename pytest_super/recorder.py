@@ -15,13 +15,14 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.report.collected import keyword_hints
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.summary import gate_accuracy, is_reached
-from pytest_super.report.terminal import summary_lines
+from pytest_super.report.terminal import one_line, summary_lines, trouble_lines
+from pytest_super.report.wording import words_of
 from pytest_super.results import RunFolder, TrialResult, create_run
 from pytest_super.run import facts_of
 from pytest_super.verdict import REQUEUED, is_task
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from pytest_super.run import Run
 
@@ -40,6 +41,9 @@ class Recorder:
         self.failed_reports = 0
         self.failed_by_error = 0
         self.trouble: list[str] = []
+        # By name of the trial, of its last attempt: whether it failed, and what failed after it.
+        self.failed_trials: set[str] = set()
+        self.afterwards: dict[str, str] = {}
 
     def pytest_report_header(self) -> str:
         note = f" ({self.run.sandbox_note})" if self.run.sandbox_note else ""
@@ -84,6 +88,19 @@ class Recorder:
             self.failed_reports += 1
             is_error = report.when != "call" or data is None or data["error"] is not None
             self.failed_by_error += is_task(report.nodeid) and is_error
+        if is_task(report.nodeid):
+            self.follow(report)
+
+    def follow(self, report: Any) -> None:
+        """Remember how the last attempt of a trial, and then its teardown, went."""
+        name = report.nodeid.rpartition("::")[2]
+        if report.when == "setup":
+            self.failed_trials.discard(name)
+            self.afterwards.pop(name, None)
+        elif report.when == "call" and report.failed:
+            self.failed_trials.add(name)
+        elif report.when == "teardown" and report.failed:
+            self.afterwards[name] = getattr(report, "super_trouble", report.longreprtext)
 
     def record(self, result: TrialResult) -> None:
         if self.folder is None:
@@ -121,10 +138,24 @@ class Recorder:
         except InfrastructureError as error:
             self.trouble.append(str(error))
         results = folder.final()
-        session.exitstatus = self.exit_status(session.exitstatus, results)
-        self.config.hook.pytest_super_run_finished(config=self.config, results=results)
+        self.tell_hooks(results)
         if xml := self.config.getoption("xmlpath", None):
-            rewrite_junit(xml, folder, self.run.settings)
+            self.complete_junit(xml, folder)
+        session.exitstatus = self.exit_status(session.exitstatus, results)
+
+    def tell_hooks(self, results: list[TrialResult]) -> None:
+        try:
+            self.config.hook.pytest_super_run_finished(config=self.config, results=results)
+        except Exception as error:
+            # Beyond this point there would be no summary of what was paid for.
+            self.trouble.append(f"pytest_super_run_finished raised {words_of(error)}")
+
+    def complete_junit(self, path: str, folder: RunFolder) -> None:
+        doubled = self.failed_trials & self.afterwards.keys()
+        try:
+            rewrite_junit(path, folder, self.run.settings, doubled)
+        except InfrastructureError as error:
+            self.trouble.append(str(error))
 
     def exit_status(self, status: int, results: list[TrialResult]) -> int:
         """Pytest's own, but for the gate, errors that are allowed, and results that could not be stored.
@@ -147,14 +178,21 @@ class Recorder:
         return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and has_failed else status
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        results = self.folder.final() if self.folder else []
-        if not results:
+        if self.folder is None:
             return
-        assert self.folder is not None
+        lines = [*self.result_lines(self.folder), *map(one_line, self.trouble)]
+        if not lines:
+            return
         terminalreporter.section("super")
-        lines = summary_lines(results, self.run.settings.fail_under, list(self.folder.results.values()))
-        for line in [*lines, *self.trouble, *self.hints(results), f"results: {self.folder.path}"]:
+        for line in [*lines, *self.hints(self.folder.final()), f"results: {self.folder.path}"]:
             terminalreporter.write_line(line)
+
+    def result_lines(self, folder: RunFolder) -> Iterator[str]:
+        """Nothing where no trial began and all went well."""
+        if results := folder.final():
+            attempts, fail_under = list(folder.results.values()), self.run.settings.fail_under
+            return summary_lines(results, fail_under, attempts, self.afterwards)
+        return trouble_lines(self.afterwards)
 
     def hints(self, results: list[TrialResult]) -> list[str]:
         return list(

@@ -42,7 +42,8 @@ class TrialResult:
     agent: str
     model: str | None = None
     sandbox: str = ""
-    isolated: bool = False
+    isolated: bool | None = None
+    """None until its sandbox was made."""
     has_answer: bool = True
     """Whether accuracy applies to the task, known before it runs."""
     accuracy: float | None = None

@@ -37,6 +37,8 @@ class Step:
     """Of a cell: a kernel.cell.Outcome; of another action `ok` or `error`."""
     outputs: list[dict[str, Any]] = field(default_factory=list)
     """Of a cell: nbformat 4 outputs."""
+    omitted_characters: int = 0
+    """Of a cell: how many were left out of a long output; a mark stands in their place."""
     landmarks: list[int] = field(default_factory=list)
     """Indices of the task's landmarks first seen in this step's output."""
     started: str = ""

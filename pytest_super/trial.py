@@ -282,6 +282,7 @@ class Trial:
             observation=observation_of(result) if observation is None else observation,
             outcome=result.outcome.value,
             outputs=result.outputs,
+            omitted_characters=result.omitted,
             seconds=result.seconds,
         )
         if result.outcome is Outcome.SANDBOX_LOST:

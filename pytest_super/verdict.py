@@ -9,7 +9,7 @@ import pytest
 
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.report.junit import result_properties
-from pytest_super.report.wording import printable
+from pytest_super.report.wording import printable, words_of
 from pytest_super.run import RUN
 from pytest_super.task import TASK_SUFFIX
 
@@ -46,6 +46,8 @@ def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport
         judge_trial(item, call, report)
     elif report.when != "teardown" and report.failed:
         judge_no_trial(item, call, report)
+    elif report.when == "teardown" and report.failed:
+        judge_teardown(call, report)
     elif report.when == "setup" and report.skipped:
         item.discard_folder()
 
@@ -55,13 +57,22 @@ def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
     if isinstance(call.excinfo.value, SuperError):
         report.longrepr = printable(str(call.excinfo.value))
     stop_if_final(item, call.excinfo.value)
-    attach(item, report, result_without_trial(item, call.excinfo.exconly()))
+    attach(item, report, result_without_trial(item, words_of(call.excinfo.value)))
 
 
 def stop_if_final(item: TaskItem, error: BaseException | None) -> None:
     """Sixteen workers need not meet the same error one by one."""
     if isinstance(error, InfrastructureError) and error.is_final:
         item.session.shouldstop = printable(str(error))
+
+
+def judge_teardown(call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """The trial's result has gone with its own report: what came after it is told apart."""
+    assert call.excinfo is not None
+    words = printable(words_of(call.excinfo.value))
+    report.super_trouble = words  # type: ignore[attr-defined]
+    if isinstance(call.excinfo.value, SuperError):
+        report.longrepr = words
 
 
 def result_without_trial(item: TaskItem, error: str) -> TrialResult:

@@ -1,8 +1,8 @@
 """JUnit XML: the file that pytest has written, with what its format has no place for in pytest.
 
 Rewritten afterwards, since only the file is a public interface: the run's totals as suite
-properties, trouble of the infrastructure as <error> in whatever phase it came, and no second
-testcase for the attempt of a worker that died.
+properties, trouble of the infrastructure as <error> in whatever phase it came, and one testcase
+for each trial, whether a worker died on it or it failed twice.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.report.summary import gate_accuracy, groups, summarise
+from pytest_super.report.wording import printable
 from pytest_super.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from pytest_super.report.summary import Group
     from pytest_super.results import RunFolder, TrialResult
@@ -25,15 +27,30 @@ if TYPE_CHECKING:
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def rewrite_junit(path: str, run: RunFolder, settings: Settings) -> None:
-    """Rewrite pytest's file at `path` in place, where there is one."""
+def rewrite_junit(path: str, run: RunFolder, settings: Settings, doubled: Collection[str] = ()) -> None:
+    """Rewrite pytest's file at `path` in place, where there is one.
+
+    `doubled` names the trials that failed, and then their teardown, too: pytest writes two testcases then.
+    Raises InfrastructureError when the file cannot be read or written.
+    """
     file = Path(os.path.expanduser(os.path.expandvars(path)))
     if not file.exists():
         return
+    try:
+        # A device would be replaced by a file.
+        if not file.is_file():
+            raise OSError("it is no regular file")
+        rewrite(file, run, settings, doubled)
+    except (OSError, ValueError, ET.ParseError) as error:
+        message = f"the JUnit XML {path} stays as pytest wrote it, without the figures of the run: {error}"
+        raise InfrastructureError(message) from error
+
+
+def rewrite(file: Path, run: RunFolder, settings: Settings, doubled: Collection[str]) -> None:
     tree = ET.parse(file)
     by_name = {result.name: result for result in run.final()}
     for suite in tree.iter("testsuite"):
-        drop_lost_attempts(suite)
+        keep_one_each(suite, doubled)
         for case in filter(is_task, suite.iter("testcase")):
             if result := by_name.get(case.get("name", "")):
                 complete(case, result)
@@ -48,16 +65,29 @@ def is_task(case: ET.Element) -> bool:
     return case.get("classname", "").endswith(TASK_SUFFIX)
 
 
-def drop_lost_attempts(suite: ET.Element) -> None:
-    """Drop what workers that died have left: testcases without a name, and all but the last of a task."""
-    last: dict[tuple[str | None, str | None], ET.Element] = {}
+def keep_one_each(suite: ET.Element, doubled: Collection[str]) -> None:
+    """Drop what workers that died have left: testcases without a name, and all but the last of a task.
+
+    The last two of a trial in `doubled` are one.
+    """
+    by_name: dict[str, list[ET.Element]] = {}
     for case in suite.findall("testcase"):
-        key = (case.get("classname"), case.get("name"))
         if case.get("name") is None:
             suite.remove(case)
-        elif is_task(case) and key in last:
-            suite.remove(last[key])
-        last[key] = case
+        elif is_task(case):
+            by_name.setdefault(case.get("name", ""), []).append(case)
+    for name, cases in by_name.items():
+        if name in doubled and len(cases) > 1:
+            merge(cases[-2], cases[-1])
+        for case in cases[:-1]:
+            suite.remove(case)
+
+
+def merge(first: ET.Element, last: ET.Element) -> None:
+    """Put what the testcase of a trial tells before that of its teardown, which has the properties."""
+    place = int(last.find("properties") is not None)
+    last[place:place] = list(first)
+    last.set("time", f"{float(first.get('time', 0)) + float(last.get('time', 0)):.3f}")
 
 
 def complete(case: ET.Element, result: TrialResult) -> None:
@@ -82,7 +112,7 @@ def add_properties(element: ET.Element, figures: Iterable[tuple[str, object]]) -
         properties = ET.Element("properties")
         element.insert(0, properties)
     for name, value in figures:
-        ET.SubElement(properties, "property", name=name, value="" if value is None else str(value))
+        ET.SubElement(properties, "property", name=name, value="" if value is None else printable(str(value)))
 
 
 def static_properties(result: TrialResult) -> list[tuple[str, object]]:
@@ -109,7 +139,8 @@ def result_properties(result: TrialResult) -> list[tuple[str, object]]:
         "compute_seconds": result.compute_seconds,
         "stop_reason": result.stop_reason,
     }
-    return [(f"super.{name}", "" if value is None else value) for name, value in figures.items()]
+    # A name that a hook gave may hold what XML cannot, and pytest writes names as they are.
+    return [(printable(f"super.{name}"), "" if value is None else value) for name, value in figures.items()]
 
 
 def total_figures(run: RunFolder, settings: Settings) -> Iterator[tuple[str, object]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.report.summary import Group, gate_accuracy, groups, is_reached, summarise
-from pytest_super.report.wording import describe, printable
+from pytest_super.report.wording import counted, describe, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_super.results import TrialResult
 
@@ -16,16 +16,21 @@ LINE_LIMIT = 300
 
 
 def summary_lines(
-    results: list[TrialResult], fail_under: float | None, attempts: list[TrialResult]
+    results: list[TrialResult],
+    fail_under: float | None,
+    attempts: list[TrialResult],
+    afterwards: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """The table, the totals, what failed and why, and the gate.
 
-    `results` holds the last attempt of each trial; `attempts` all, which cost what they cost.
+    `results` holds the last attempt of each trial; `attempts` all, which cost what they cost; `afterwards`
+    what failed when a trial was over, by the trial's name.
     """
     yield from table_lines([*groups(results), total(results)])
     yield ""
     yield " · ".join(total_facts(results, attempts))
     yield from unsolved_lines(results)
+    yield from trouble_lines(afterwards or {})
     yield from gate_lines(results, fail_under)
 
 
@@ -61,10 +66,10 @@ def total_facts(results: list[TrialResult], attempts: list[TrialResult]) -> Iter
     if costs:
         yield f"cost ${sum(costs):.4f}"
     if len(attempts) > len(results):
-        yield f"{len(attempts) - len(results)} attempts before the last"
+        yield f"{counted(len(attempts) - len(results), 'attempt')} before the last"
     if any(result.is_error for result in results) and (with_errors := gate_accuracy(results)) is not None:
         yield f"accuracy with errors as 0: {with_errors:.3f}"
-    if any(not result.isolated for result in results):
+    if any(result.isolated is False for result in results):
         yield "not isolated: not comparable with isolated runs"
 
 
@@ -76,6 +81,12 @@ def unsolved_lines(results: Iterable[TrialResult]) -> Iterator[str]:
             yield one_line(f"missed  {result.name}: {describe(result)}")
         if result.kept:
             yield one_line(f"kept    {result.name}: {result.kept}")
+
+
+def trouble_lines(afterwards: Mapping[str, str]) -> Iterator[str]:
+    """What fails an item whose figures stand: its trial was over."""
+    for name, words in sorted(afterwards.items()):
+        yield one_line(f"trouble {name}: after the trial: {words}")
 
 
 def gate_lines(results: list[TrialResult], fail_under: float | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,43 @@ def trouble(super_task):
     assert properties(cases(suite)["setup"])["super.stop_reason"] == "error"
 
 
+def add_to_conftest(project: Project, text: str) -> None:
+    conftest = project.path / "conftest.py"
+    conftest.write_text(f"{conftest.read_text()}\n\n{text}")
+
+
+@WORKERS
+def test_a_trial_whose_teardown_fails_too_is_one_testcase_that_tells_both(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    for id in ("right", "wrong", "engine"):
+        project.add_task(id)
+    add_to_conftest(
+        project,
+        """
+from pytest_super.errors import EngineError
+
+@pytest.fixture(autouse=True)
+def trouble(super_task):
+    yield
+    raise EngineError("the engine has left")
+""",
+    )
+    result = project.run("--junitxml=out.xml", *workers)
+    result.assert_outcomes(passed=1, failed=1, errors=4)
+    suite = read_valid(project)
+    assert (suite.get("failures"), suite.get("errors"), suite.get("tests")) == ("1", "4", "3")
+    told = {
+        name: [(e.tag, e.get("message")) for e in case.iterfind("*") if e.tag != "properties"]
+        for name, case in cases(suite).items()
+    }
+    left = ("error", 'failed on teardown with "the engine has left"')
+    assert told["right"] == [left]
+    assert told["wrong"] == [("failure", "accuracy 0; submitted; trials/wrong/1.1/trajectory.jsonl"), left]
+    assert told["engine"] == [("error", "the engine does not answer"), left]
+    assert properties(cases(suite)["wrong"])["super.accuracy"] == "0.0"
+
+
 def test_a_miss_under_a_gate_is_skipped_with_the_reason(project: Project) -> None:
     project.add_task("wrong")
     project.run("--super-fail-under=0", "--junitxml=out.xml")
@@ -125,3 +163,28 @@ def test_other_tests_in_the_same_run_stay_as_pytest_wrote_them(project: Project)
     project.run("--junitxml=out.xml", "tasks", "test_plain.py")
     suite = read_valid(project)
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+
+
+def test_a_name_of_a_metric_that_xml_cannot_hold_is_cleaned(project: Project) -> None:
+    project.add_task("right")
+    add_to_conftest(project, 'def pytest_super_score():\n    return {"cells\\x00": 1.0}\n')
+    project.run("--junitxml=out.xml").assert_outcomes(passed=1)
+    assert properties(cases(read_valid(project))["right"])["super.cells?"] == "1.0"
+
+
+def test_a_file_that_cannot_be_completed_is_one_line_below_the_summary(project: Project) -> None:
+    project.add_task("right")
+    result = project.run(f"--junitxml={os.devnull}")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["all *", f"the JUnit XML {os.devnull} stays as pytest wrote it, *: it is no regular file"]
+    )
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_a_file_in_which_another_plugin_wrote_no_xml_is_one_line_below_the_summary(project: Project) -> None:
+    project.add_task("right")
+    add_to_conftest(project, 'def pytest_super_step(item):\n    item.user_properties.append(("\\x00", 1))\n')
+    result = project.run("--junitxml=out.xml")
+    result.stdout.fnmatch_lines(["all *", "the JUnit XML out.xml stays as pytest wrote it, *invalid token*"])
+    assert "<testcase" in (project.path / "out.xml").read_text()

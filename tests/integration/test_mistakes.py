@@ -7,14 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.kernel.local import MARKER
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.integration.conftest import Project
 
@@ -28,6 +31,10 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-agent=no.such:Agent"], "*the agent `no.such:Agent` cannot be imported*"),
         (["--super-agent=agent:Gone"], "*the agent `agent:Gone` cannot be imported*"),
         (["--super-epochs=3"], "*--super-epochs needs --super-agent*"),
+        (["--super-agent="], "*--super-agent= is empty: give it a value*"),
+        (["--super-agent=gold", "--super-fail-under="], "*--super-fail-under= is empty: give it a value*"),
+        (["--super-agent=gold", "--super-category="], "*--super-category= is empty: give it a value*"),
+        (["--super-agent=gold", "--super-image="], "*--super-image= is empty: give it a value*"),
         (["--super-agent=gold", "--super-epochs=0"], "*--super-epochs=0: must be at least 1*"),
         (["--super-agent=gold", "--super-epochs=x"], "*--super-epochs=x: *"),
         (["--super-agent=gold", "--super-fail-under=2"], "*must be between 0 and 1*"),
@@ -135,8 +142,35 @@ class Agent:
         subprocess.run(["umount", folder], check=True)
 
 
-def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
+# In a local kernel: a cell that runs on, and a process that has left the kernel's session.
+HANGS = """
+import time
+from pathlib import Path
+
+STRAY = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)"
+
+class Agent:
+    def run(self, trial):
+        if trial.task.id != "hang":
+            trial.submit(42)
+        trial.execute("print('begun')")
+        trial.execute(STRAY)
+        Path("hanging").touch()
+        trial.execute("import time; time.sleep(600)")
+"""
+
+
+@pytest.fixture
+def sandboxes() -> Iterator[Path]:
+    """Where the local sandboxes of a run lie, apart from other runs'; short, since sockets lie there."""
+    with tempfile.TemporaryDirectory(prefix="s-") as folder:
+        yield Path(folder)
+
+
+def start(project: Project, sandboxes: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """A run in a session of its own, as from a shell, with the trial in the middle of a cell."""
+    (project.path / "conftest.py").unlink()
+    (project.path / "agent.py").write_text(HANGS)
     project.add_task("hang")
     command = [
         sys.executable,
@@ -150,6 +184,7 @@ def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             command,
             cwd=project.path,
+            env={**os.environ, "TMPDIR": str(sandboxes)},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -184,17 +219,35 @@ def members(session: int) -> list[int]:
     return found
 
 
+def inhabitants(sandboxes: Path) -> list[int]:
+    """Living processes that were started in a local sandbox there, whatever their session."""
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = environ.read_bytes()
+        except OSError:
+            continue
+        if f"{MARKER}=".encode() in variables and bytes(sandboxes) in variables:
+            found.append(int(environ.parent.name))
+    return found
+
+
+def is_nothing_left(process: subprocess.Popen[bytes], sandboxes: Path) -> bool:
+    return not (members(process.pid) or inhabitants(sandboxes) or any(sandboxes.glob("super-*")))
+
+
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
 def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
-    project: Project, workers: tuple[str, ...], signals: tuple[signal.Signals, ...]
+    project: Project, sandboxes: Path, workers: tuple[str, ...], signals: tuple[signal.Signals, ...]
 ) -> None:
-    project.add_task("another_hang")
-    process = start(project, *workers)
+    project.add_task("another")
+    process = start(project, sandboxes, *workers)
+    assert inhabitants(sandboxes)
     for number in signals:
         os.killpg(process.pid, number)
     assert process.wait(30) != 0
-    until(lambda: not members(process.pid), 10)
+    until(lambda: is_nothing_left(process, sandboxes))
     [row] = [row for row in stored(project) if row["id"] == "hang"]
     assert row["solved"] is False
     trajectory = project.path / ".super/runs/latest" / row["folder"] / "trajectory.jsonl"
@@ -215,11 +268,17 @@ def stored(project: Project) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 def test_a_killed_run_leaves_no_process_and_its_trials_on_disk(
-    project: Project, workers: tuple[str, ...]
+    project: Project, sandboxes: Path, workers: tuple[str, ...]
 ) -> None:
     project.add_task("a_right")
-    process = start(project, *workers)
+    process = start(project, sandboxes, *workers)
+    until(lambda: ("a_right", "submitted") in stops(project))
+    assert inhabitants(sandboxes)
     process.kill()
     process.wait(10)
-    until(lambda: not members(process.pid), 10)
-    assert {row["id"] for row in stored(project)} >= {"hang"}
+    until(lambda: is_nothing_left(process, sandboxes))
+    assert stops(project) == {("a_right", "submitted"), ("hang", "running")}
+
+
+def stops(project: Project) -> set[tuple[str, str]]:
+    return {(row["id"], row["stop_reason"]) for row in stored(project)}

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_super import fixtures
+from pytest_super.options import OPTIONS, Option
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Project
 
 WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n0",), ("-n2",)], ids=["", "n0", "n2"])
+
+
+def add_to_conftest(project: Project, text: str) -> None:
+    conftest = project.path / "conftest.py"
+    conftest.write_text(f"{conftest.read_text()}\n\n{text}")
 
 
 @pytest.mark.parametrize(
@@ -75,6 +84,25 @@ def test_what_a_trial_did_is_on_disk(project: Project) -> None:
     assert "print('done')" in [cell["source"] for cell in notebook["cells"]]
 
 
+def test_a_step_tells_how_much_of_a_long_output_was_left_out(project: Project) -> None:
+    (project.path / "conftest.py").unlink()
+    cell = "print('x' * 300_000, end='')"
+    project.add_task(
+        "long",
+        set="masked",
+        category="data",
+        pre_execute=[{"cell": cell}],
+        solution={"cells": [cell, "print('x'); 42"]},
+    )
+    project.run(agent="gold").assert_outcomes(passed=1)
+    lines = (project.latest / "trials/long/1.1/trajectory.jsonl").read_text().splitlines()
+    before, own, short = [json.loads(line) for line in lines][:3]
+    for step in (before, own):
+        assert step["omitted_characters"] > 0
+        assert step["outputs"][0]["text"].count("x") + step["omitted_characters"] == 300_000
+    assert short["omitted_characters"] == 0
+
+
 @WITH_AND_WITHOUT_XDIST
 def test_epochs_repeat_every_task_under_readable_ids(project: Project, workers: tuple[str, ...]) -> None:
     project.add_task("right")
@@ -113,7 +141,31 @@ def test_a_keyword_that_selects_more_than_the_category_is_hinted_at(project: Pro
     project.add_task("squad", set="masked", category="data")
     project.add_task("database")
     for workers in ((), ("-n2",)):
-        project.run("-k", "data", *workers).stdout.fnmatch_lines(["*-k data also selects 1 tasks*"])
+        project.run("-k", "data", *workers).stdout.fnmatch_lines(["*-k data also selects 1 task outside*"])
+
+
+def test_a_category_that_no_task_has_is_told_with_those_there_are(project: Project) -> None:
+    project.add_task("squad", set="masked", category="data")
+    project.add_task("gpu", category="cpu")
+    project.add_task("plain")
+    result = project.run("--super-category=typo", "--super-category=data")
+    result.assert_outcomes(passed=1, deselected=2)
+    hint = "--super-category=typo selects no task: the categories here are cpu, data"
+    assert [line for line in result.outlines if "selects no task" in line] == [hint]
+    result = project.run("--super-category=typo")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert hint in result.outlines
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 2), reason="pytest takes texts only there")
+def test_a_number_may_stand_as_such_in_pytests_own_toml(project: Project) -> None:
+    project.add_task("right")
+    (project.path / "tox.ini").unlink()
+    table = project.path / "pyproject.toml"
+    table.write_text("[tool.pytest]\npythonpath = ['.']\nsuper_epochs = 2\nsuper_fail_under = 0.5\n")
+    result = project.run()
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["gate: passed*"])
 
 
 def test_collect_only_lists_what_would_run_and_leaves_nothing(project: Project) -> None:
@@ -149,7 +201,17 @@ def test_the_gold_agent_skips_a_task_without_a_solution(project: Project) -> Non
     project.add_task("b")
     result = project.run("-rs", agent="gold")
     result.assert_outcomes(passed=1, skipped=1)
-    result.stdout.fnmatch_lines(["*the agent gold cannot try this task*"])
+    result.stdout.fnmatch_lines(["*the agent gold cannot try this task: it has no solution"])
+
+
+def test_replay_skips_a_task_without_a_trajectory(project: Project) -> None:
+    project.add_task("right")
+    project.run()
+    stored = project.latest.resolve()
+    project.add_task("new")
+    result = project.run(f"--super-trajectory={stored}", "-rs", agent="replay")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines([f"*replay cannot try this task: no trajectory for new is at {stored}"])
 
 
 def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Project) -> None:
@@ -207,32 +269,129 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(
 
 def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
     project.add_task("right")
-    project.pytester.makeini(
-        "[pytest]\npythonpath = .\nsuper_agent = agent:Agent\nsuper_sandbox = local\nsuper_epochs = 2\n"
+    (project.path / "given.txt").touch()
+    add_to_conftest(
+        project,
+        """
+import json
+from pathlib import Path
+from pytest_super.options import OPTIONS, value_of
+from pytest_super.run import RUN
+
+def pytest_collection_finish(session):
+    values = {option.key: value_of(session.config, option) for option in OPTIONS}
+    settings = session.config.stash[RUN].settings if values["super_agent"] else None
+    Path("seen.json").write_text(json.dumps([values, repr(settings)]))
+""",
     )
-    project.pytester.runpytest_subprocess().assert_outcomes(passed=2)
+
+    def seen(*arguments: str) -> tuple[dict[str, Any], str]:
+        project.pytester.runpytest_subprocess("--collect-only", *arguments)
+        values, settings = json.loads((project.path / "seen.json").read_text())
+        (project.path / "seen.json").unlink()
+        return values, settings
+
+    default, _ = seen()
+    given, settings = seen(
+        *(option.flag if option.is_flag else f"{option.flag}={given_value(option)}" for option in OPTIONS)
+    )
+    lines = "".join(
+        f"{option.key} = {'true' if option.is_flag else given_value(option)}\n" for option in OPTIONS
+    )
+    project.pytester.makeini(f"[pytest]\npythonpath = .\n{lines}")
+    assert seen() == (given, settings)
+    assert [key for key in given if given[key] == default[key]] == []
 
 
-def test_a_conftest_overrides_each_fixture(project: Project) -> None:
-    project.add_task("right")
-    conftest = project.path / "conftest.py"
-    conftest.write_text(
-        conftest.read_text()
-        + """
-@pytest.fixture
-def super_agent(super_task):
-    class Mine:
-        def run(self, trial):
-            trial.submit(super_task.answer + 1)
-    return Mine()
+def given_value(option: Option) -> str:
+    """What the option can be told, and is not by default."""
+    if option.choices:
+        return next(choice for choice in reversed(option.choices) if choice != option.default)
+    return OF_FORM.get(option.name) or next(filter(partial(is_parsed, option), ("2", "0.5")))
 
-@pytest.fixture
-def super_task(super_task):
-    return super_task.model_copy(update={"answer": 7})
+
+def is_parsed(option: Option, text: str) -> bool:
+    try:
+        return bool(option.parse(text) != option.default)
+    except ValueError:
+        return False
+
+
+# Of the options whose value must have a form of its own, or name what is there.
+OF_FORM = {
+    "agent": "agent:Agent",
+    "set": "expert",
+    "category": "data",
+    "ca-bundle": "given.txt",
+    "pip-config": "given.txt",
+    "mount": "/a:/b",
+    "prompt": "given.txt",
+    "trajectory": "given.txt",
+    "model": "openai/gpt-4o",
+    "model-arg": "seed=1",
+}
+
+SEEN: dict[str, Any] = {
+    "agent": "named",
+    "query": "do it",
+    "tokens": 600_000,
+    "model": None,
+    "kernel": "/fake",
+}
+# For each fixture the body of another, and what the agent then sees of it.
+OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
+    "super_task": ("(super_task): return super_task.model_copy(update={'query': 'mine'})", {"query": "mine"}),
+    "super_agent": ("(): return Agent('mine')", {"agent": "mine"}),
+    "super_budget": ("(): return Budget(Limits(), tokens=123)", {"tokens": 123}),
+    "super_model": ("(): return FakeModel('mine')", {"model": "mine"}),
+    "super_make_kernel": ("(): return Mine", {"kernel": "/mine"}),
+    "super_kernel": ("(): return Mine()", {"kernel": "/mine"}),
+}
+
+
+def test_every_fixture_is_overridden_below() -> None:
+    assert set(OVERRIDES) == {name for name in vars(fixtures) if name.startswith("super_")}
+
+
+@pytest.mark.parametrize("fixture", OVERRIDES)
+def test_a_conftest_overrides_each_fixture(project: Project, fixture: str) -> None:
+    body, seen = OVERRIDES[fixture]
+    (project.path / "agent.py").write_text(
+        """
+class Agent:
+    def __init__(self, name="named"):
+        self.name = name
+
+    def run(self, trial):
+        ask = [{"role": "user", "content": "hi"}]
+        trial.submit({
+            "agent": self.name,
+            "query": trial.task.query,
+            "tokens": trial.budget.token_limit,
+            "model": trial.complete(ask).text if trial.model else None,
+            "kernel": trial.kernel.workdir,
+        })
 """
     )
-    project.run(agent="mine")
-    assert project.results["right[1]"]["accuracy"] == 0.0
+    if fixture == "super_make_kernel":
+        (project.path / "conftest.py").write_text("import pytest\n")
+    add_to_conftest(
+        project,
+        f"""
+from agent import Agent
+from pytest_super.budget import Budget
+from pytest_super.task import Limits
+from pytest_super.testing import FakeKernel, FakeModel
+
+class Mine(FakeKernel):
+    workdir = "/mine"
+
+@pytest.fixture
+def {fixture}{body}
+""",
+    )
+    project.add_task("right", answer=SEEN | seen)
+    project.run().assert_outcomes(passed=1)
 
 
 def test_the_sandbox_of_an_unsolved_trial_is_kept_and_can_be_entered(project: Project) -> None:
@@ -285,6 +444,81 @@ def pytest_super_run_finished(results):
     project.run(agent="special").assert_outcomes(passed=1)
     assert project.results["right[1]"]["metrics"] == {"cells": 2, "unknown": None}
     assert (project.path / "notes").read_text().split() == ["execute", "submit", "True", "1"]
+
+
+TROUBLE = """
+from pytest_super.errors import EngineError
+
+@pytest.fixture(autouse=True)
+def trouble(super_task):
+    if super_task.id == "setup":
+        raise EngineError("the engine does not answer")
+    yield
+    if super_task.id == "right":
+        raise EngineError("the engine has left")
+"""
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_trouble_after_a_trial_has_a_line_that_says_why_the_run_failed(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    add_to_conftest(project, TROUBLE)
+    project.add_task("right")
+    result = project.run("--super-fail-under=1", *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["trouble right: after the trial: the engine has left", "gate: passed, mean accuracy 1.0000*"]
+    )
+
+
+def test_an_error_has_the_same_words_before_a_trial_and_in_it(project: Project) -> None:
+    add_to_conftest(project, TROUBLE)
+    project.add_task("setup")
+    project.add_task("engine")
+    result = project.run()
+    errors = {row["error"] for row in project.results.values()}
+    assert errors == {"the engine does not answer"}
+    result.stdout.fnmatch_lines(["error   setup: the engine does not answer (trials/setup/1.1)"])
+
+
+def test_a_trial_that_never_got_a_sandbox_is_neither_isolated_nor_not(project: Project) -> None:
+    (project.path / "conftest.py").write_text(f"import pytest\n{TROUBLE}")
+    project.add_task("setup")
+    project.add_task("right")
+    project.run()
+    rows = project.results
+    assert {name: row["isolated"] for name, row in rows.items()} == {"setup[1]": None, "right[1]": False}
+
+
+@WITH_AND_WITHOUT_XDIST
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("raise ValueError('no room for results')", "ValueError: no room for results"),
+        ("pytest.fail('no room for results')", "Failed: no room for results"),
+        ("pytest.skip('no room for results')", "Skipped: no room for results"),
+    ],
+)
+def test_a_hook_that_fails_when_a_trial_is_over_makes_it_an_error(
+    project: Project, statement: str, words: str, workers: tuple[str, ...]
+) -> None:
+    add_to_conftest(project, f"def pytest_super_trial_finished():\n    {statement}\n")
+    project.add_task("right")
+    result = project.run(*workers)
+    result.assert_outcomes(errors=1)
+    [row] = project.results.values()
+    assert (row["error"], row["solved"], row["accuracy"]) == (words, False, None)
+    assert json.loads((project.latest / row["folder"] / "result.json").read_text()) == row
+    result.stdout.fnmatch_lines([f"error   right: {words} (trials/right/1.1)"])
+
+
+def test_a_hook_that_fails_when_the_run_is_over_leaves_the_summary(project: Project) -> None:
+    add_to_conftest(project, "def pytest_super_run_finished():\n    raise ValueError('no network')\n")
+    project.add_task("right")
+    result = project.run()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["all *", "pytest_super_run_finished raised ValueError: no network"])
 
 
 def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(

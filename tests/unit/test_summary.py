@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import pytest
 
 from pytest_super.report.summary import gate_accuracy, groups, is_reached, summarise
 from pytest_super.report.terminal import summary_lines
-from pytest_super.report.wording import printable
+from pytest_super.report.wording import describe, printable
 from pytest_super.results import TrialResult
 
 
@@ -61,7 +62,7 @@ def test_every_attempt_costs_what_it_costs() -> None:
     text = "\n".join(summary_lines([last], None, [first, last]))
     assert "tokens 1,010" in text
     assert "cost $0.7500" in text
-    assert "1 attempts before the last" in text
+    assert "1 attempt before the last" in text
 
 
 @pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "\x1b[2J", "\r", "\x9b2J", "\u202e", "\ud83d"])
@@ -76,3 +77,54 @@ def test_results_cross_processes_even_with_half_a_surrogate_pair() -> None:
     repr(data).encode()
     assert data["agent_error"] == "half \\ud83d"
     assert TrialResult.from_data(data).to_data() == data
+
+
+def test_only_trials_that_ran_without_isolation_are_told_of() -> None:
+    def note(*isolated: bool | None) -> bool:
+        trials = [result(isolated=value) for value in isolated]
+        return "not isolated" in "\n".join(summary_lines(trials, None, trials))
+
+    assert [note(True, None), note(True, False)] == [False, True]
+
+
+def test_what_fails_after_a_trial_is_one_line_beside_its_figures() -> None:
+    trials = [result(accuracy=1.0, solved=True)]
+    lines = list(summary_lines(trials, 1.0, trials, {"t": "no engine\nat all"}))
+    assert lines[-2:] == [
+        "trouble t: after the trial: no engine | at all",
+        "gate: passed, mean accuracy 1.0000 is at least 1",
+    ]
+
+
+class AgentError(Exception):
+    """An agent's own."""
+
+
+def traceback_of(error: BaseException, cause: BaseException | None = None) -> str:
+    try:
+        raise error from cause
+    except BaseException as raised:
+        return "".join(traceback.format_exception(raised))
+
+
+INNER = traceback_of(ValueError("within"))
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (ValueError("bad"), "ValueError: bad"),
+        (ValueError("first: line\nsecond\n\nlast"), "ValueError: first: line"),
+        (ValueError(), "ValueError"),
+        (AgentError("a.b: c"), "AgentError: a.b: c"),
+        (AgentError(f"the cell failed:\n{INNER}"), "AgentError: the cell failed:"),
+        (SyntaxError("no end", ("agent.py", 1, 2, "a b", 1, 3)), "SyntaxError: no end"),
+        (ExceptionGroup("many", [ValueError("x")]), "ExceptionGroup: many (1 sub-exception)"),
+    ],
+)
+@pytest.mark.parametrize("cause", [None, KeyError("why")])
+def test_what_an_agent_raised_is_told_by_its_type_and_first_line(
+    error: Exception, cause: Exception | None, shown: str
+) -> None:
+    told = describe(result(stop_reason="agent_error", agent_error=traceback_of(error, cause)))
+    assert f"the agent raised ({shown});" in told
