@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_client.manager import KernelManager
 
-from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.conformance import started
 from pytest_super.kernel.local import LocalSandbox
 
 if TYPE_CHECKING:
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 STARTS = 9
 CELLS = 300
 GIGABYTE = "line = 'x' * 999\nfor i in range(1_000_000): print(line)"
-
-
-@contextmanager
-def our_kernel() -> Iterator[Kernel]:
-    kernel = Kernel(LocalSandbox())
-    try:
-        kernel.start()
-        yield kernel
-    finally:
-        kernel.close()
 
 
 @contextmanager
@@ -72,7 +62,7 @@ def seconds_of(action: Callable[[], object]) -> float:
 
 def start_ours() -> float:
     started = time.perf_counter()
-    with our_kernel():
+    with started(LocalSandbox()):
         return time.perf_counter() - started
 
 
@@ -100,7 +90,7 @@ def measure_start() -> None:
 
 
 def measure_round_trip() -> None:
-    with our_kernel() as kernel, plain_kernel() as client:
+    with started(LocalSandbox()) as kernel, plain_kernel() as client:
         pairs = [
             (seconds_of(lambda: kernel.execute("x = 1")), seconds_of(lambda: run_plain(client, "x = 1")))
             for _ in range(CELLS)
@@ -116,7 +106,7 @@ def measure_flood() -> None:
         nonlocal received
         received += len(text)
 
-    with our_kernel() as kernel:
+    with started(LocalSandbox()) as kernel:
         kernel.execute("print('warm')")
         before = peak_megabytes()
         seconds = seconds_of(lambda: kernel.execute(GIGABYTE, listener=count))

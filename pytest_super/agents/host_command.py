@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import sysconfig
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pytest_super.agents.command import AnswerReader, fill, model_name
 from pytest_super.errors import InfrastructureError
 from pytest_super.host_program import HostProgram
 from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.filework import open_regular
 from pytest_super.kernel.local import remove_tree
 from pytest_super.model.failure import SECRET_NAME
 from pytest_super.program import Ran, exit_note, model_environment, with_exit_code, with_output
@@ -175,11 +175,8 @@ def fresh_folder(query: str) -> Iterator[str]:
 
 def read_regular_file(path: str, limit: int) -> bytes:
     """As Kernel.read_file. Raises OSError, also for what would never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "Not a regular file", path)
-        data = file.read(limit + 1)
+    with open_regular(path) as file:
+        data: bytes = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, "Larger than allowed", path)
     return data

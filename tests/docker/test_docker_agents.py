@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,10 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.sources import fetch
 from tests.docker.conftest import unavailable
 from tests.gold_player import CUT, EDITED, PROBE, SHIPPED, SHOW, GoldPlayer, go_on, shipped_task
-from tests.openai_server import KEY, Fault, OpenAIServer, QuickServer
+from tests.openai_server import KEY, Fault, OpenAIServer, running_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from docker import APIClient
@@ -116,14 +115,6 @@ def plain_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in names}
 
 
-@contextmanager
-def serving() -> Iterator[OpenAIServer]:
-    with QuickServer(host="127.0.0.1", threaded=True) as http:
-        server = OpenAIServer(http)
-        yield server
-        server.release()
-
-
 @pytest.fixture(scope="module")
 def tasks() -> list[Task]:
     """The shipped ones, their repositories fetched."""
@@ -146,7 +137,7 @@ def play(image: str, tasks: list[Task], tmp_path_factory: pytest.TempPathFactory
         project = make_project(tmp_path_factory.mktemp(agent), image)
         for path in [path for name in TASKS for path in SHIPPED.glob(f"{name}.*")]:
             shutil.copy(path, project / "tasks")
-        with serving() as server:
+        with running_server() as server:
             server.reply(Fault("429", retry_after=0), Fault("500"))
             server.by(GoldPlayer(tasks, WASTED_TOKENS if AGAIN in arguments else None))
             environment = {**plain_environment(), **server.environment}
@@ -292,7 +283,7 @@ def test_no_limit_is_passed_by_an_agent_that_tries(
     project = make_project(tmp_path / "project", image)
     for name, limits in LIMITS.items():
         add_task(project, name, limits)
-    with serving() as server:
+    with running_server() as server:
         server.by(go_on)
         environment = {**plain_environment(), **server.environment}
         ended = run(project, "--super-agent=react-super", MODEL, environment=environment, server=server)

@@ -21,7 +21,7 @@ from pytest_super.model.gateway import Gateway as Server
 from pytest_super.model.launch import Gateway
 from pytest_super.model.liveness import connected
 from pytest_super.model.settings import ModelSettings
-from tests.openai_server import Fault, OpenAIServer, QuickServer
+from tests.openai_server import Fault, OpenAIServer, running_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,10 +60,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> ModelSettings:
 
 @pytest.fixture(scope="module")
 def module_server() -> Iterator[OpenAIServer]:
-    with QuickServer(host="127.0.0.1", threaded=True) as http:
-        server = OpenAIServer(http)
+    with running_server() as server:
         yield server
-        server.release()
 
 
 @pytest.fixture(scope="module")

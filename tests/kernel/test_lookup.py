@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.kernel.conformance import started
+from pytest_super.kernel.local import LocalSandbox
 from pytest_super.kernel.lookup import Chunks, count_lines, search
-from tests.kernel.started import started_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    with started_kernel() as kernel:
+    with started(LocalSandbox()) as kernel:
         yield kernel
 
 

@@ -9,13 +9,14 @@ import pytest
 
 from pytest_super.agents.swe_agent import SweAgent
 from pytest_super.budget import Budget
+from pytest_super.kernel.conformance import started
+from pytest_super.kernel.local import LocalSandbox
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.public_task import public_part
 from pytest_super.running import run_agent
 from pytest_super.task import Limits, Task
 from pytest_super.testing import FakeModel
 from pytest_super.trial import Trial
-from tests.kernel.started import started_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ print(train(int(sys.argv[1])))
 
 @pytest.fixture
 def kernel() -> Iterator[Kernel]:
-    with started_kernel() as kernel:
+    with started(LocalSandbox()) as kernel:
         yield kernel
 
 
