@@ -12,8 +12,8 @@ import pytest
 from pytest_super.errors import InfrastructureError
 from pytest_super.leftovers import threads_noted
 from pytest_super.metrics.landmarks import LandmarkMatcher
-from pytest_super.preexecution import pre_execute
 from pytest_super.printed import prints_bounded
+from pytest_super.provision import PREFIX
 from pytest_super.public_task import public_part
 from pytest_super.reflexion import Reflecting
 from pytest_super.report.notebook import write_notebook
@@ -21,6 +21,7 @@ from pytest_super.report.wording import describe, words_of
 from pytest_super.run import RUN
 from pytest_super.running import run_agent
 from pytest_super.scoring import SCORERS, Evidence
+from pytest_super.snapshots.prefix import Prefix
 from pytest_super.trajectory import now
 from pytest_super.trial import Trial
 from pytest_super.verdict import ISOLATED, PROVIDED, RESULT, Unsolved, stop_if_final
@@ -151,10 +152,14 @@ class Conductor:
     def run_prefix(self, kernel: Kernel) -> None:
         """Raises InfrastructureError: the agent has done nothing yet."""
         try:
-            for step in pre_execute(self.task, kernel):
+            for step in self.prefix().steps(kernel):
                 self.trial.add_pre_executed(step)
         except pytest.fail.Exception as error:
             raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
+
+    def prefix(self) -> Prefix:
+        """That of the kernel; the whole task's where a project's own fixture has made it."""
+        return self.item.stash.get(PREFIX, None) or Prefix(self.task)
 
     def result(self, cause: BaseException | None) -> TrialResult:
         """The score of what the trial left; none when the infrastructure failed."""

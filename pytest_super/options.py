@@ -103,6 +103,11 @@ OPTIONS = (
     Option(
         name="mount", help="Read-only HOST:CONTAINER folder for docker sandboxes; repeatable.", is_list=True
     ),
+    Option(
+        name="no-cache",
+        help="Run every prefix in its own trial: use no snapshots of sandboxes, and make none.",
+        is_flag=True,
+    ),
     Option(name="dir", help="Folder for results.", default=".super"),
     Option(
         name="attempts",

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pytest_super.task import Edit, PreExecuted, Task
 
 
-def pre_execute(task: Task, kernel: Kernel) -> Iterator[Step]:
-    """The steps of a task's prefix, each yielded when it has ended.
+def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
+    """The steps of a task's prefix, but for the first `after`, each yielded when it has ended.
 
     A cell may raise: a sub-problem can start from a failure. Raises InfrastructureError when the
     prefix cannot be run at all, since the agent has done nothing yet.
     """
-    for number, part in enumerate(task.pre_execute, 1):
+    for number, part in enumerate(task.pre_execute[after:], after + 1):
         yield edit_step(part.edit, kernel, number) if part.edit else cell_step(part, kernel, number)
 
 

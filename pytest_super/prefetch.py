@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_super.collection import TaskItem
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.snapshots.prefix import Prefix
     from pytest_super.task import Task
 
 # How long the end of a session waits for a kernel that is being started; the sandbox of one that needs longer
@@ -30,12 +31,24 @@ OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception)
 PREFETCH = pytest.StashKey["Prefetch"]()
 
 
+class Place(NamedTuple):
+    """Where a trial will be."""
+
+    sandbox: Sandbox
+    prefix: Prefix
+
+
 class ReadyKernel(NamedTuple):
     """A kernel that runs cells, in a sandbox that has all that its task wants."""
 
     kernel: Kernel
     repository: str | None
     """Name of the folder into which it was put."""
+    prefix: Prefix
+
+    def close(self) -> None:
+        self.kernel.close()
+        self.prefix.close()
 
 
 class Prefetch:
@@ -46,8 +59,8 @@ class Prefetch:
 
     def __init__(
         self,
-        choose: Callable[[TaskItem, Task], Sandbox],
-        start: Callable[[Sandbox, Task], ReadyKernel],
+        choose: Callable[[TaskItem, Task], Place],
+        start: Callable[[Place, Task], ReadyKernel],
     ) -> None:
         """`choose` is called by the caller's thread, `start` by one of ours."""
         self.next: TaskItem | None = None
@@ -66,15 +79,15 @@ class Prefetch:
         self.drop()
         future: Future[ReadyKernel] = Future()
         try:
-            sandbox = self._choose(item, item.task)
-            threading.Thread(target=self._work, args=(future, sandbox, item.task), daemon=True).start()
+            place = self._choose(item, item.task)
+            threading.Thread(target=self._work, args=(future, place, item.task), daemon=True).start()
         except (Exception, *OUTCOMES):
             return
         self._item, self._future = item, future
 
-    def _work(self, future: Future[ReadyKernel], sandbox: Sandbox, task: Task) -> None:
+    def _work(self, future: Future[ReadyKernel], place: Place, task: Task) -> None:
         try:
-            future.set_result(self._start(sandbox, task))
+            future.set_result(self._start(place, task))
         except BaseException as error:
             future.set_exception(error)
 
@@ -96,7 +109,7 @@ class Prefetch:
         ready = self._future.result()
         if ready.kernel.is_alive:
             return ready
-        ready.kernel.close()
+        ready.close()
         return None
 
     def drop(self) -> None:
@@ -115,4 +128,4 @@ class Prefetch:
 
 def close_kernel(future: Future[ReadyKernel]) -> None:
     if future.exception() is None:
-        future.result().kernel.close()
+        future.result().close()

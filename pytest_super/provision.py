@@ -11,8 +11,9 @@ import pytest
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.sandbox import missing_capabilities
-from pytest_super.prefetch import PREFETCH, ReadyKernel
+from pytest_super.prefetch import PREFETCH, Place, ReadyKernel
 from pytest_super.run import OWN, RUN
+from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
 from pytest_super.verdict import ISOLATED, PROVIDED
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pytest_super.task import Repository, Task
 
 
+# The pre-executed steps of the trial's kernel.
+PREFIX = pytest.StashKey[Prefix]()
 # This process's end of the machine's gateway.
 GATEWAY = pytest.StashKey["Gateway"]()
 
@@ -67,15 +70,52 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
     # So that a trial whose process dies while the kernel starts is known.
     item.open_folder()
     prefetch = item.config.stash[PREFETCH]
-    ready = prefetch.take(item, task) or ready_kernel(choose_sandbox(item, task), task)
+    ready = prefetch.take(item, task) or first_ready(item, task)
+    item.stash[PREFIX] = ready.prefix
+    # A trial may end before its prefix is run.
+    item.addfinalizer(ready.prefix.close)
     if ready.repository is not None:
         item.stash[PROVIDED] = ready.repository
     try:
         prefetch.begin()
     except BaseException:
-        ready.kernel.close()
+        ready.close()
         raise
     return ready.kernel
+
+
+def first_ready(item: TaskItem, task: Task) -> ReadyKernel:
+    """From a snapshot where there is one that serves. Raises InfrastructureError."""
+    place = choose_place(item, task)
+    try:
+        return ready_kernel(place, task)
+    except InfrastructureError as error:
+        if not isinstance(place.prefix, RestoredPrefix):
+            raise
+        place.prefix.refuse(error)
+    return ready_kernel(Place(choose_sandbox(item, task), Prefix(task)), task)
+
+
+def choose_place(item: TaskItem, task: Task, *, may_make: bool = True) -> Place:
+    """Raises UnsupportedError as `choose_sandbox`, NotMadeError as `prefix_of`."""
+    sandbox = choose_sandbox(item, task)
+    if not uses_snapshots(item):
+        return Place(sandbox, Prefix(task))
+    return Place(sandbox, prefix_of(task, sandbox, may_make=may_make))
+
+
+def choose_next_place(item: TaskItem, task: Task) -> Place:
+    """For a trial whose turn has not come: it makes no snapshot, which would take time of the one that runs.
+
+    Raises what `choose_place` does.
+    """
+    return choose_place(item, task, may_make=False)
+
+
+def uses_snapshots(item: TaskItem) -> bool:
+    """Not where a project's own fixture may do to a kernel what no name of a snapshot tells."""
+    is_ours = len(item._fixtureinfo.name2fixturedefs.get("super_kernel", ())) < 2
+    return is_ours and not item.config.stash[RUN].settings.no_cache
 
 
 def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:
@@ -91,28 +131,32 @@ def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:
     return sandbox
 
 
-def ready_kernel(sandbox: Sandbox, task: Task) -> ReadyKernel:
+def ready_kernel(place: Place, task: Task) -> ReadyKernel:
     """Raises InfrastructureError."""
     from pytest_super.kernel.client import Kernel
 
-    kernel = Kernel(sandbox)
+    kernel = Kernel(place.sandbox)
+    ready = ReadyKernel(kernel, None, place.prefix)
     try:
         kernel.start()
         repository = task.repository
-        folder = provide_repository(task, repository, kernel) if repository and repository.provide else None
+        folder = provide_repository(task, repository, ready) if repository and repository.provide else None
+        place.prefix.prepare(kernel)
     except BaseException:
-        kernel.close()
+        ready.close()
         raise
-    return ReadyKernel(kernel, folder)
+    return ready._replace(repository=folder)
 
 
-def provide_repository(task: Task, repository: Repository, kernel: Kernel) -> str:
-    """Copy the repository into the working directory; gives the folder's name there."""
+def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -> str:
+    """Copy the repository into the working directory, unless it is there; gives the folder's name."""
     from pytest_super.sources import fetch
 
     folder = fetch(repository, base=Path(task._path).parent)
+    if ready.prefix.holds_repository:
+        return folder.name
     try:
-        kernel.upload(folder, folder.name)
+        ready.kernel.upload(folder, folder.name)
     except (SandboxLostError, OSError) as error:
         raise InfrastructureError(f"the repository cannot be put into the sandbox: {error}") from error
     return folder.name

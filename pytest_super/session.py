@@ -14,7 +14,7 @@ from pytest_super.errors import SuperError
 from pytest_super.lifetime import Interrupts, die_with_parent
 from pytest_super.options import ini_value
 from pytest_super.prefetch import PREFETCH, Prefetch
-from pytest_super.provision import choose_sandbox, make_sandbox, ready_kernel
+from pytest_super.provision import choose_next_place, make_sandbox, ready_kernel
 from pytest_super.report.collected import collected_lines, selection_hints
 from pytest_super.run import HINTS, RUN, is_worker, open_run
 from pytest_super.settings import read_settings
@@ -47,7 +47,7 @@ def activate(config: pytest.Config) -> None:
     collect_tasks_by_default(config)
     run = open_run(config, settings)
     config.stash[RUN] = run
-    config.stash[PREFETCH] = Prefetch(choose_sandbox, ready_kernel)
+    config.stash[PREFETCH] = Prefetch(choose_next_place, ready_kernel)
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")

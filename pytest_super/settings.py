@@ -36,6 +36,7 @@ class Settings:
     pip_config: Path | None
     mounts: tuple[tuple[str, str], ...]
     """Folder on the engine's host, and where it is seen inside."""
+    no_cache: bool
     directory: Path
     for_agent: AgentSettings
     attempts: int
@@ -69,6 +70,7 @@ def read_settings(config: pytest.Config) -> Settings:
         ca_bundle=ca_bundle(config, values),
         pip_config=existing(config, "super_pip_config", values),
         mounts=tuple(parse_mount(text) for text in values["super_mount"]),
+        no_cache=bool(values["super_no_cache"]),
         directory=(config.rootpath / values["super_dir"]).absolute(),
         attempts=values["super_attempts"],
         for_agent=AgentSettings(prompt=prompt_text(config, values), trajectory=trajectory(config, values)),

@@ -10,6 +10,7 @@ from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.connection import OWN_SILENCE_SECONDS, SILENCE_SECONDS
 from pytest_super.kernel.files import ANSWER_SECONDS, READ_LIMIT, FileEntry, FileSearch
 from pytest_super.kernel.link import KernelLink
+from pytest_super.kernel.output import CellOutput
 from pytest_super.kernel.running import RunningCell
 
 if TYPE_CHECKING:
@@ -171,6 +172,22 @@ class Kernel:
         with link.changed:
             link.request(RunningCell(code, listener, output=output, started=self._clock()))
         return self._await_cell(timeout)
+
+    def evaluate(self, expression: str) -> str:
+        """The value of a Python expression, as the kernel shows it; no cell to those that count them.
+
+        Raises CellStateError while a cell runs, InfrastructureError when there is no value.
+        """
+        link = self._link
+        with link.changed:
+            if link.cell is not None:
+                raise CellStateError("a cell still runs")
+            cell = RunningCell("", None, output=CellOutput(), started=self._clock(), expression=expression)
+            link.request(cell)
+        result = self._await_cell(None)
+        if cell.value is None:
+            raise InfrastructureError(f"the kernel does not tell its state: {result.outcome} {result.detail}")
+        return cell.value
 
     def wait(self, timeout: float | None = None) -> CellResult:
         """Wait on for a cell that timed out: its output since the last result.

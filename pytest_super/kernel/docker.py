@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.engine import connect, engine_errors
 from pytest_super.kernel.image import DEFAULT_IMAGE, tar_of
 from pytest_super.kernel.sandbox import Capabilities
+from pytest_super.kernel.saving import SNAPSHOT, has_snapshot, keep_files, save_snapshot
 from pytest_super.kernel.sweep import LABEL, container_name, owner_label, remove
 from pytest_super.kernel.watchdog import Watchdog
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 WORKDIR = "/workspace"
-KEPT = "pytest-super-kept"
 # Without these five `tar` of foreign owners and `apt-get` fail. No other: no raw sockets, mounts, devices.
 CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
 CA_FILE = "etc/pytest-super/ca.pem"
@@ -91,6 +92,7 @@ class DockerSandbox:
             pids=True,
             no_network=True,
             gpus=bool(spec.gpus) and has_gpus(connect()),
+            snapshots=True,
         )
         self._command = command
         self._token = secrets.token_hex(6)
@@ -247,21 +249,47 @@ class DockerSandbox:
         Called before `close`. Raises InfrastructureError when the container is gone. Not the processes: they
         end with the container, whose standard input is ours.
         """
-        from docker.errors import APIError
-
-        image = f"{KEPT}:{self._token}"
-        with engine_errors("save a container's files"):
-            try:
-                if self.settings.pip_config:
-                    # It may hold credentials of the index, which an image would keep.
-                    connect().put_archive(self._container, "/", tar_of({PIP_FILE: b""}))
-                connect().commit(self._container, repository=KEPT, tag=self._token, changes=KEPT_CHANGES)
-            except APIError as error:
-                # 404: removed. 409: about to be.
-                if error.status_code not in (404, 409):
-                    raise
-                raise InfrastructureError("the container is gone, and its files with it") from None
+        image = keep_files(self._container, self._token, self._secret)
         return f"enter it by `docker run --rm -it {image}`, drop it by `docker rmi {image}`"
+
+    # Snapshots
+
+    @property
+    def identity(self) -> str:
+        """What the files of a prefix depend on, but for its steps. Raises InfrastructureError."""
+        with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
+            image = connect().inspect_image(self.image)["Id"]  # type: ignore[no-untyped-call]
+        settings = {
+            name: getattr(self.settings, name) for name in ("cpus", "memory", "pids", "disk", "mounts")
+        }
+        pip = read_setting(self.settings.pip_config).hex() if self.settings.pip_config else None
+        return json.dumps([image, self.spec.model_dump(), settings, pip, list(self._command or ())])
+
+    def save(self, name: str, owner: str) -> int:
+        """Save the files under `name`, in place of what the owner saved before; gives the bytes written.
+
+        Called while nothing runs. Raises InfrastructureError.
+        """
+        written = self._bytes_written()
+        try:
+            save_snapshot(self._container, name, owner, self._secret)
+        finally:
+            if self._secret:
+                with engine_errors("put files into a container"):
+                    connect().put_archive(self._container, "/", tar_of(self._files()))
+        return written
+
+    def restore(self, name: str, written: int) -> bool:
+        """Start from what was saved under `name`, where that is still there. Before `open`."""
+        if not has_snapshot(name):
+            return False
+        self.image = f"{SNAPSHOT}:{name}"
+        self.disk -= written
+        return True
+
+    @property
+    def _secret(self) -> str | None:
+        return PIP_FILE if self.settings.pip_config else None
 
     def close(self) -> None:
         if self._watchdog:
@@ -273,10 +301,6 @@ class DockerSandbox:
         if self._container:
             remove_quietly(self._container)
         self._container = ""
-
-
-# Another label, or a sweep would take the container of the person who has entered it.
-KEPT_CHANGES = [f"LABEL {LABEL}=kept", 'CMD ["bash"]']
 
 
 def has_gpus(api: APIClient) -> bool:

@@ -89,17 +89,7 @@ class KernelLink:
         self.cell = cell
         if self.end is not None:
             return
-        # With stop_on_error the kernel would refuse what follows an error for a while.
-        content = {
-            # A model may write half of a surrogate pair, which no encoding takes.
-            "code": cell.code.encode("utf-8", "replace").decode(),
-            "silent": False,
-            "store_history": True,
-            "user_expressions": {},
-            "allow_stdin": False,
-            "stop_on_error": False,
-        }
-        new_id = self._send("execute_request", content)
+        new_id = self._send("execute_request", cell.request())
         self._listeners[new_id] = cell.listener
         cell.ask_again(new_id)
 

@@ -25,7 +25,8 @@ CONNECTION = """{"transport": "ipc", "ip": "%s", "key": "%s", "signature_scheme"
 def private_folder() -> str:
     """A new folder that only this user can enter, with a path that is short enough for sockets."""
     problem: OSError | None = None
-    for base in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~")):
+    # In memory first: what is saved of a sandbox's files holds nothing of ours.
+    for base in (os.environ.get("TMPDIR", ""), "/dev/shm", "/tmp", "/var/tmp", os.path.expanduser("~")):
         folder = os.path.join(base, ".super-" + os.urandom(6).hex())
         if not os.path.isabs(base) or len(os.fsencode(folder)) > LONGEST_FOLDER:
             continue

@@ -24,9 +24,17 @@ class RunningCell:
     """
 
     def __init__(
-        self, code: str, listener: Callable[[str], None] | None, *, output: CellOutput, started: float
+        self,
+        code: str,
+        listener: Callable[[str], None] | None,
+        *,
+        output: CellOutput,
+        started: float,
+        expression: str | None = None,
     ) -> None:
+        """`expression`: what is evaluated in the cell's place, unseen by the history."""
         self.code = code
+        self.expression = expression
         self.listener = listener
         self.output = output
         self.id = self.probe_id = ""
@@ -37,6 +45,29 @@ class RunningCell:
         self._reply: dict[str, Any] | None = None
         self._is_idle = self._probe_began = self._probe_answered = False
         self._error: dict[str, Any] | None = None
+
+    def request(self) -> dict[str, Any]:
+        """What an execute_request says of it."""
+        is_seen = self.expression is None
+        return {
+            # A model may write half of a surrogate pair, which no encoding takes.
+            "code": self.code.encode("utf-8", "replace").decode(),
+            "silent": not is_seen,
+            "store_history": is_seen,
+            "user_expressions": {} if is_seen else {"value": self.expression},
+            "allow_stdin": False,
+            # Else the kernel would refuse what follows an error for a while.
+            "stop_on_error": False,
+        }
+
+    @property
+    def value(self) -> str | None:
+        """That of its expression, as the kernel shows it; None where it has none."""
+        found = (self._reply or {}).get("user_expressions")
+        value = found.get("value") if isinstance(found, dict) else None
+        data = value.get("data") if isinstance(value, dict) else None
+        text = data.get("text/plain") if isinstance(data, dict) else None
+        return text if isinstance(text, str) else None
 
     @property
     def is_over(self) -> bool:

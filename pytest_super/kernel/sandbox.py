@@ -35,6 +35,8 @@ class Capabilities:
     pids: bool = False
     no_network: bool = False
     gpus: bool = False
+    snapshots: bool = False
+    """It is a SnapshotSandbox."""
 
 
 class Sandbox(Protocol):
@@ -65,6 +67,30 @@ class Sandbox(Protocol):
 
     def close(self) -> None:
         """Kill everything inside and free all it held. Idempotent; never raises."""
+
+
+class SnapshotSandbox(Sandbox, Protocol):
+    """One whose files can be saved for others to start from."""
+
+    @property
+    def identity(self) -> str:
+        """All that the files of a prefix depend on but its steps: image, limits, settings.
+
+        Raises InfrastructureError.
+        """
+
+    def save(self, name: str, owner: str) -> int:
+        """Save the files under `name`, in place of what was saved of the same owner.
+
+        Gives the bytes written, as the disk limit counts them. Called while no cell runs. Raises
+        InfrastructureError.
+        """
+
+    def restore(self, name: str, written: int) -> bool:
+        """Start from what was saved under `name`; False when it is gone. Before `open`.
+
+        `written` counts as written in this one, too. Raises EngineError.
+        """
 
 
 def missing_capabilities(spec: SandboxSpec, capabilities: Capabilities) -> list[str]:

@@ -101,12 +101,14 @@ def proofs(tasks: Sequence[Task], start: Callable[[Task], Kernel]) -> Iterator[P
 def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
     """A kernel that is ready, with the task's repository. Raises InfrastructureError."""
     from pytest_super.kernel.sandbox import missing_capabilities
+    from pytest_super.prefetch import Place
     from pytest_super.provision import ready_kernel
+    from pytest_super.snapshots.prefix import Prefix
 
     sandbox = maker(task)
     if missing := missing_capabilities(task.sandbox, sandbox.capabilities):
         raise UnsupportedError(f"it requires {', '.join(missing)}, which the sandbox lacks")
-    return ready_kernel(sandbox, task).kernel
+    return ready_kernel(Place(sandbox, Prefix(task)), task).kernel
 
 
 def sandbox_maker(kind: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Sandbox]:

@@ -17,7 +17,7 @@ READERS = frozenset({
     "cat", "ls", "head", "tail", "grep", "egrep", "zgrep", "wc", "find", "echo", "printf", "cut",
     "sort", "uniq", "diff", "file", "stat", "du", "df", "pwd", "which", "nvidia-smi", "free", "tree",
     "less", "more", "nl", "tr", "sed", "awk", "md5sum", "sha256sum", "true", "test", "date", "column",
-    "lscpu", "nproc", "xxd", "od",
+    "lscpu", "nproc", "od",
 })  # fmt: skip
 WRITERS = frozenset({
     "rm", "mv", "cp", "mkdir", "rmdir", "touch", "tee", "ln", "chmod", "patch", "split", "gzip",
@@ -173,11 +173,13 @@ def writes(name: str, words: Sequence[str]) -> bool:
         return any(word.startswith(("-i", "--in-place")) or re.fullmatch(r"-\w*i\w*", word) for word in words)
     if name == "find":
         return not {"-delete", "-exec", "-execdir"}.isdisjoint(words)
-    if (
-        name == "git"
-        and len(words) > 1
-        and words[1] in ("log", "status", "diff", "show", "branch", "rev-parse")
-    ):
+    if name == "sort":
+        return any(re.match(r"-\w*o|--output", word) for word in words)
+    if name == "awk":
+        return any(">" in word for word in words)
+    if name == "uniq":
+        return len([word for word in words[1:] if not word.startswith("-")]) > 1
+    if name == "git" and len(words) > 1 and words[1] in QUIET_GIT:
         return False
     return name in WRITERS
 

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_super.errors import EngineError
 from pytest_super.prefetch import Prefetch, ReadyKernel
+from pytest_super.snapshots.prefix import Prefix
 from pytest_super.task import Task
 
 SECONDS = 10.0
@@ -45,7 +46,7 @@ class Starts:
     def start(self, _sandbox: Any, task: Task) -> ReadyKernel:
         self.begun.append(task.id)
         assert self.gate.wait(SECONDS)
-        return ReadyKernel(cast("Any", self.kernel), f"repository of {task.id}")
+        return ReadyKernel(cast("Any", self.kernel), f"repository of {task.id}", Prefix(task))
 
 
 @pytest.fixture

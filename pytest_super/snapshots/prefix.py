@@ -1,0 +1,212 @@
+"""The pre-executed steps of a trial: run in its kernel, or found in a snapshot, or run and made into one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.preexecution import pre_execute
+from pytest_super.snapshots import state
+from pytest_super.snapshots.record import (
+    FORMAT,
+    Record,
+    lock,
+    read_record,
+    snapshots_folder,
+    write_record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.sandbox import Sandbox, SnapshotSandbox
+    from pytest_super.snapshots.plan import Plan
+    from pytest_super.task import Task
+    from pytest_super.trajectory import Step
+
+# Of the steps that it would spare: what takes less is done again sooner than it is saved.
+WORTH_SECONDS = 1.0
+
+
+class UnlikeError(InfrastructureError):
+    """What a snapshot gave is not what the prefix gave."""
+
+
+class NotMadeError(Exception):
+    """There is no snapshot yet: the first trial that needs it makes it."""
+
+
+class Prefix:
+    """Run by the trial itself."""
+
+    holds_repository = False
+    """Whether the sandbox starts with the task's repository in it."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def prepare(self, kernel: Kernel) -> None:
+        """Called when the kernel has started in its sandbox. Raises InfrastructureError."""
+
+    def steps(self, kernel: Kernel) -> Iterator[Step]:
+        """Each when it has ended. Raises InfrastructureError."""
+        yield from pre_execute(self.task, kernel)
+
+    def close(self) -> None:
+        """Give up what others wait for. Idempotent."""
+
+
+class RestoredPrefix(Prefix):
+    """The first steps are in the files of the sandbox, their state is made by `prepare`."""
+
+    holds_repository = True
+
+    def __init__(self, task: Task, plan: Plan, path: Path, record: Record) -> None:
+        super().__init__(task)
+        self.plan = plan
+        self.path = path
+        self.record = record
+
+    def prepare(self, kernel: Kernel) -> None:
+        for index in self.plan.replayed:
+            cell = self.task.pre_execute[index].cell
+            assert cell is not None
+            found, wanted = kernel.execute(cell).outcome.value, self.record.steps[index].outcome
+            if found != wanted:
+                raise UnlikeError(f"cell {index + 1} ended in {found}, and before in {wanted}")
+        if differs := state.difference(state.digests(state.state_of(kernel)), self.record.state):
+            raise UnlikeError(f"another kernel than before: {differs}")
+
+    def steps(self, kernel: Kernel) -> Iterator[Step]:
+        yield from self.record.steps
+        yield from pre_execute(self.task, kernel, after=self.plan.length)
+
+    def refuse(self, error: InfrastructureError) -> None:
+        """Let nobody try it again where it is not what it should be."""
+        if isinstance(error, UnlikeError):
+            with suppress(OSError):
+                write_record(self.path, Record(useless=str(error)))
+
+
+class SavedPrefix(Prefix):
+    """Run by the trial itself, and saved for others, who wait for it until it is closed."""
+
+    def __init__(
+        self, task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox, claim: ExitStack
+    ) -> None:
+        super().__init__(task)
+        self.plan = plan
+        self.path = path
+        self.sandbox = sandbox
+        self.claim = claim
+        self.before: state.State = {}
+
+    def prepare(self, kernel: Kernel) -> None:
+        try:
+            self.before = state.state_of(kernel)
+        except InfrastructureError:
+            self.close()
+
+    def steps(self, kernel: Kernel) -> Iterator[Step]:
+        done: list[Step] = []
+        try:
+            for step in super().steps(kernel):
+                yield step
+                done.append(step)
+                if len(done) == self.plan.length and self.before:
+                    self.save(kernel, done)
+                    self.close()
+        finally:
+            self.close()
+
+    def save(self, kernel: Kernel, done: list[Step]) -> None:
+        # What does not become a snapshot is no fault of this trial, and the next one tries again.
+        with suppress(InfrastructureError, OSError):
+            write_record(self.path, self.record(kernel, done))
+
+    def record(self, kernel: Kernel, done: list[Step]) -> Record:
+        spared = sum(step.seconds for index, step in enumerate(done) if index not in self.plan.replayed)
+        if spared < WORTH_SECONDS:
+            return Record(useless=f"it would spare {spared:.2f} s")
+        after = state.state_of(kernel)
+        if useless := state.trouble(self.before, after):
+            return Record(useless=useless)
+        written = self.sandbox.save(self.path.stem, owner_of(self.task))
+        return Record(steps=done, state=state.digests(after), written=written)
+
+    def close(self) -> None:
+        self.claim.close()
+
+
+def prefix_of(task: Task, sandbox: Sandbox, *, may_make: bool, folder: Path | None = None) -> Prefix:
+    """How the trial comes by its prefix; the sandbox, which is not open yet, may be told to start elsewhere.
+
+    Waits while another trial makes the snapshot. Where not `may_make`, raises NotMadeError instead of waiting
+    or making one. Raises InfrastructureError where the sandbox cannot be made.
+    """
+    if not (task.pre_execute and sandbox.capabilities.snapshots):
+        return Prefix(task)
+    from pytest_super.snapshots.plan import plan_of
+
+    plan = plan_of(task.pre_execute)
+    if plan is None:
+        return Prefix(task)
+    place = cast("SnapshotSandbox", sandbox)
+    folder = folder or snapshots_folder()
+    path = folder / f"{name_of(task, plan, place.identity)}.json"
+    if found := known_prefix(task, plan, path, place):
+        return found
+    if not may_make:
+        raise NotMadeError
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        claim = ExitStack()
+        claim.enter_context(lock(path.with_suffix(".lock")))
+    except OSError:
+        return Prefix(task)
+    if found := known_prefix(task, plan, path, place):
+        claim.close()
+        return found
+    return SavedPrefix(task, plan, path, place, claim)
+
+
+def known_prefix(task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox) -> Prefix | None:
+    """None where nobody has tried yet, or the snapshot is gone."""
+    record = read_record(path)
+    if record is None:
+        return None
+    if record.useless:
+        return Prefix(task)
+    return RestoredPrefix(task, plan, path, record) if sandbox.restore(path.stem, record.written) else None
+
+
+def name_of(task: Task, plan: Plan, identity: str) -> str:
+    """By content: the same steps on the same files in the same sandbox have the same name."""
+    steps = [step.model_dump() for step in task.pre_execute[: plan.length]]
+    return digest([FORMAT, identity, repository_of(task), steps])
+
+
+def repository_of(task: Task) -> Any:
+    repository = task.repository
+    if repository is None or not repository.provide:
+        return None
+    if repository.path is None:
+        return repository.model_dump()
+    # Not pinned: its files can change.
+    root = Path(task._path).parent / repository.path
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    return [[str(path.relative_to(root)), path.stat().st_mtime_ns, path.stat().st_size] for path in files]
+
+
+def owner_of(task: Task) -> str:
+    """Of whom there is one snapshot at a time, so that an edited task file leaves none behind."""
+    return digest([task._path, task.id])
+
+
+def digest(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]

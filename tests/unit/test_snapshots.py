@@ -1,0 +1,162 @@
+"""Which steps of a prefix a snapshot holds, and what its name tells apart."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pytest_super.snapshots.plan import plan_of
+from pytest_super.snapshots.prefix import NotMadeError, Prefix, RestoredPrefix, SavedPrefix, prefix_of
+from pytest_super.snapshots.record import Record, read_record, write_record
+from pytest_super.task import PreExecuted, Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EDIT = {"edit": {"path": "train.py", "before": "a", "after": "b"}}
+
+
+def plan(*steps: str | dict[str, Any]) -> tuple[int, tuple[int, ...]] | None:
+    return plan_of(
+        [PreExecuted.model_validate({"cell": one} if isinstance(one, str) else one) for one in steps]
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (("!git clone https://host/code", "%cd code", "!pip install -r requirements.txt"), (3, (1,))),
+        (("import os", EDIT, "x = 1"), (2, (0,))),
+        (("%%writefile run.sh\necho hi", "%pip install foo", "%%capture\n!pip install bar"), (3, ())),
+        (("%env LEVEL=3", "%%bash\necho $LEVEL > level"), (2, (0,))),
+        (("k = 7", "!make data", "m = k * 2", "!ls"), (4, (0, 2))),
+    ],
+)
+def test_files_are_saved_and_cells_with_state_are_run_again(
+    steps: tuple[str | dict[str, Any], ...], expected: tuple[int, tuple[int, ...]]
+) -> None:
+    assert plan(*steps) == expected
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(("x = 1", "import json"), id="nothing is spared"),
+        pytest.param(
+            ("rows = open('data.csv').read()", "!sort -o data.csv data.csv"), id="read before it changed"
+        ),
+        pytest.param(("import model", EDIT), id="imported before the edit"),
+        pytest.param(("import foo", "!pip install foo"), id="imported before the installation"),
+        pytest.param(("open('n', 'w').write('1')", "!cat n"), id="python that writes a file"),
+        pytest.param(("out = !make data", "!ls"), id="a program whose output is kept"),
+        pytest.param(("%run train.py", "!ls"), id="a program in the kernel"),
+        pytest.param(("exec(code)", "!ls"), id="anything"),
+        pytest.param(("this is no python", "!ls"), id="nothing that can be read"),
+    ],
+)
+def test_a_prefix_whose_state_cannot_be_made_anew_has_no_snapshot(
+    steps: tuple[str | dict[str, Any], ...],
+) -> None:
+    assert plan(*steps) is None
+
+
+def test_a_snapshot_ends_before_the_first_cell_that_cannot_be_run_again() -> None:
+    assert plan("!make data", "x = 1", "open('n', 'w').write('1')", "!make more") == (1, ())
+
+
+class Place:
+    """A sandbox that can be saved, as far as the choice of a prefix asks."""
+
+    workdir = "/workspace"
+
+    def __init__(self, identity: str = "image", *, has_image: bool = True) -> None:
+        self.capabilities = SimpleNamespace(snapshots=True)
+        self.identity = identity
+        self.has_image = has_image
+        self.restored: list[tuple[str, int]] = []
+
+    def restore(self, name: str, written: int) -> bool:
+        self.restored.append((name, written))
+        return self.has_image
+
+
+def task(*cells: str, **fields: Any) -> Task:
+    data = {
+        "id": "a",
+        "set": "masked",
+        "category": "data",
+        "query": "q",
+        "answer": 1,
+        "pre_execute": list(cells),
+    }
+    return Task.model_validate(data | fields)
+
+
+def choose(task: Task, folder: Path, place: Place | None = None, *, may_make: bool = True) -> Prefix:
+    return prefix_of(task, cast("Any", place or Place()), may_make=may_make, folder=folder)
+
+
+def name(task: Task, folder: Path, place: Place | None = None) -> str:
+    prefix = choose(task, folder, place)
+    prefix.close()
+    assert isinstance(prefix, SavedPrefix)
+    return prefix.path.stem
+
+
+def test_the_first_trial_makes_the_snapshot_that_the_next_ones_start_from(tmp_path: Path) -> None:
+    first, place = choose(task("!make data"), tmp_path), Place()
+    assert isinstance(first, SavedPrefix)
+    write_record(first.path, Record(written=7))
+    first.close()
+    assert isinstance(choose(task("!make data"), tmp_path, place), RestoredPrefix)
+    assert place.restored == [(first.path.stem, 7)]
+
+
+def test_a_snapshot_whose_image_is_gone_is_made_again(tmp_path: Path) -> None:
+    first = choose(task("!make data"), tmp_path)
+    assert isinstance(first, SavedPrefix)
+    write_record(first.path, Record(written=7))
+    first.close()
+    again = choose(task("!make data"), tmp_path, Place(has_image=False))
+    again.close()
+    assert isinstance(again, SavedPrefix)
+
+
+def test_a_prefix_that_is_not_worth_it_is_run_by_every_trial(tmp_path: Path) -> None:
+    first = choose(task("!make data"), tmp_path)
+    assert isinstance(first, SavedPrefix)
+    write_record(first.path, Record(useless="it would spare nothing"))
+    first.close()
+    assert type(choose(task("!make data"), tmp_path, may_make=False)) is Prefix
+
+
+def test_a_trial_whose_turn_has_not_come_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(NotMadeError):
+        choose(task("!make data"), tmp_path, may_make=False)
+
+
+def test_a_name_tells_all_apart_that_the_files_depend_on(tmp_path: Path) -> None:
+    pinned = {"pypi": "Boruta", "version": "0.3", "sha256": "0" * 64}
+    names = [
+        name(task("!make data"), tmp_path),
+        name(task("!make more"), tmp_path),
+        name(task("k = 1", "!make data"), tmp_path),
+        name(task("!make data"), tmp_path, Place("another image")),
+        name(task("!make data", repository={**pinned, "provide": True}), tmp_path),
+        name(task("!make data", repository={**pinned, "provide": True, "version": "0.4"}), tmp_path),
+    ]
+    assert len(set(names)) == len(names)
+
+
+def test_what_files_do_not_depend_on_is_not_in_the_name(tmp_path: Path) -> None:
+    some = name(task("!make data"), tmp_path)
+    others = [task("!make data", "x = 1"), task("!make data", id="b", query="another", answer=2)]
+    assert {name(one, tmp_path) for one in others} == {some}
+
+
+def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
+    for text in ("", "{", "[]", '{"steps": 3}', '{"steps": [], "colour": 1}'):
+        (tmp_path / "a.json").write_text(text)
+        assert read_record(tmp_path / "a.json") is None
