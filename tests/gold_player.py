@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -132,9 +133,18 @@ class GoldPlayer:
         return scene.form.submit(json.dumps(ast.literal_eval(scene.observation.strip())))
 
 
-def shipped_task(name: str) -> Task:
-    [task] = load_tasks(SHIPPED / f"{name}.task.yaml")
+def shipped_task(id: str) -> Task:
+    [task] = [task for path in SHIPPED.glob("*.task.yaml") for task in load_tasks(path) if task.id == id]
     return task
+
+
+def write_shipped_task(id: str, folder: Path) -> None:
+    """Alone, without the other tasks of its file."""
+    task = shipped_task(id)
+    data = task.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude={"subproblems"})
+    (folder / f"{id}.task.yaml").write_text(json.dumps(data))
+    if task.solution is not None and task.solution.notebook is not None:
+        shutil.copy(SHIPPED / task.solution.notebook, folder)
 
 
 def gold_cells(task: Task) -> list[str]:

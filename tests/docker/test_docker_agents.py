@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,7 +15,17 @@ import pytest
 from pytest_super.errors import InfrastructureError
 from pytest_super.sources import fetch
 from tests.docker.conftest import unavailable
-from tests.gold_player import CUT, EDITED, PROBE, SHIPPED, SHOW, GoldPlayer, go_on, shipped_task
+from tests.gold_player import (
+    CUT,
+    EDITED,
+    PROBE,
+    SHIPPED,
+    SHOW,
+    GoldPlayer,
+    go_on,
+    shipped_task,
+    write_shipped_task,
+)
 from tests.openai_server import KEY, Fault, OpenAIServer, running_server
 
 if TYPE_CHECKING:
@@ -36,8 +45,8 @@ pytestmark = pytest.mark.docker
 MODEL = "--super-model=openai/gpt-4o"
 AGENTS = ("react", "react-super", "swe-agent")
 AGAIN = "--super-attempts=2"
-# One end to end, one masked with an edit among its pre-executed steps. They take two seconds each.
-TASKS = ("vader-demo", "pygam_issue")
+# One end to end, one masked, after a prefix. They take two seconds each.
+TASKS = ("vader-demo", "mord_data")
 # Two or three such calls are half of a task's tokens, the share of the first of two attempts.
 WASTED_TOKENS = 100_000
 TOOLS = {"react": [], "react-super": ["edit"], "swe-agent": ["open", "goto", "search_file", "edit"]}
@@ -135,8 +144,8 @@ def play(image: str, tasks: list[Task], tmp_path_factory: pytest.TempPathFactory
     @cache
     def play(agent: str, *arguments: str) -> Run:
         project = make_project(tmp_path_factory.mktemp(agent), image)
-        for path in [path for name in TASKS for path in SHIPPED.glob(f"{name}.*")]:
-            shutil.copy(path, project / "tasks")
+        for name in TASKS:
+            write_shipped_task(name, project / "tasks")
         with running_server() as server:
             server.reply(Fault("429", retry_after=0), Fault("500"))
             server.by(GoldPlayer(tasks, WASTED_TOKENS if AGAIN in arguments else None))

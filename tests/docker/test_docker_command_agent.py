@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.gold_player import write_shipped_task
 from tests.unit.test_docs import example
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def project(
     for name, value in openai_server.environment.items():
         monkeypatch.setenv(name, value)
     pytester.makeini(f"[pytest]\nsuper_image = {image}\nsuper_sandbox = docker\n")
-    for suffix in (".task.yaml", ".ipynb"):
-        shutil.copy(ROOT / "tasks" / f"{SHIPPED}{suffix}", pytester.path)
+    write_shipped_task(SHIPPED, pytester.path)
     return pytester
 
 

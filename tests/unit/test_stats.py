@@ -15,6 +15,7 @@ from pytest_super.cli import main
 from pytest_super.loading import load_tasks
 from pytest_super.stats.code_lines import lines_of_cell, lines_of_edit
 from pytest_super.task import Edit
+from tests.gold_player import write_shipped_task
 
 SHIPPED = Path(__file__).parents[2] / "tasks"
 
@@ -248,8 +249,9 @@ def test_the_size_of_one_shipped_solution_is_exact(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out.json"
-    assert main(["stats", str(SHIPPED / "langid_issue.task.yaml"), f"--json={output}"]) == 0
+    write_shipped_task("mord_data", tmp_path)
+    assert main(["stats", str(tmp_path), f"--json={output}"]) == 0
     [row, _] = json.loads(output.read_text())["sets"]
     found = [row[name]["mean"] for name in ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")]
-    assert found == [15, 4, 2, 3, 20]
-    assert "issue" in capsys.readouterr().out
+    assert found == [22, 3, 3, 3, 20]
+    assert "data" in capsys.readouterr().out
