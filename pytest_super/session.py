@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,8 @@ def activate(config: pytest.Config) -> None:
     config.pluginmanager.register(Interrupts(), "super-interrupts")
     if is_worker(config):
         die_with_parent()
+        # What is loaded by now stays: pytest looks through it all at its end, twice, for garbage.
+        gc.freeze()
     elif not config.option.collectonly:
         from pytest_super.recorder import Recorder
 

@@ -80,6 +80,8 @@ def connect() -> APIClient:
             f"the engine at {url} is too old (API {client.api_version}): Docker 19.03 or later is needed"
         )
     client.timeout = int(CALL_SECONDS)
+    # No proxy and no .netrc is for a socket of this machine; looking for them is a quarter of a call.
+    client.trust_env = not url.startswith("unix://")
     return client
 
 
