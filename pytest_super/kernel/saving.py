@@ -11,7 +11,7 @@ from pytest_super.kernel.image import tar_of
 from pytest_super.kernel.sweep import LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 KEPT = "pytest-super-kept"
 SNAPSHOT = "pytest-super-snapshot"
@@ -33,8 +33,9 @@ def keep_files(container: str, token: str, secret: str | None) -> str:
 def save_snapshot(container: str, name: str, owner: str, secret: str | None) -> None:
     """Make the snapshot `name`, in place of others of the same owner. Raises InfrastructureError."""
     image = f"{SNAPSHOT}:{name}"
-    commit(container, image, [f"LABEL {LABEL}=snapshot {OWNER}={owner}"], secret)
-    remove_snapshots([f"{OWNER}={owner}"], but=image)
+    # Podman takes all of a line for one label.
+    commit(container, image, [f"LABEL {LABEL}=snapshot", f"LABEL {OWNER}={owner}"], secret)
+    remove_snapshots(owner, but=name)
 
 
 def has_snapshot(name: str) -> bool:
@@ -66,8 +67,8 @@ def commit(container: str, image: str, changes: Sequence[str], secret: str | Non
             raise InfrastructureError("the container is gone, and its files with it") from None
 
 
-def remove_snapshots(labels: Iterable[str] = (), *, but: str = "") -> list[str]:
-    """Remove the snapshots with these labels that no container uses; gives their names.
+def remove_snapshots(owner: str | None = None, *, but: str = "") -> list[str]:
+    """Remove the snapshots that no container uses, or those of one owner; gives their images.
 
     Raises EngineError.
     """
@@ -75,10 +76,11 @@ def remove_snapshots(labels: Iterable[str] = (), *, but: str = "") -> list[str]:
 
     api, removed = connect(), []
     with engine_errors("remove snapshots"):
-        found = api.images(name=SNAPSHOT, filters={"label": [f"{LABEL}=snapshot", *labels]})
-        names = [name for image in found for name in image["RepoTags"] or ()]
+        found = api.images(name=SNAPSHOT)
+        ours = [image for image in found if owner is None or (image["Labels"] or {}).get(OWNER) == owner]
+        names = [name for image in ours for name in image["RepoTags"] or ()]
         for name in names:
-            if name != but:
+            if name.rpartition(":")[2] != but:
                 with suppress(APIError):
                     api.remove_image(name)
                     removed.append(name)
