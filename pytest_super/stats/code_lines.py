@@ -63,7 +63,8 @@ def comments_of_python(lines: list[str]) -> set[int]:
     code = lines if is_python(lines) else list(without_magics(lines))
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO("\n".join(code) + "\n").readline))
-    except (tokenize.TokenError, SyntaxError):
+    except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):
+        # The last is how Python 3.12 and later stumble over a carriage return in a line.
         return comments_of_shell(lines)
     starts = [token.start for token in tokens if token.type == tokenize.COMMENT]
     return {row - 1 for row, column in starts if not code[row - 1][:column].strip()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_super.cli import main
@@ -73,6 +73,7 @@ def test_blank_lines_and_comments_between_statements_count_nothing(
     assert lines_of_cell(source) == sum(WEIGHTS[statement] for _, statement in parts)
 
 
+@example("\r\x80")
 @given(st.text())
 def test_any_text_is_counted(source: str) -> None:
     assert 0 <= lines_of_cell(source) <= sum(bool(line.strip()) for line in source.split("\n"))
