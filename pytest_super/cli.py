@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     from pytest_super.kernel.image import add_image_parser
     from pytest_super.masking import add_mask_parser
     from pytest_super.rescore import add_rescore_parser
+    from pytest_super.snapshots.prune import add_prune_parser
     from pytest_super.stats import add_stats_parser
     from pytest_super.trial_client import add_trial_parser
     from pytest_super.verify import add_verify_parser
@@ -49,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     add_generate_parser(commands)
     add_mask_parser(commands)
     add_image_parser(commands)
+    add_prune_parser(commands)
     add_trial_parser(commands)
     add_rescore_parser(commands)
     add_stats_parser(commands)

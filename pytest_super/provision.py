@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # The pre-executed steps of the trial's kernel.
 PREFIX = pytest.StashKey[Prefix]()
+OWN_FIXTURES = "pytest_super.fixtures"
+KERNELS = frozenset({"super_kernel", "super_make_kernel"})
 # This process's end of the machine's gateway.
 GATEWAY = pytest.StashKey["Gateway"]()
 
@@ -70,6 +72,8 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
     # So that a trial whose process dies while the kernel starts is known.
     item.open_folder()
     prefetch = item.config.stash[PREFETCH]
+    if PREFIX in item.stash:
+        item.stash[PREFIX].close()
     ready = prefetch.take(item, task) or first_ready(item, task)
     item.stash[PREFIX] = ready.prefix
     # A trial may end before its prefix is run.
@@ -89,7 +93,7 @@ def first_ready(item: TaskItem, task: Task) -> ReadyKernel:
     place = choose_place(item, task)
     try:
         return ready_kernel(place, task)
-    except InfrastructureError as error:
+    except (InfrastructureError, OSError) as error:
         if not isinstance(place.prefix, RestoredPrefix):
             raise
         place.prefix.refuse(error)
@@ -114,8 +118,14 @@ def choose_next_place(item: TaskItem, task: Task) -> Place:
 
 def uses_snapshots(item: TaskItem) -> bool:
     """Not where a project's own fixture may do to a kernel what no name of a snapshot tells."""
-    is_ours = len(item._fixtureinfo.name2fixturedefs.get("super_kernel", ())) < 2
-    return is_ours and not item.config.stash[RUN].settings.no_cache
+    fixtures = [one for found in item._fixtureinfo.name2fixturedefs.values() for one in found]
+    is_theirs = any(has_kernel(one) for one in fixtures if one.func.__module__ != OWN_FIXTURES)
+    return not (is_theirs or item.config.stash[RUN].settings.no_cache)
+
+
+def has_kernel(fixture: pytest.FixtureDef[Any]) -> bool:
+    """Whether it makes the kernel, or gets it."""
+    return not KERNELS.isdisjoint({fixture.argname, *fixture.argnames})
 
 
 def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:

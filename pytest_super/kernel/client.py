@@ -73,6 +73,8 @@ class Kernel:
         self._restarting_since: float | None = None
         self._lost_detail: str | None = None
         self._is_closed = False
+        self.actions = 0
+        """How often something was done inside: cells, files that were written, servers."""
 
     # Life
 
@@ -93,6 +95,7 @@ class Kernel:
         or none in `timeout` seconds, the next cell says so: it is KERNEL_DIED or SANDBOX_LOST.
         """
         link = self._link
+        self.actions += 1
         with link.changed:
             if link.cell is not None:
                 self._forget(link.cell)
@@ -159,6 +162,7 @@ class Kernel:
         Raises CellStateError while a cell runs, EngineError when the sandbox is lost and its engine with it.
         """
         link = self._link
+        self.actions += 1
         with link.changed:
             if link.cell is not None:
                 raise CellStateError("a cell still runs: wait for it, interrupt it or restart the kernel")
@@ -244,6 +248,7 @@ class Kernel:
 
     def write_file(self, path: str, data: bytes) -> None:
         """Make or overwrite the file, in place; its folder must exist. OSError as `open` raises."""
+        self.actions += 1
         self._link.files.write(path, data)
 
     def list_files(self, path: str = ".") -> list[FileEntry]:
@@ -266,6 +271,7 @@ class Kernel:
 
     def upload(self, tree: Path, path: str) -> None:
         """Copy what the folder `tree` holds into the folder `path`, which is made where it is missing."""
+        self.actions += 1
         self._link.files.upload(tree, path)
 
     # HTTP
@@ -276,6 +282,7 @@ class Kernel:
         `answer` makes the reply to each request, in threads. Raises InfrastructureError, and when the sandbox
         is gone what file operations raise.
         """
+        self.actions += 1
         return self._link.calls.listen(answer)
 
     def stop_serving(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
 from pytest_super.kernel import death
 from pytest_super.kernel.attach import AttachedStream, attach
+from pytest_super.kernel.changes import command_after, put_changes, save_changes
 from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.engine import connect, engine_errors
 from pytest_super.kernel.image import DEFAULT_IMAGE, tar_of
 from pytest_super.kernel.sandbox import Capabilities
-from pytest_super.kernel.saving import SNAPSHOT, has_snapshot, keep_files, save_snapshot
 from pytest_super.kernel.sweep import LABEL, container_name, owner_label, remove
 from pytest_super.kernel.watchdog import Watchdog
 
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 WORKDIR = "/workspace"
+KEPT = "pytest-super-kept"
 # Without these five `tar` of foreign owners and `apt-get` fail. No other: no raw sockets, mounts, devices.
 CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
-CA_FILE = "etc/pytest-super/ca.pem"
-PIP_FILE = "etc/pytest-super/pip.conf"
+OWN_FOLDER = "etc/pytest-super"
+CA_FILE = f"{OWN_FOLDER}/ca.pem"
+PIP_FILE = f"{OWN_FOLDER}/pip.conf"
 CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 # The words by which an engine warns that its kernel cannot enforce a limit, which it then drops.
 DROPPED = {"memory": "memory limit cap", "cpus": "cpu", "pids": "pids"}
@@ -92,9 +95,11 @@ class DockerSandbox:
             pids=True,
             no_network=True,
             gpus=bool(spec.gpus) and has_gpus(connect()),
-            snapshots=True,
+            # What is mounted may change.
+            snapshots=not settings.mounts,
         )
         self._command = command
+        self._archive: Path | None = None
         self._token = secrets.token_hex(6)
         self._container = ""
         self._stream: AttachedStream | None = None
@@ -120,6 +125,8 @@ class DockerSandbox:
             self._container = created["Id"]
             if files := self._files():
                 api.put_archive(self._container, "/", tar_of(files))
+            if self._archive is not None:
+                put_changes(self._container, self._archive)
         self._refuse_dropped(created.get("Warnings") or [])
 
     def _start(self, api: APIClient) -> AttachedStream:
@@ -138,11 +145,12 @@ class DockerSandbox:
         return self._stream
 
     def _config(self, api: APIClient) -> dict[str, Any]:
+        command = list(self._command or ("python3", "-u", "-c", bridge_source()))
         return {
             "image": self.image,
             # The way to say that an image's own entry point is not wanted.
             "entrypoint": [""],
-            "command": list(self._command or ("python3", "-u", "-c", bridge_source())),
+            "command": command if self._archive is None else command_after(command),
             "user": "0:0",
             "hostname": "sandbox",
             "working_dir": self.workdir,
@@ -249,7 +257,20 @@ class DockerSandbox:
         Called before `close`. Raises InfrastructureError when the container is gone. Not the processes: they
         end with the container, whose standard input is ours.
         """
-        image = keep_files(self._container, self._token, self._secret)
+        from docker.errors import APIError
+
+        image = f"{KEPT}:{self._token}"
+        with engine_errors("save a container's files"):
+            try:
+                if self.settings.pip_config:
+                    # It may hold credentials of the index, which an image would keep.
+                    connect().put_archive(self._container, "/", tar_of({PIP_FILE: b""}))
+                connect().commit(self._container, repository=KEPT, tag=self._token, changes=KEPT_CHANGES)
+            except APIError as error:
+                # 404: removed. 409: about to be.
+                if error.status_code not in (404, 409):
+                    raise
+                raise InfrastructureError("the container is gone, and its files with it") from None
         return f"enter it by `docker run --rm -it {image}`, drop it by `docker rmi {image}`"
 
     # Snapshots
@@ -259,37 +280,16 @@ class DockerSandbox:
         """What the files of a prefix depend on, but for its steps. Raises InfrastructureError."""
         with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
             image = connect().inspect_image(self.image)["Id"]  # type: ignore[no-untyped-call]
-        settings = {
-            name: getattr(self.settings, name) for name in ("cpus", "memory", "pids", "disk", "mounts")
-        }
-        pip = read_setting(self.settings.pip_config).hex() if self.settings.pip_config else None
-        return json.dumps([image, self.spec.model_dump(), settings, pip, list(self._command or ())])
+        limits = [getattr(self.settings, name) for name in ("cpus", "memory", "pids", "disk")]
+        files = {name: hashlib.sha256(data).hexdigest() for name, data in self._files().items()}
+        spec, command = self.spec.model_dump(), list(self._command or ())
+        return json.dumps([image, spec, limits, files, self._environment(), command])
 
-    def save(self, name: str, owner: str) -> int:
-        """Save the files under `name`, in place of what the owner saved before; gives the bytes written.
+    def save(self, archive: Path) -> None:
+        save_changes(self._container, archive, but=OWN_FOLDER)
 
-        Called while nothing runs. Raises InfrastructureError.
-        """
-        written = self._bytes_written()
-        try:
-            save_snapshot(self._container, name, owner, self._secret)
-        finally:
-            if self._secret:
-                with engine_errors("put files into a container"):
-                    connect().put_archive(self._container, "/", tar_of(self._files()))
-        return written
-
-    def restore(self, name: str, written: int) -> bool:
-        """Start from what was saved under `name`, where that is still there. Before `open`."""
-        if not has_snapshot(name):
-            return False
-        self.image = f"{SNAPSHOT}:{name}"
-        self.disk -= written
-        return True
-
-    @property
-    def _secret(self) -> str | None:
-        return PIP_FILE if self.settings.pip_config else None
+    def restore(self, archive: Path) -> None:
+        self._archive = archive
 
     def close(self) -> None:
         if self._watchdog:
@@ -301,6 +301,10 @@ class DockerSandbox:
         if self._container:
             remove_quietly(self._container)
         self._container = ""
+
+
+# Another label, or a sweep would take the container of the person who has entered it.
+KEPT_CHANGES = [f"LABEL {LABEL}=kept", 'CMD ["bash"]']
 
 
 def has_gpus(api: APIClient) -> bool:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_super.task import SandboxSpec
 
 
@@ -79,17 +81,16 @@ class SnapshotSandbox(Sandbox, Protocol):
         Raises InfrastructureError.
         """
 
-    def save(self, name: str, owner: str) -> int:
-        """Save the files under `name`, in place of what was saved of the same owner.
+    def save(self, archive: Path) -> None:
+        """Write what was written since `open` to a file on the host, without what came from its settings.
 
-        Gives the bytes written, as the disk limit counts them. Called while no cell runs. Raises
-        InfrastructureError.
+        Called while no cell runs. Raises InfrastructureError and OSError.
         """
 
-    def restore(self, name: str, written: int) -> bool:
-        """Start from what was saved under `name`; False when it is gone. Before `open`.
+    def restore(self, archive: Path) -> None:
+        """Let `open` start with what was saved, as if it had been written there. Before `open`.
 
-        `written` counts as written in this one, too. Raises EngineError.
+        It then raises InfrastructureError and OSError where that cannot be done.
         """
 
 

@@ -20,7 +20,8 @@ from pytest_super.masking.vocabulary import HARMLESS_MAGICS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_INTERPOLATED = re.compile(r"\{([^{}]+)\}|\$([A-Za-z_]\w*)")
+# `{expression}` and `$name` in shell lines and magics.
+INTERPOLATED = re.compile(r"\{([^{}]+)\}|\$([A-Za-z_]\w*)")
 
 
 def effects_of(cells: Iterable[str]) -> list[Effects]:
@@ -262,7 +263,7 @@ class CellReader:
 
     def interpolate(self, text: str) -> None:
         """Python's names in shell text: `{name}` and `$name`."""
-        for expression, name in _INTERPOLATED.findall(text):
+        for expression, name in INTERPOLATED.findall(text):
             module = parsed(expression or name)
             if module is not None:
                 self.piece(list(module.body), [], set())

@@ -28,6 +28,8 @@ class Parts:
     shell: list[str] = field(default_factory=list)
     magics: list[str] = field(default_factory=list)
     """Line magics, without the mark; of cell magics those that name a file or a variable."""
+    binds: bool = False
+    """Whether a shell line or a magic gives its output to a name."""
 
 
 def parts_of(source: str) -> Parts:
@@ -75,6 +77,7 @@ def stand_in(parts: Parts, mark: str, text: str, target: str) -> str:
     if mark == "%" and (timed := _TIMED.match(text)):
         return f"{target}{text[timed.end() :]}" or "pass"
     (parts.shell if mark == "!" else parts.magics).append(text.lstrip("!"))
+    parts.binds |= bool(target)
     return f"{target}None" if target else "pass"
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import time
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,8 +17,11 @@ from pytest_super.snapshots import state
 from pytest_super.snapshots.record import (
     FORMAT,
     Record,
+    StillMadeError,
+    archive_of,
     lock,
     read_record,
+    remove_snapshots,
     snapshots_folder,
     write_record,
 )
@@ -31,6 +37,10 @@ if TYPE_CHECKING:
 
 # Of the steps that it would spare: what takes less is done again sooner than it is saved.
 WORTH_SECONDS = 1.0
+# What comes from the network is another thing some day.
+NETWORK_SECONDS = 86400.0
+# After saving has failed: on a full disk each trial would fail at it again.
+FAILED_SECONDS = 600.0
 
 
 class UnlikeError(InfrastructureError):
@@ -71,26 +81,40 @@ class RestoredPrefix(Prefix):
         self.plan = plan
         self.path = path
         self.record = record
+        self.actions = 0
 
     def prepare(self, kernel: Kernel) -> None:
-        for index in self.plan.replayed:
-            cell = self.task.pre_execute[index].cell
-            assert cell is not None
-            found, wanted = kernel.execute(cell).outcome.value, self.record.steps[index].outcome
-            if found != wanted:
-                raise UnlikeError(f"cell {index + 1} ended in {found}, and before in {wanted}")
+        for index, step in enumerate(self.task.pre_execute[: self.plan.length]):
+            if index in self.plan.replayed:
+                self.replay(kernel, index)
+            elif step.cell is not None:
+                state.skip_cell(kernel, step.cell)
+        state.set_exit_code(kernel, self.record.state)
         if differs := state.difference(state.digests(state.state_of(kernel)), self.record.state):
             raise UnlikeError(f"another kernel than before: {differs}")
+        self.actions = kernel.actions
+
+    def replay(self, kernel: Kernel, index: int) -> None:
+        cell = self.task.pre_execute[index].cell
+        assert cell is not None
+        found, wanted = kernel.execute(cell).outcome.value, self.record.steps[index].outcome
+        if found != wanted:
+            raise UnlikeError(f"cell {index + 1} ended in {found}, and before in {wanted}")
 
     def steps(self, kernel: Kernel) -> Iterator[Step]:
+        if kernel.actions != self.actions:
+            raise InfrastructureError(
+                "something acted in the kernel before its prefix, which is in its files already: "
+                "use --super-no-cache"
+            )
         yield from self.record.steps
         yield from pre_execute(self.task, kernel, after=self.plan.length)
 
-    def refuse(self, error: InfrastructureError) -> None:
+    def refuse(self, error: Exception) -> None:
         """Let nobody try it again where it is not what it should be."""
-        if isinstance(error, UnlikeError):
-            with suppress(OSError):
-                write_record(self.path, Record(useless=str(error)))
+        with suppress(OSError):
+            write_record(self.path, Record(owner=self.record.owner, useless=str(error)))
+            archive_of(self.path).unlink(missing_ok=True)
 
 
 class SavedPrefix(Prefix):
@@ -105,29 +129,37 @@ class SavedPrefix(Prefix):
         self.sandbox = sandbox
         self.claim = claim
         self.before: state.State = {}
+        self.actions = 0
 
     def prepare(self, kernel: Kernel) -> None:
-        try:
+        with suppress(InfrastructureError):
             self.before = state.state_of(kernel)
-        except InfrastructureError:
-            self.close()
+        self.actions = kernel.actions
 
     def steps(self, kernel: Kernel) -> Iterator[Step]:
         done: list[Step] = []
+        # What a project's own code did before is not in the name.
+        is_alone = bool(self.before) and kernel.actions == self.actions
         try:
             for step in super().steps(kernel):
                 yield step
                 done.append(step)
-                if len(done) == self.plan.length and self.before:
+                if len(done) == self.plan.length and is_alone:
                     self.save(kernel, done)
                     self.close()
         finally:
             self.close()
 
     def save(self, kernel: Kernel, done: list[Step]) -> None:
-        # What does not become a snapshot is no fault of this trial, and the next one tries again.
-        with suppress(InfrastructureError, OSError):
-            write_record(self.path, self.record(kernel, done))
+        """What does not become a snapshot is no fault of this trial."""
+        try:
+            record = self.record(kernel, done)
+        except (InfrastructureError, OSError) as error:
+            record = Record(useless=f"it could not be saved: {error}", expires=time.time() + FAILED_SECONDS)
+        owner = owner_of(self.task)
+        with suppress(OSError):
+            write_record(self.path, replace(record, owner=owner))
+            remove_snapshots(self.path.parent, owner, but=self.path)
 
     def record(self, kernel: Kernel, done: list[Step]) -> Record:
         spared = sum(step.seconds for index, step in enumerate(done) if index not in self.plan.replayed)
@@ -136,8 +168,14 @@ class SavedPrefix(Prefix):
         after = state.state_of(kernel)
         if useless := state.trouble(self.before, after):
             return Record(useless=useless)
-        written = self.sandbox.save(self.path.stem, owner_of(self.task))
-        return Record(steps=done, state=state.digests(after), written=written)
+        draft = self.path.with_suffix(f".{os.getpid()}.tar")
+        try:
+            self.sandbox.save(draft)
+            draft.replace(archive_of(self.path))
+        finally:
+            draft.unlink(missing_ok=True)
+        expires = time.time() + NETWORK_SECONDS if self.task.sandbox.network else None
+        return Record(steps=done, state=state.digests(after), expires=expires)
 
     def close(self) -> None:
         self.claim.close()
@@ -147,7 +185,7 @@ def prefix_of(task: Task, sandbox: Sandbox, *, may_make: bool, folder: Path | No
     """How the trial comes by its prefix; the sandbox, which is not open yet, may be told to start elsewhere.
 
     Waits while another trial makes the snapshot. Where not `may_make`, raises NotMadeError instead of waiting
-    or making one. Raises InfrastructureError where the sandbox cannot be made.
+    or making one.
     """
     if not (task.pre_execute and sandbox.capabilities.snapshots):
         return Prefix(task)
@@ -156,23 +194,27 @@ def prefix_of(task: Task, sandbox: Sandbox, *, may_make: bool, folder: Path | No
     plan = plan_of(task.pre_execute)
     if plan is None:
         return Prefix(task)
-    place = cast("SnapshotSandbox", sandbox)
+    try:
+        return cached_prefix(task, plan, cast("SnapshotSandbox", sandbox), may_make, folder)
+    except (InfrastructureError, OSError, StillMadeError):
+        return Prefix(task)
+
+
+def cached_prefix(
+    task: Task, plan: Plan, sandbox: SnapshotSandbox, may_make: bool, folder: Path | None
+) -> Prefix:
     folder = folder or snapshots_folder()
-    path = folder / f"{name_of(task, plan, place.identity)}.json"
-    if found := known_prefix(task, plan, path, place):
+    path = folder / f"{name_of(task, plan, sandbox.identity)}.json"
+    if found := known_prefix(task, plan, path, sandbox):
         return found
     if not may_make:
         raise NotMadeError
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        claim = ExitStack()
-        claim.enter_context(lock(path.with_suffix(".lock")))
-    except OSError:
-        return Prefix(task)
-    if found := known_prefix(task, plan, path, place):
-        claim.close()
-        return found
-    return SavedPrefix(task, plan, path, place, claim)
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        stack.enter_context(lock(path.with_suffix(".lock")))
+        if found := known_prefix(task, plan, path, sandbox):
+            return found
+        return SavedPrefix(task, plan, path, sandbox, stack.pop_all())
 
 
 def known_prefix(task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox) -> Prefix | None:
@@ -182,7 +224,8 @@ def known_prefix(task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox) -
         return None
     if record.useless:
         return Prefix(task)
-    return RestoredPrefix(task, plan, path, record) if sandbox.restore(path.stem, record.written) else None
+    sandbox.restore(archive_of(path))
+    return RestoredPrefix(task, plan, path, record)
 
 
 def name_of(task: Task, plan: Plan, identity: str) -> str:
@@ -199,8 +242,17 @@ def repository_of(task: Task) -> Any:
         return repository.model_dump()
     # Not pinned: its files can change.
     root = Path(task._path).parent / repository.path
-    files = sorted(path for path in root.rglob("*") if path.is_file())
-    return [[str(path.relative_to(root)), path.stat().st_mtime_ns, path.stat().st_size] for path in files]
+    return [root.name, [entry_of(root, path) for path in sorted(root.rglob("*"))]]
+
+
+def entry_of(root: Path, path: Path) -> list[Any]:
+    found = path.lstat()
+    content = ""
+    if path.is_symlink():
+        content = os.readlink(path)
+    elif path.is_file():
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+    return [str(path.relative_to(root)), found.st_mode, content]
 
 
 def owner_of(task: Task) -> str:

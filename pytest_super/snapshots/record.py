@@ -1,11 +1,12 @@
-"""What is known of a snapshot beside its files: a text in the user's cache folder."""
+"""What is known of a snapshot, and its files: two files in the user's cache folder."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,19 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Part of every name: what was saved in another manner is not used.
-FORMAT = 1
+FORMAT = 2
+# How long one trial waits for another that makes what both need.
+PATIENCE = 300.0
+LOOK_SECONDS = 0.1
+
+
+class StillMadeError(Exception):
+    """Another trial has made the snapshot for so long that it is better not to wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
+    owner: str = ""
+    """Of whom there is one snapshot at a time."""
     steps: list[Step] = field(default_factory=list)
     """As they went when the snapshot was made."""
     state: dict[str, str] = field(default_factory=dict)
     """Digests of what the kernel was after them, by part."""
-    written: int = 0
-    """Bytes."""
     useless: str = ""
     """Why the prefix is run by every trial all the same."""
+    expires: float | None = None
+    """When it counts no more, in seconds since the epoch."""
 
 
 def snapshots_folder() -> Path:
@@ -36,13 +46,20 @@ def snapshots_folder() -> Path:
     return Path(home) / "pytest-super" / "snapshots"
 
 
+def archive_of(path: Path) -> Path:
+    """The files of the snapshot whose record is at `path`."""
+    return path.with_suffix(".tar")
+
+
 def read_record(path: Path) -> Record | None:
-    """None where there is none, or none that can be read."""
+    """None where there is none, or none that counts."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return Record(**{**data, "steps": [step_from_data(step) for step in data["steps"]]})
-    except (OSError, ValueError, TypeError, KeyError):
+        record = Record(**{**data, "steps": [step_from_data(step) for step in data["steps"]]})
+        is_over = record.expires is not None and record.expires < time.time()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
+    return None if is_over or not (record.useless or archive_of(path).exists()) else record
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -53,9 +70,35 @@ def write_record(path: Path, record: Record) -> None:
     new.replace(path)
 
 
+def remove_snapshots(folder: Path, owner: str | None = None, *, but: Path | None = None) -> int:
+    """Those of one owner, or all; gives how many there were."""
+    removed = 0
+    for path in folder.glob("*.json"):
+        record = read_record(path)
+        if path == but or (owner is not None and (record is None or record.owner != owner)):
+            continue
+        removed += archive_of(path).exists()
+        for file in (path, archive_of(path)):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+    return removed
+
+
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold it, alone on this machine; waits for who else does. It ends with the process."""
+    """Hold it, alone on this machine; it ends with the process. Raises StillMadeError and OSError."""
+    deadline = time.monotonic() + PATIENCE
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        while not try_lock(file.fileno()):
+            if time.monotonic() > deadline:
+                raise StillMadeError
+            time.sleep(LOOK_SECONDS)
         yield
+
+
+def try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.kernel.saving import SNAPSHOT
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from docker import APIClient
 
 pytestmark = pytest.mark.docker
 
@@ -30,7 +26,7 @@ class Project:
         self.cache = cache
 
     def task(self, *prefix: str, check: str = "1", **fields: Any) -> None:
-        cells = [SHOW, f"42 * ({check})"]
+        cells = [SHOW, f"import os\n42 * ({check})"]
         data = {"id": "one", "set": "masked", "category": "data", "query": "q", "answer": 42}
         whole = data | {"pre_execute": list(prefix), "solution": {"cells": cells}} | fields
         (self.pytester.path / f"{whole['id']}.task.yaml").write_text(json.dumps(whole))
@@ -52,30 +48,21 @@ class Project:
         return [json.loads(path.read_text()) for path in self.cache.glob("pytest-super/snapshots/*.json")]
 
     @property
-    def images(self) -> list[str]:
-        return [f"{SNAPSHOT}:{path.stem}" for path in self.cache.glob("pytest-super/snapshots/*.json")]
+    def archives(self) -> list[Path]:
+        return list(self.cache.glob("pytest-super/snapshots/*.tar"))
 
 
 @pytest.fixture
 def project(
     pytester: pytest.Pytester,
     image: str,
-    engine: APIClient,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Project]:
-    from docker.errors import APIError
-
+) -> Project:
     cache = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     pytester.makeini(f"[pytest]\npythonpath = .\nsuper_image = {image}\nsuper_sandbox = docker\n")
-    project = Project(pytester, cache)
-    yield project
-    for name in project.images:
-        try:
-            engine.remove_image(name)
-        except APIError:
-            continue
+    return Project(pytester, cache)
 
 
 def test_a_prefix_is_run_once_for_all_epochs_and_runs(project: Project) -> None:
@@ -100,7 +87,7 @@ def test_no_cache_runs_it_in_every_trial(project: Project) -> None:
 
 def test_a_kernel_from_a_snapshot_is_in_the_state_that_the_prefix_leaves(project: Project) -> None:
     project.task(
-        "import json\nfactor = json.loads('2')",
+        "import json\nfactor = 2",
         "!mkdir deep",
         "%env LEVEL=3",
         STAMP.replace("> stamp", "> deep/stamp; printf $LEVEL > deep/level"),
@@ -155,69 +142,139 @@ def test_a_snapshot_that_gives_another_kernel_is_not_used(project: Project) -> N
     assert "path" in project.records[0]["useless"]
 
 
-def test_a_kernel_that_a_project_makes_its_own_starts_from_no_snapshot(project: Project) -> None:
+@pytest.mark.parametrize(
+    "fixture",
+    [
+        pytest.param("def super_kernel(super_kernel): return own(super_kernel)", id="its own kernel"),
+        pytest.param(
+            "def super_make_kernel(super_make_kernel): return lambda: own(super_make_kernel())",
+            id="its own way to make one",
+        ),
+        pytest.param(
+            "def super_agent(super_agent, super_kernel): own(super_kernel); return super_agent",
+            id="a fixture that gets it",
+        ),
+        pytest.param(
+            "def super_agent(super_agent, request):"
+            " own(request.getfixturevalue('super_kernel')); return super_agent",
+            id="a fixture that asks for it",
+        ),
+    ],
+)
+def test_what_a_project_does_to_its_kernels_is_in_no_snapshot(project: Project, fixture: str) -> None:
     project.pytester.makeconftest(
-        """
-        import pytest
+        f"""
+import pytest
 
-        @pytest.fixture
-        def super_kernel(super_kernel):
-            super_kernel.write_file("own", b"1")
-            return super_kernel
-        """
+def own(kernel):
+    kernel.write_file("own", b"1")
+    return kernel
+
+@pytest.fixture
+{fixture}
+"""
     )
     project.task(STAMP)
     assert len(set(project.stamps("--super-epochs=2"))) == 2
-    assert project.records == []
+    assert project.archives == []
 
 
-def test_pruned_snapshots_are_made_again(project: Project, engine: APIClient) -> None:
+def test_pruned_snapshots_are_made_again(project: Project) -> None:
     project.task(STAMP)
     first = project.stamps()
-    (image,) = project.images
-    result = project.pytester.run("pytest-super", "image", "prune")
+    result = project.pytester.run("pytest-super", "prune")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["removed * snapshots"])
-    assert engine.images(name=image) == []
+    result.stdout.fnmatch_lines(["removed 1 snapshots"])
+    assert not project.archives
+    assert not project.records
     assert project.stamps() != first
 
 
-def test_a_snapshot_takes_the_place_of_the_one_before_of_its_task(
-    project: Project, engine: APIClient
-) -> None:
+def test_a_snapshot_takes_the_place_of_the_one_before_of_its_task(project: Project) -> None:
     project.task(STAMP)
     project.stamps()
-    (old,) = project.images
+    (old,) = project.archives
     project.task(STAMP + " # again")
     project.stamps()
-    assert engine.images(name=old) == []
-    assert len(project.images) == 2
+    (new,) = project.archives
+    assert new != old
 
 
-def test_a_snapshot_holds_no_settings_of_pip(project: Project, engine: APIClient) -> None:
+def test_a_snapshot_holds_no_settings_of_this_machine(project: Project) -> None:
     settings = project.pytester.path / "pip.conf"
     settings.write_text("[global]\nindex-url = https://user:secret@host/simple\n")
     project.task(STAMP, check="'secret' in open('/etc/pytest-super/pip.conf').read()")
     assert len(set(project.stamps("--super-epochs=2", f"--super-pip-config={settings}"))) == 1
-    container = engine.create_container(project.images[0], command="true")["Id"]
-    try:
-        stream, _ = engine.get_archive(container, "/etc/pytest-super/pip.conf")
-        assert b"secret" not in b"".join(stream)
-    finally:
-        engine.remove_container(container)
+    (archive,) = project.archives
+    assert b"secret" not in archive.read_bytes()
 
 
-def test_the_disk_limit_counts_what_the_prefix_wrote(project: Project) -> None:
+def test_files_are_as_if_they_had_been_written_in_the_trial(project: Project) -> None:
     project.task(
-        "!sleep 1; head -c 60M /dev/zero > stamp",
-        solution={
-            "cells": ["print(len(open('stamp').read()))", "!head -c 60M /dev/zero > more; sleep 30", "42"]
-        },
-        sandbox={"disk": "100MB"},
+        f"{STAMP}; mkdir -p deep/er; touch -d '2001-02-03 04:05:06.123456789Z' deep/er/old; "
+        "ln -s er deep/link; "
+        "echo 1 > deep/a; ln deep/a deep/b; chmod 751 deep/a; rm /etc/debian_version",
+        check="(os.rename('deep', 'moved'), os.stat('moved/er/old').st_mtime_ns == 981173106123456789"
+        " and os.readlink('moved/link') == 'er' and os.stat('moved/a').st_ino == os.stat('moved/b').st_ino"
+        " and os.stat('moved/a').st_mode & 0o777 == 0o751 and not os.path.exists('/etc/debian_version')"
+        " and not [name for name in os.listdir('/') if name.startswith('.pytest')])[1]",
     )
+    assert len(set(project.stamps("--super-epochs=2"))) == 1
+
+
+def test_cells_see_of_ipython_what_they_would_have_seen(project: Project) -> None:
+    project.task(
+        STAMP,
+        "21 * 2",
+        "!sleep 0.1; exit 3",
+        "seen = _exit_code",
+        check="(seen, _exit_code, Out[2], len(In), get_ipython().execution_count) == (3, 3, 42, 7, 7)",
+    )
+    assert len(set(project.stamps("--super-epochs=2"))) == 1
+
+
+@pytest.mark.parametrize("path", ["/dev/shm/x", "/etc/hosts"])
+def test_what_cannot_be_saved_is_made_by_every_trial(project: Project, path: str) -> None:
+    check = f"'data.example' in open('{path}').read()"
+    project.task(f"{STAMP}; echo 10.0.0.7 data.example >> {path}", check=check)
+    assert len(set(project.stamps("--super-epochs=2"))) == 2
+
+
+def test_a_snapshot_that_cannot_be_saved_fails_no_trial(project: Project) -> None:
+    # Nothing to pack it with.
+    project.task(f"{STAMP}; rm /bin/tar")
+    assert len(set(project.stamps("--super-epochs=2"))) == 2
+    (record,) = project.records
+    assert "could not be saved" in record["useless"]
+    assert record["expires"]
+
+
+def test_attempts_at_a_task_share_its_prefix(project: Project) -> None:
+    project.pytester.makepyfile(
+        agent="""
+        class Fickle:
+            def run(self, trial):
+                if len(trial.all_steps) > 1:
+                    trial.submit(42)
+        """
+    )
+    (project.pytester.path / "model.yaml").write_text('["try again"]')
+    project.task(STAMP)
+    result = project.pytester.runpytest_subprocess(
+        "--super-agent=agent:Fickle", "--super-model=scripted:model.yaml", "--super-attempts=2", "."
+    )
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("then", "is_over"),
+    [("!head -c 60M /dev/zero > more; sleep 30", True), ("!chmod +x stamp; sleep 8", False)],
+)
+def test_the_disk_limit_counts_what_the_prefix_wrote_once(project: Project, then: str, is_over: bool) -> None:
+    prefix = "!sleep 1; head -c 60M /dev/zero > stamp"
+    project.task(prefix, solution={"cells": [then, "42"]}, sandbox={"disk": "100MB"})
     for _ in range(2):
         result = project.run()
-        result.assert_outcomes(failed=1)
-        result.stdout.fnmatch_lines(["*the sandbox was lost*"])
+        assert result.parseoutcomes() == ({"failed": 1} if is_over else {"passed": 1})
         (path,) = project.pytester.path.glob(".super/runs/latest/trials/*/*/trajectory.jsonl")
-        assert "disk limit" in path.read_text()
+        assert ("disk limit" in path.read_text()) is is_over

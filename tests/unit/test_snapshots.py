@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_super.errors import EngineError
 from pytest_super.snapshots.plan import plan_of
 from pytest_super.snapshots.prefix import NotMadeError, Prefix, RestoredPrefix, SavedPrefix, prefix_of
-from pytest_super.snapshots.record import Record, read_record, write_record
+from pytest_super.snapshots.record import Record, archive_of, read_record, write_record
 from pytest_super.task import PreExecuted, Task
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ def plan(*steps: str | dict[str, Any]) -> tuple[int, tuple[int, ...]] | None:
         (("%%writefile run.sh\necho hi", "%pip install foo", "%%capture\n!pip install bar"), (3, ())),
         (("%env LEVEL=3", "%%bash\necho $LEVEL > level"), (2, (0,))),
         (("k = 7", "!make data", "m = k * 2", "!ls"), (4, (0, 2))),
+        (
+            ("import sys\nsys.path.insert(0, 'code')", "x = 3\ndef f(a=x):\n    return a", "!make {x} $x"),
+            (3, (0, 1)),
+        ),
     ],
 )
 def test_files_are_saved_and_cells_with_state_are_run_again(
@@ -49,6 +55,18 @@ def test_files_are_saved_and_cells_with_state_are_run_again(
         ),
         pytest.param(("import model", EDIT), id="imported before the edit"),
         pytest.param(("import foo", "!pip install foo"), id="imported before the installation"),
+        pytest.param(("import numpy", "!pip install -r wanted.txt"), id="imported before any installation"),
+        pytest.param(("import tempfile\nd = tempfile.mkdtemp()", "!ls"), id="another name each time"),
+        pytest.param(("import time\nrun = time.time()", "!ls"), id="another time"),
+        pytest.param(("from glob import glob\nold = glob('*')", "!ls"), id="what is there at the time"),
+        pytest.param(("f = f'{now}'", "!ls"), id="a text that is made"),
+        pytest.param(("rows = [row for row in table]", "!ls"), id="a loop"),
+        pytest.param(("!echo {next(it)} > f",), id="code in a shell line"),
+        pytest.param(("%%bash --out x\nls", "!ls"), id="a shell cell that binds"),
+        pytest.param(("files = !ls", "!ls"), id="a shell line that binds"),
+        pytest.param(("here = %pwd", "!ls"), id="a magic that binds"),
+        pytest.param(("ok = _exit_code == 0", "!ls"), id="what IPython keeps"),
+        pytest.param(("x = _", "!ls"), id="the last result"),
         pytest.param(("open('n', 'w').write('1')", "!cat n"), id="python that writes a file"),
         pytest.param(("out = !make data", "!ls"), id="a program whose output is kept"),
         pytest.param(("%run train.py", "!ls"), id="a program in the kernel"),
@@ -71,15 +89,13 @@ class Place:
 
     workdir = "/workspace"
 
-    def __init__(self, identity: str = "image", *, has_image: bool = True) -> None:
+    def __init__(self, identity: str = "image") -> None:
         self.capabilities = SimpleNamespace(snapshots=True)
         self.identity = identity
-        self.has_image = has_image
-        self.restored: list[tuple[str, int]] = []
+        self.restored: list[Path] = []
 
-    def restore(self, name: str, written: int) -> bool:
-        self.restored.append((name, written))
-        return self.has_image
+    def restore(self, archive: Path) -> None:
+        self.restored.append(archive)
 
 
 def task(*cells: str, **fields: Any) -> Task:
@@ -105,31 +121,86 @@ def name(task: Task, folder: Path, place: Place | None = None) -> str:
     return prefix.path.stem
 
 
+def make(task: Task, folder: Path, record: Record | None = None) -> Path:
+    """Make its snapshot; gives the place of the record."""
+    prefix = choose(task, folder)
+    assert isinstance(prefix, SavedPrefix)
+    archive_of(prefix.path).touch()
+    write_record(prefix.path, record or Record())
+    prefix.close()
+    return prefix.path
+
+
 def test_the_first_trial_makes_the_snapshot_that_the_next_ones_start_from(tmp_path: Path) -> None:
-    first, place = choose(task("!make data"), tmp_path), Place()
-    assert isinstance(first, SavedPrefix)
-    write_record(first.path, Record(written=7))
-    first.close()
+    path, place = make(task("!make data"), tmp_path), Place()
     assert isinstance(choose(task("!make data"), tmp_path, place), RestoredPrefix)
-    assert place.restored == [(first.path.stem, 7)]
+    assert place.restored == [archive_of(path)]
 
 
-def test_a_snapshot_whose_image_is_gone_is_made_again(tmp_path: Path) -> None:
-    first = choose(task("!make data"), tmp_path)
-    assert isinstance(first, SavedPrefix)
-    write_record(first.path, Record(written=7))
-    first.close()
-    again = choose(task("!make data"), tmp_path, Place(has_image=False))
+def test_a_snapshot_whose_files_are_gone_is_made_again(tmp_path: Path) -> None:
+    archive_of(make(task("!make data"), tmp_path)).unlink()
+    again = choose(task("!make data"), tmp_path)
     again.close()
     assert isinstance(again, SavedPrefix)
 
 
+def test_a_snapshot_that_has_expired_is_made_again(tmp_path: Path) -> None:
+    make(task("!make data"), tmp_path, Record(expires=time.time() - 1))
+    assert name(task("!make data"), tmp_path)
+    make(task("!make data"), tmp_path, Record(expires=time.time() + 1000))
+    assert isinstance(choose(task("!make data"), tmp_path), RestoredPrefix)
+
+
 def test_a_prefix_that_is_not_worth_it_is_run_by_every_trial(tmp_path: Path) -> None:
-    first = choose(task("!make data"), tmp_path)
-    assert isinstance(first, SavedPrefix)
-    write_record(first.path, Record(useless="it would spare nothing"))
-    first.close()
+    make(task("!make data"), tmp_path, Record(useless="it would spare nothing"))
     assert type(choose(task("!make data"), tmp_path, may_make=False)) is Prefix
+
+
+def test_nobody_waits_for_ever_for_a_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_super.snapshots.record.PATIENCE", 0.0)
+    maker = choose(task("!make data"), tmp_path)
+    assert type(choose(task("!make data"), tmp_path)) is Prefix
+    maker.close()
+    later = choose(task("!make data"), tmp_path)
+    later.close()
+    assert isinstance(later, SavedPrefix)
+
+
+def test_what_fails_about_a_snapshot_fails_no_trial(tmp_path: Path) -> None:
+    class Broken(Place):
+        def restore(self, archive: Path) -> None:
+            del archive
+            raise EngineError("no engine answers")
+
+    make(task("!make data"), tmp_path)
+    assert type(choose(task("!make data"), tmp_path, Broken())) is Prefix
+    (tmp_path / "file").touch()
+    assert type(choose(task("!make data"), tmp_path / "file" / "folder")) is Prefix
+
+
+def test_files_that_are_not_pinned_are_in_the_name_with_all_that_a_sandbox_gets(tmp_path: Path) -> None:
+    code, cache = tmp_path / "code", tmp_path / "cache"
+    (code / "deep").mkdir(parents=True)
+    script = code / "run.sh"
+    script.write_text("echo 1")
+
+    def named(folder: str = "code") -> str:
+        one = task("!make data", repository={"path": folder, "provide": True})
+        one._path = str(tmp_path / "a.task.yaml")
+        return name(one, cache)
+
+    names = [named()]
+    script.chmod(0o755)
+    names.append(named())
+    script.write_text("echo 2")
+    names.append(named())
+    (code / "link").symlink_to("run.sh")
+    names.append(named())
+    (code / "empty").mkdir()
+    names.append(named())
+    code.rename(tmp_path / "code2")
+    names.append(named("code2"))
+    assert len(set(names)) == len(names)
 
 
 def test_a_trial_whose_turn_has_not_come_makes_none(tmp_path: Path) -> None:

@@ -187,9 +187,7 @@ def remove_stages(api: APIClient) -> None:
 
 
 def add_image_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add `image …` to the command line; its namespace carries `run`, a function of the namespace."""
-    from pytest_super.snapshots.prune import add_prune_parser
-
+    """Add `image build` to the command line; its namespace carries `run`, a function of the namespace."""
     image = subparsers.add_parser("image", help="the kernel image that containers run")
     commands = image.add_subparsers(required=True, metavar="COMMAND")
     parser = commands.add_parser("build", help="build the kernel image on the container engine")
@@ -218,7 +216,6 @@ def add_image_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument("--pip-config", type=Path, help="a pip.conf, for an index of your own")
     parser.add_argument("--network", help="the engine's network to build on, such as host")
     parser.set_defaults(run=run_build)
-    add_prune_parser(commands)
 
 
 def defaults(field: str) -> str:
