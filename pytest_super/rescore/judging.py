@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from pytest_super.cache import cache_folder
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.scoring import METRICS, SCORERS, Evidence, Score
-from pytest_super.sources import default_cache
 from pytest_super.sources.store import stored
 from pytest_super.trajectory import PROGRAM, PROGRAM_BESIDE, Action
 
@@ -127,5 +127,5 @@ def provided_folder(repository: Repository | None) -> str | None:
     if repository.path is not None:
         return PurePosixPath(repository.path).name
     kind, digest = ("git", repository.commit) if repository.git else ("pypi", repository.sha256)
-    folder = stored(default_cache() / kind / str(digest))
+    folder = stored(cache_folder("sources") / kind / str(digest))
     return folder.name if folder else None

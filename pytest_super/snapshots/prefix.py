@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_super.cache import cache_folder
 from pytest_super.errors import InfrastructureError
 from pytest_super.preexecution import pre_execute
 from pytest_super.snapshots import state
@@ -22,7 +23,6 @@ from pytest_super.snapshots.record import (
     lock,
     read_record,
     remove_snapshots,
-    snapshots_folder,
     write_record,
 )
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 WORTH_SECONDS = 1.0
 # What comes from the network is another thing some day.
 NETWORK_SECONDS = 86400.0
-# After saving has failed: on a full disk each trial would fail at it again.
+# After one could not be saved or used: on a full disk each trial would fail at it again.
 FAILED_SECONDS = 600.0
 
 
@@ -111,9 +111,10 @@ class RestoredPrefix(Prefix):
         yield from pre_execute(self.task, kernel, after=self.plan.length)
 
     def refuse(self, error: Exception) -> None:
-        """Let nobody try it again where it is not what it should be."""
+        """Let nobody try it again: for a while where it could not be used, for good where it differs."""
+        expires = None if isinstance(error, UnlikeError) else time.time() + FAILED_SECONDS
         with suppress(OSError):
-            write_record(self.path, Record(owner=self.record.owner, useless=str(error)))
+            write_record(self.path, Record(owner=self.record.owner, useless=str(error), expires=expires))
             archive_of(self.path).unlink(missing_ok=True)
 
 
@@ -203,7 +204,7 @@ def prefix_of(task: Task, sandbox: Sandbox, *, may_make: bool, folder: Path | No
 def cached_prefix(
     task: Task, plan: Plan, sandbox: SnapshotSandbox, may_make: bool, folder: Path | None
 ) -> Prefix:
-    folder = folder or snapshots_folder()
+    folder = folder or cache_folder("snapshots")
     path = folder / f"{name_of(task, plan, sandbox.identity)}.json"
     if found := known_prefix(task, plan, path, sandbox):
         return found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.snapshots.record import remove_snapshots, snapshots_folder
+from pytest_super.cache import cache_folder
+from pytest_super.snapshots.record import remove_snapshots
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
@@ -17,5 +18,6 @@ def add_prune_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
 
 def run_prune(_arguments: Namespace) -> int:
     """Also which prefixes have none is forgotten."""
-    print(f"removed {remove_snapshots(snapshots_folder())} snapshots")
+    removed = remove_snapshots(cache_folder("snapshots"))
+    print(f"removed {removed} snapshots")
     return 0

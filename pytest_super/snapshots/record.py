@@ -8,13 +8,13 @@ import os
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.trajectory import Step, step_from_data, step_to_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # Part of every name: what was saved in another manner is not used.
 FORMAT = 2
@@ -39,11 +39,6 @@ class Record:
     """Why the prefix is run by every trial all the same."""
     expires: float | None = None
     """When it counts no more, in seconds since the epoch."""
-
-
-def snapshots_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "pytest-super" / "snapshots"
 
 
 def archive_of(path: Path) -> Path:

@@ -6,11 +6,13 @@ run needs no network and workers may fetch at the same time. Nothing of the code
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.cache import cache_folder
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_super.task import Repository
 
 
@@ -21,7 +23,7 @@ def fetch(repository: Repository, *, base: Path, cache: Path | None = None) -> P
     InfrastructureError when the source cannot be had or is not what the task pins, TaskFileError for a
     `path` that is missing or holds tasks or solutions.
     """
-    cache = default_cache() if cache is None else cache
+    cache = cache_folder("sources") if cache is None else cache
     if repository.path is not None:
         from pytest_super.sources.beside import check_folder
 
@@ -35,8 +37,3 @@ def fetch(repository: Repository, *, base: Path, cache: Path | None = None) -> P
     if repository.pypi is None or repository.version is None or repository.sha256 is None:
         raise ValueError("a repository needs git and commit, or pypi, version and sha256, or path")
     return fetch_release(repository.pypi, repository.version, repository.sha256, cache=cache)
-
-
-def default_cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "pytest-super" / "sources"

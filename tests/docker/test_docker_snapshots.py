@@ -249,6 +249,17 @@ def test_a_snapshot_that_cannot_be_saved_fails_no_trial(project: Project) -> Non
     assert record["expires"]
 
 
+def test_a_snapshot_that_is_broken_fails_no_trial(project: Project) -> None:
+    project.task(STAMP)
+    first = project.stamps()
+    (archive,) = project.archives
+    archive.write_bytes(b"no archive")
+    assert project.stamps() != first
+    (record,) = project.records
+    assert record["useless"]
+    assert record["expires"]
+
+
 def test_attempts_at_a_task_share_its_prefix(project: Project) -> None:
     project.pytester.makepyfile(
         agent="""
