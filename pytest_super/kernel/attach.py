@@ -6,7 +6,7 @@ import contextlib
 import socket
 import struct
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -84,7 +84,16 @@ class AttachedStream:
 
 def attach(api: APIClient, container: str) -> AttachedStream:
     """Attach to the container's three streams; before it starts, or output would be lost."""
-    wrapped = api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+    return stream_of(api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}))
+
+
+def run_beside(api: APIClient, made: str) -> AttachedStream:
+    """Start a program that was made to run beside a container's main process; gives its output."""
+    return stream_of(api.exec_start(made, socket=True))
+
+
+def stream_of(wrapped: Any) -> AttachedStream:
+    """Of what docker-py gives for a connection."""
     # docker-py gives the read-only file over the socket; its own code reaches the socket in this way too. The
     # response that it keeps there is what has to be closed: it would miss its file when it is collected.
     connection, response = getattr(wrapped, "_sock", wrapped), getattr(wrapped, "_response", wrapped)

@@ -6,19 +6,27 @@ seconds, and what was written before is not counted with what is written then.
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.attach import run_beside
 from pytest_super.kernel.engine import connect, engine_errors
 from pytest_super.kernel.image import tar_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from docker import APIClient
 
 # In the root of the container: what the archive is to hold, and what is not there any more.
 LISTED, REMOVED = ".pytest-super-listed", ".pytest-super-removed"
 DELETED = 2
+PIECE = 2**20
+# How long a program may go on when its output has ended.
+END_SECONDS = 5.0
 PACK = ("tar", "--create", "--format=posix", "--no-recursion", "--null", "--verbatim-files-from")
 # Before anything else runs. No shell, which would leave variables of its own.
 UNPACK = """
@@ -69,18 +77,26 @@ def pack(container: str, archive: Path) -> None:
         run(container, [*PACK, "--directory=/", f"--files-from=/{LISTED}"], file.write)
 
 
-def run(container: str, command: Sequence[str], take: object = None) -> None:
+def run(container: str, command: Sequence[str], take: Callable[[bytes], object] = len) -> None:
     """Run a program beside the others, its output to `take`. Raises InfrastructureError where it fails."""
-    api, words = connect(), b""
+    api = connect()
     with engine_errors("run a program in a container"):
         made = api.exec_create(container, list(command), user="0:0")["Id"]
-        for output, errors in api.exec_start(made, stream=True, demux=True):
-            if output and callable(take):
+        with closing(run_beside(api, made)) as stream:
+            while output := stream.read(PIECE):
                 take(output)
-            words = (words + (errors or b""))[-1000:]
-        code = api.exec_inspect(made)["ExitCode"]
-    if code:
-        raise InfrastructureError(f"{command[0]} ended with {code}: {words.decode(errors='replace').strip()}")
+        code = exit_code(api, made)
+    if code != 0:
+        words = stream.stderr.decode(errors="replace").strip()[-500:]
+        raise InfrastructureError(f"{command[0]} ended with {code}: {words}")
+
+
+def exit_code(api: APIClient, made: str) -> int | None:
+    """Of a program whose output has ended; None where it goes on all the same."""
+    deadline = time.monotonic() + END_SECONDS
+    while (found := api.exec_inspect(made))["Running"] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return None if found["Running"] else found["ExitCode"]
 
 
 def put_changes(container: str, archive: Path) -> None:

@@ -61,7 +61,9 @@ def project(
 ) -> Project:
     cache = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    pytester.makeini(f"[pytest]\npythonpath = .\nsuper_image = {image}\nsuper_sandbox = docker\n")
+    pytester.makeini(
+        f"[pytest]\npythonpath = .\nsuper_image = {image}\nsuper_sandbox = docker\nfilterwarnings = error\n"
+    )
     return Project(pytester, cache)
 
 
