@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.atomic import write_atomically
 from pytest_super.errors import InfrastructureError
 from pytest_super.trajectory import step_from_data, step_to_data
 
@@ -281,12 +282,6 @@ def read_result(path: Path) -> TrialResult | None:
 def to_line(data: dict[str, Any]) -> str:
     # Outputs of a sandbox may hold lone surrogates, which UTF-8 cannot: escape what is not ASCII.
     return json.dumps(data) + "\n"
-
-
-def write_atomically(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 # No trial after this one could be stored either.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.atomic import write_atomically
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def write_files(folder: Path, files: Mapping[str, str], origin: Origin, *, force
         if not force:
             refuse_changed(folder, earlier, there, wanted)
         written = replace_files(folder, there, wanted)
-        put(record, record_text(origin, wanted).encode())
+        write_atomically(record, record_text(origin, wanted))
     except OSError as error:
         raise SuperError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
     return written
@@ -97,22 +97,12 @@ def replace_files(folder: Path, there: Mapping[str, bytes], wanted: Mapping[str,
     written = Written()
     for name, data in wanted.items():
         if there.get(name) != data:
-            put(folder / name, data)
+            write_atomically(folder / name, data)
             (written.changed if name in there else written.new).append(name)
     for name in sorted(there.keys() - wanted.keys()):
         (folder / name).unlink()
         written.removed.append(name)
     return written
-
-
-def put(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        half.write_bytes(data)
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def record_text(origin: Origin, wanted: Mapping[str, bytes]) -> str:

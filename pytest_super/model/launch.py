@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.atomic import write_atomically
 from pytest_super.model.completion import ModelError
 from pytest_super.model.liveness import LONGEST_SILENCE, LOOK_EVERY, Watch, connected
 
@@ -107,9 +108,7 @@ class Gateway:
 
     def write_settings(self) -> None:
         """Atomically: another client may start the server at the same moment."""
-        draft = self.folder / f"settings.{os.getpid()}"
-        draft.write_text(json.dumps(self.settings.to_data()))
-        draft.replace(self.folder / "settings.json")
+        write_atomically(self.folder / "settings.json", json.dumps(self.settings.to_data()))
 
     def open_trial(self, trial: dict[str, Any]) -> str:
         """The token of a trial with these limits. Raises ModelError."""

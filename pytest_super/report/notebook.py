@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.results import disk_errors, write_atomically
+from pytest_super.atomic import write_atomically
+from pytest_super.results import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

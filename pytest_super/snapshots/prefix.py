@@ -7,7 +7,6 @@ import json
 import os
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +21,7 @@ from pytest_super.snapshots.record import (
     archive_of,
     lock,
     read_record,
-    remove_snapshots,
+    replace_snapshot,
     write_record,
 )
 
@@ -114,7 +113,7 @@ class RestoredPrefix(Prefix):
         """Let nobody try it again: for a while where it could not be used, for good where it differs."""
         expires = None if isinstance(error, UnlikeError) else time.time() + FAILED_SECONDS
         with suppress(OSError):
-            write_record(self.path, Record(owner=self.record.owner, useless=str(error), expires=expires))
+            write_record(self.path, Record(useless=str(error), expires=expires))
             archive_of(self.path).unlink(missing_ok=True)
 
 
@@ -157,10 +156,9 @@ class SavedPrefix(Prefix):
             record = self.record(kernel, done)
         except (InfrastructureError, OSError) as error:
             record = Record(useless=f"it could not be saved: {error}", expires=time.time() + FAILED_SECONDS)
-        owner = owner_of(self.task)
         with suppress(OSError):
-            write_record(self.path, replace(record, owner=owner))
-            remove_snapshots(self.path.parent, owner, but=self.path)
+            write_record(self.path, record)
+            replace_snapshot(self.path, owner_of(self.task))
 
     def record(self, kernel: Kernel, done: list[Step]) -> Record:
         spared = sum(step.seconds for index, step in enumerate(done) if index not in self.plan.replayed)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.atomic import write_atomically
 from pytest_super.trajectory import Step, step_from_data, step_to_data
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Part of every name: what was saved in another manner is not used.
 FORMAT = 2
+# The ending of a file that names the last snapshot that a task made.
+OWNER = ".owner"
 # How long one trial waits for another that makes what both need.
 PATIENCE = 300.0
 LOOK_SECONDS = 0.1
@@ -29,8 +31,6 @@ class StillMadeError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    owner: str = ""
-    """Of whom there is one snapshot at a time."""
     steps: list[Step] = field(default_factory=list)
     """As they went when the snapshot was made."""
     state: dict[str, str] = field(default_factory=dict)
@@ -58,25 +58,35 @@ def read_record(path: Path) -> Record | None:
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Whole, or not at all. Raises OSError."""
+    """Raises OSError."""
     data: dict[str, Any] = {**asdict(record), "steps": [step_to_data(step) for step in record.steps]}
-    new = path.with_suffix(f".{os.getpid()}")
-    new.write_text(json.dumps(data), encoding="utf-8")
-    new.replace(path)
+    write_atomically(path, json.dumps(data))
 
 
-def remove_snapshots(folder: Path, owner: str | None = None, *, but: Path | None = None) -> int:
-    """Those of one owner, or all; gives how many there were."""
-    removed = 0
-    for path in folder.glob("*.json"):
-        record = read_record(path)
-        if path == but or (owner is not None and (record is None or record.owner != owner)):
-            continue
-        removed += archive_of(path).exists()
-        for file in (path, archive_of(path)):
-            with suppress(OSError):
-                file.unlink(missing_ok=True)
-    return removed
+def replace_snapshot(path: Path, owner: str) -> None:
+    """Remove the one that the owner made before this: of each there is one at a time. Raises OSError."""
+    made = path.parent / f"{owner}{OWNER}"
+    with suppress(FileNotFoundError):
+        former = path.with_name(made.read_text())
+        if former != path:
+            remove_snapshot(former)
+    write_atomically(made, path.name)
+
+
+def remove_snapshots(folder: Path) -> int:
+    """Gives how many there were."""
+    for made in folder.glob(f"*{OWNER}"):
+        made.unlink(missing_ok=True)
+    return sum(map(remove_snapshot, folder.glob("*.json")))
+
+
+def remove_snapshot(path: Path) -> bool:
+    """Whether there was one: a record alone says why there is none."""
+    was_there = archive_of(path).exists()
+    for file in (path, archive_of(path)):
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+    return was_there
 
 
 @contextmanager

@@ -95,8 +95,8 @@ def test_a_kernel_from_a_snapshot_is_in_the_state_that_the_prefix_leaves(project
         STAMP.replace("> stamp", "> deep/stamp; printf $LEVEL > deep/level"),
         "%cd deep",
         "!cat ../deep/level",
-        check="__import__('os').getcwd() == '/workspace/deep' and factor == 2 "
-        "and open('level').read() == __import__('os').environ['LEVEL'] == '3'",
+        check="os.getcwd() == '/workspace/deep' and factor == 2 "
+        "and open('level').read() == os.environ['LEVEL'] == '3'",
     )
     assert len(set(project.stamps("--super-epochs=2"))) == 1
 
@@ -192,10 +192,13 @@ def test_pruned_snapshots_are_made_again(project: Project) -> None:
     assert project.stamps() != first
 
 
-def test_a_snapshot_takes_the_place_of_the_one_before_of_its_task(project: Project) -> None:
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_snapshot_takes_the_place_of_the_one_before_of_its_task(project: Project, counts: bool) -> None:
     project.task(STAMP)
     project.stamps()
     (old,) = project.archives
+    if not counts:
+        old.with_suffix(".json").write_text("no record")
     project.task(STAMP + " # again")
     project.stamps()
     (new,) = project.archives
