@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_client.manager import KernelManager
 
-from pytest_super.kernel.conformance import started
+from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.local import LocalSandbox
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel import frames
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import CellStateError, Kernel
-from pytest_super.kernel.conformance import until
+from pytest_super.kernel.conformance.support import until
 from tests.kernel.scripted import ScriptedBridge, ScriptedSandbox, answer_info
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
-from pytest_super.kernel.conformance import started, until
+from pytest_super.kernel.conformance.support import started, until
 from pytest_super.kernel.local import LocalSandbox, marked_processes
 from pytest_super.kernel.processes import parent_of
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.kernel.conformance import started
+from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.local import LocalSandbox
 from pytest_super.kernel.lookup import Chunks, count_lines, search
 

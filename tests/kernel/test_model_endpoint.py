@@ -15,7 +15,7 @@ import pytest
 from pytest_super.kernel import calls, endpoint
 from pytest_super.kernel.calls import CallChannel, Reply
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.conformance import until as comes_true
+from pytest_super.kernel.conformance.support import until as comes_true
 from pytest_super.kernel.local import LocalSandbox
 
 if TYPE_CHECKING:

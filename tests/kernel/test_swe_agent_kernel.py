@@ -9,7 +9,7 @@ import pytest
 
 from pytest_super.agents.swe_agent import SweAgent
 from pytest_super.budget import Budget
-from pytest_super.kernel.conformance import started
+from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.local import LocalSandbox
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.public_task import public_part

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.kernel import endpoint
-from pytest_super.kernel.conformance import until
+from pytest_super.kernel.conformance.support import until
 from pytest_super.testing import FakeModel
 from pytest_super.trajectory import Action, Step
 from pytest_super.trial_door import FIELDS, TrialDoor, read_fields

@@ -1,0 +1,131 @@
+"""What a cell gives, however much it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.conformance.support import MEGABYTE, printed, still_works
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+
+
+def test_state_is_kept_across_cells(kernel: Kernel) -> None:
+    printed(kernel, "import math\ndef area(r): return math.pi * r * r")
+    assert printed(kernel, "round(area(2), 3)") == "12.566\n"
+
+
+def test_a_cell_starts_in_the_working_directory(kernel: Kernel) -> None:
+    assert printed(kernel, "import os; print(os.getcwd())") == f"{kernel.workdir}\n"
+
+
+def test_magics_work(kernel: Kernel) -> None:
+    printed(kernel, "%%writefile greet.py\nimport sys\nprint('hello', sys.argv[1])")
+    assert printed(kernel, "%run greet.py you") == "hello you\n"
+    assert "elapsed\n" in printed(kernel, "%mkdir -p deep/er\n%cd -q deep/er\n%env A=elapsed\n!echo $A")
+    assert printed(kernel, "%pwd").strip("'\n").endswith("/deep/er")
+
+
+def test_shell_commands_work(kernel: Kernel) -> None:
+    assert printed(kernel, "!echo out; echo err >&2") == "out\nerr\n"
+    assert printed(kernel, "files = !echo one; echo two\nfiles") == "['one', 'two']\n"
+    assert printed(kernel, "%%bash\nfor i in 1 2 3; do echo $i; done") == "1\n2\n3\n"
+
+
+def test_output_of_child_processes_is_complete_and_in_order(kernel: Kernel) -> None:
+    code = "import subprocess\nprint('a')\nr = subprocess.run(['echo', 'b{}'])\nprint('c')"
+    results = [printed(kernel, code.format(number)) for number in range(40)]
+    assert results == [f"a\nb{number}\nc\n" for number in range(40)]
+
+
+def test_output_that_is_not_utf8_is_replaced(kernel: Kernel) -> None:
+    assert printed(kernel, "import os; n = os.write(1, b'a\\xffb\\n')") == "a\ufffdb\n"
+    assert printed(kernel, r"!printf 'a\377b\n'").replace("\ufffd", "?") == "a?b\n"
+    assert printed(kernel, r"print('a\udcffb')").startswith("a")
+    assert still_works(kernel)
+
+
+def test_characters_of_many_bytes_survive_any_chunking(kernel: Kernel) -> None:
+    text = "é€😀" * 20_000
+    child = 'print("é€😀" * 20000)'
+    code = f"import subprocess, sys\nresult = subprocess.run([sys.executable, '-c', {child!r}])"
+    assert printed(kernel, code) == text + "\n"
+
+
+def test_a_carriage_return_bar_shows_its_last_state(kernel: Kernel) -> None:
+    bar = "print(f'\\r{i}% |{i // 10 * chr(35)}', end='', flush=True)"
+    code = f"for i in range(101): {bar}\nprint()\nprint('done')"
+    assert printed(kernel, code) == "100% |##########\ndone\n"
+
+
+def test_input_is_refused_clearly(kernel: Kernel) -> None:
+    result = kernel.execute("name = input('who? ')", timeout=30)
+    assert result.outcome is Outcome.ERROR
+    assert result.detail.startswith("StdinNotImplementedError")
+    assert still_works(kernel)
+
+
+def test_displays_are_output_too(kernel: Kernel) -> None:
+    result = kernel.execute(
+        "from IPython.display import display, HTML\ndisplay({'loss': 0.5}); display(HTML('<b>x</b>')); 42"
+    )
+    assert [output["output_type"] for output in result.outputs] == [
+        "display_data",
+        "display_data",
+        "execute_result",
+    ]
+    assert result.text == "{'loss': 0.5}\n<IPython.core.display.HTML object>\n42\n"
+
+
+def test_an_updated_display_shows_its_last_state(kernel: Kernel) -> None:
+    code = "handle = display('one', display_id=True)\nfor i in range(5): handle.update(i)\nprint('end')"
+    assert printed(kernel, code) == "4\nend\n"
+
+
+def test_cleared_output_is_gone(kernel: Kernel) -> None:
+    code = (
+        "from IPython.display import clear_output\nfor i in range(9):\n    clear_output(wait=True); print(i)"
+    )
+    assert printed(kernel, code) == "8\n"
+
+
+def test_a_cell_that_breaks_the_kernels_output_ends_all_the_same(kernel: Kernel) -> None:
+    result = kernel.execute("import sys\nsys.stdout = object()", timeout=30)
+    assert (result.outcome, result.detail) == (Outcome.ERROR, "the kernel ended the cell without a reply")
+    kernel.restart()
+    assert still_works(kernel)
+
+
+# Floods
+
+
+def test_30_megabytes_in_one_print(kernel: Kernel) -> None:
+    sizes: list[int] = []
+    result = kernel.execute(
+        "print('<' + 'x' * 30_000_000 + '>')", timeout=120, listener=lambda text: sizes.append(len(text))
+    )
+    assert (result.outcome, sum(sizes)) == (Outcome.OK, 30_000_003)
+    assert result.text.startswith("<xx")
+    assert result.text.endswith("xx>\n")
+    assert result.omitted > 29 * MEGABYTE
+    assert max(sizes) < MEGABYTE
+    assert still_works(kernel)
+
+
+@pytest.mark.slow
+def test_a_gigabyte_of_lines_arrives_whole(kernel: Kernel) -> None:
+    sizes: list[int] = []
+    code = "line = 'x' * 999\nfor i in range(1_000_000): print(line)\nprint('end')"
+    result = kernel.execute(code, timeout=600, listener=lambda text: sizes.append(len(text)))
+    assert (result.outcome, sum(sizes)) == (Outcome.OK, 1000 * MEGABYTE + 4)
+    assert result.text.endswith("x\nend\n")
+    assert still_works(kernel)
+
+
+def test_a_flood_can_be_interrupted(kernel: Kernel) -> None:
+    assert kernel.execute("while True: print('x' * 1000)", timeout=1).is_running
+    assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+    assert still_works(kernel)

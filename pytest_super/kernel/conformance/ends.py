@@ -1,0 +1,108 @@
+"""How kernels and sandboxes end: named, and with nothing left of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.conformance.support import (
+    IGNORES_INTERRUPTS,
+    limited,
+    printed,
+    started,
+    still_works,
+    until,
+)
+from pytest_super.task import SandboxSpec
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.conformance.support import Remains, SandboxFactory
+
+
+def assert_dead_until_restart(kernel: Kernel, death: CellResult, why: str) -> None:
+    assert (death.outcome, death.detail) == (Outcome.KERNEL_DIED, why)
+    after = kernel.execute("print('lost')", timeout=30)
+    assert after.outcome is Outcome.KERNEL_DIED
+    assert why in after.detail
+    kernel.restart()
+    assert still_works(kernel)
+
+
+def test_a_kernel_that_exits_says_so(kernel: Kernel) -> None:
+    printed(kernel, "state = 1")
+    death = kernel.execute("import os; os._exit(3)", timeout=30)
+    assert_dead_until_restart(kernel, death, "exit code 3")
+    assert kernel.execute("state").detail == "NameError: name 'state' is not defined"
+
+
+def test_a_kernel_that_is_killed_says_so(kernel: Kernel) -> None:
+    # ipykernel sends what it buffered within 0.2 seconds.
+    code = "import os, signal, time\nprint('last words')\ntime.sleep(1)\nos.kill(os.getpid(), signal.SIGKILL)"
+    death = kernel.execute(code, timeout=30)
+    assert death.text == "last words\n"
+    assert_dead_until_restart(kernel, death, "killed by signal 9")
+
+
+def test_a_kernel_that_dies_between_cells_is_noticed(kernel: Kernel) -> None:
+    printed(kernel, "import os, threading\nthreading.Timer(0.3, os._exit, [4]).start()")
+    assert until(lambda: kernel.execute("1", timeout=30).outcome is Outcome.KERNEL_DIED)
+    assert "exit code 4" in kernel.execute("1").detail
+
+
+def test_out_of_memory_is_named(sandbox_factory: SandboxFactory) -> None:
+    with started(limited(sandbox_factory, memory="400m")) as kernel:
+        death = kernel.execute("hog = []\nwhile True: hog.append(bytearray(b'x') * 10_000_000)", timeout=120)
+        assert_dead_until_restart(kernel, death, "out of memory")
+
+
+def test_a_fork_bomb_stays_inside(sandbox_factory: SandboxFactory) -> None:
+    with started(limited(sandbox_factory, pids=80)) as kernel:
+        bomb = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.01)"
+        kernel.write_file("bomb.py", bomb.encode())
+        kernel.execute("import subprocess, sys\nsubprocess.run([sys.executable, 'bomb.py'])", timeout=3)
+        kernel.restart()
+        assert still_works(kernel)
+
+
+def test_a_full_disk_is_an_error_of_the_cell_or_the_end_of_the_sandbox(
+    sandbox_factory: SandboxFactory,
+) -> None:
+    with started(limited(sandbox_factory, disk="64m")) as kernel:
+        code = "with open('big', 'wb') as file:\n    while True: file.write(bytes(1_000_000)); file.flush()"
+        result = kernel.execute(code, timeout=120)
+        assert result.outcome in (Outcome.ERROR, Outcome.SANDBOX_LOST)
+        assert "space" in result.detail or "disk" in result.detail
+
+
+# The end
+
+
+def test_close_ends_everything(sandbox_factory: SandboxFactory, remains: Remains) -> None:
+    sandbox = sandbox_factory(SandboxSpec())
+    with started(sandbox) as kernel:
+        printed(
+            kernel,
+            "import subprocess\nfor command in (['sleep', '600'], ['setsid', 'sleep', '600'],"
+            " ['sh', '-c', 'setsid nohup sleep 600 & exit']):\n    child = subprocess.Popen(command)",
+        )
+        kernel.execute(IGNORES_INTERRUPTS, timeout=0.2)
+    kernel.close()
+    sandbox.close()
+    assert until(lambda: remains(sandbox) == []), remains(sandbox)
+
+
+def test_a_sandbox_that_was_never_opened_can_be_closed(sandbox_factory: SandboxFactory) -> None:
+    sandbox = sandbox_factory(SandboxSpec())
+    sandbox.close()
+    sandbox.close()
+
+
+def test_the_bridge_killed_from_inside_is_a_lost_sandbox(sandbox_factory: SandboxFactory) -> None:
+    with started(sandbox_factory(SandboxSpec())) as kernel:
+        result = kernel.execute(
+            "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)"
+        )
+        assert result.outcome is Outcome.SANDBOX_LOST
+        assert result.detail
+        assert kernel.execute("1").outcome is Outcome.SANDBOX_LOST

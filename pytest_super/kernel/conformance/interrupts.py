@@ -1,0 +1,97 @@
+"""Errors, time-outs, interrupts and what goes on in the background: no print is lost or shown elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import CellStateError
+from pytest_super.kernel.conformance.support import IGNORES_INTERRUPTS, printed, still_works
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+
+
+def test_100_times_error_then_print(kernel: Kernel) -> None:
+    for number in range(100):
+        failed = kernel.execute(f"raise ValueError({number})", timeout=60)
+        assert (failed.outcome, failed.detail) == (Outcome.ERROR, f"ValueError: {number}")
+        assert printed(kernel, f"print('after', {number})") == f"after {number}\n"
+
+
+def test_an_interrupt_of_a_cell_that_has_yet_to_begin_is_not_lost(kernel: Kernel) -> None:
+    for _ in range(10):
+        kernel.execute("import time\nwhile True: time.sleep(0.01)", timeout=0)
+        assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+
+
+def test_50_times_timeout_interrupt_print(kernel: Kernel) -> None:
+    printed(kernel, "import time")
+    for number in range(50):
+        assert kernel.execute("while True: time.sleep(0.01)", timeout=0.05).outcome is Outcome.TIMED_OUT
+        assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+        assert printed(kernel, f"print('after', {number})") == f"after {number}\n"
+
+
+def test_waiting_on_gives_the_rest(kernel: Kernel) -> None:
+    first = kernel.execute(
+        "import time\nprint('one', flush=True)\ntime.sleep(1.5)\nprint('two')", timeout=0.75
+    )
+    assert (first.outcome, first.text) == (Outcome.TIMED_OUT, "one\n")
+    assert kernel.is_running
+    second = kernel.wait(60)
+    assert (second.outcome, second.text) == (Outcome.OK, "two\n")
+    assert second.seconds > 1.4
+    assert not kernel.is_running
+
+
+def test_one_cell_at_a_time(kernel: Kernel) -> None:
+    kernel.execute("import time; time.sleep(1)", timeout=0.1)
+    with pytest.raises(CellStateError, match="still runs"):
+        kernel.execute("print('lost')")
+    kernel.wait(60)
+    with pytest.raises(CellStateError, match="no cell runs"):
+        kernel.wait(60)
+
+
+def test_a_cell_that_ignores_interrupts_goes_on_until_restart(kernel: Kernel) -> None:
+    kernel.execute(IGNORES_INTERRUPTS, timeout=0.5)
+    result = kernel.interrupt(1)
+    assert (result.outcome, result.text) == (Outcome.TIMED_OUT, "no\n")
+    kernel.restart()
+    assert not kernel.is_running
+    assert still_works(kernel)
+
+
+def test_an_interrupt_reaches_child_processes(kernel: Kernel) -> None:
+    # Where nothing isolates, other tests may have processes that sleep.
+    seconds = f"600.{time.time_ns()}"
+    kernel.execute(f"import subprocess\nsubprocess.run(['sleep', '{seconds}'])", timeout=0.5)
+    assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+    assert f"sleep {seconds}" not in printed(
+        kernel, "!cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | tr -d '[]'; echo"
+    )
+
+
+def test_only_the_time_of_cells_is_counted(kernel: Kernel) -> None:
+    before = kernel.busy_seconds
+    result = kernel.execute("import time; time.sleep(0.5)", timeout=30)
+    time.sleep(0.5)
+    assert 0.5 <= result.seconds < 0.9
+    assert kernel.busy_seconds - before == pytest.approx(result.seconds)
+
+
+# Background
+
+
+def test_background_processes_do_not_hold_a_cell(kernel: Kernel) -> None:
+    printed(kernel, "import subprocess\nchild = subprocess.Popen(['sleep', '600'])")
+    assert printed(kernel, "print(child.poll())") == "None\n"
+
+
+def test_output_of_background_processes_comes_with_later_cells(kernel: Kernel) -> None:
+    printed(kernel, "import subprocess\nchild = subprocess.Popen('sleep 0.3; echo late', shell=True)")
+    assert "late\n" in printed(kernel, "child.wait()\nimport time; time.sleep(0.5)\nprint('now')")

@@ -1,0 +1,77 @@
+"""Kernels for the tests of the suite."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import Kernel
+from pytest_super.task import SandboxSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_super.kernel.sandbox import Sandbox
+
+    SandboxFactory = Callable[[SandboxSpec], Sandbox]
+    Remains = Callable[[Sandbox], list[str]]
+
+MEGABYTE = 10**6
+IGNORES_INTERRUPTS = """
+import time
+while True:
+    try:
+        time.sleep(0.05)
+    except KeyboardInterrupt:
+        print("no")
+"""
+
+
+@pytest.fixture
+def kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
+    with started(sandbox_factory(SandboxSpec())) as kernel:
+        yield kernel
+
+
+@contextlib.contextmanager
+def started(sandbox: Sandbox) -> Iterator[Kernel]:
+    kernel = Kernel(sandbox)
+    try:
+        kernel.start()
+        yield kernel
+    finally:
+        kernel.close()
+
+
+def limited(factory: SandboxFactory, **limits: object) -> Sandbox:
+    """A sandbox with the limits, or a skip where the provider does not claim them."""
+    sandbox = factory(SandboxSpec.model_validate(limits))
+    lacking = [name for name in limits if not getattr(sandbox.capabilities, name)]
+    if lacking:
+        pytest.skip(f"does not claim to limit {', '.join(lacking)}")
+    return sandbox
+
+
+def printed(kernel: Kernel, code: str) -> str:
+    """The text of a cell that must succeed."""
+    result = kernel.execute(code, timeout=60)
+    assert result.outcome is Outcome.OK, result
+    return result.text
+
+
+def still_works(kernel: Kernel) -> bool:
+    return printed(kernel, "print('still', 'here')") == "still here\n"
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether the condition comes true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
