@@ -96,7 +96,7 @@ OPTIONS = (
     Option(name="image", help="Image of docker sandboxes whose task names none."),
     Option(
         name="ca-bundle",
-        help="CA certificates (PEM) that docker sandboxes trust for pip, git and requests, "
+        help="CA certificates (PEM) that docker sandboxes with a network trust for pip, git and requests, "
         "by default what REQUESTS_CA_BUNDLE or SSL_CERT_FILE names.",
     ),
     Option(name="pip-config", help="pip configuration file that docker sandboxes use."),

@@ -59,7 +59,7 @@ class DockerSettings:
     disk: int = 10 * GIB
     """Bytes written outside of /dev/shm, checked every few seconds: a fast writer overshoots by that long."""
     ca_bundle: Path | None = None
-    """Certificates (PEM), a copy of which pip, requests, curl and git inside are told to trust."""
+    """Certificates (PEM); a copy is what pip, requests, curl and git inside trust if there is a network."""
     pip_config: Path | None = None
     """A pip.conf, a copy of which pip inside reads."""
     mounts: Mapping[str, str] = field(default_factory=dict)
@@ -199,15 +199,20 @@ class DockerSandbox:
 
     def _environment(self) -> dict[str, str]:
         given = {"LANG": "C.UTF-8"}
-        if self.settings.ca_bundle:
+        if self._certificates:
             given |= dict.fromkeys(CA_VARIABLES, f"/{CA_FILE}")
         if self.settings.pip_config:
             given["PIP_CONFIG_FILE"] = f"/{PIP_FILE}"
         return given | self.spec.env
 
     def _files(self) -> dict[str, bytes]:
-        given = {CA_FILE: self.settings.ca_bundle, PIP_FILE: self.settings.pip_config}
+        given = {CA_FILE: self._certificates, PIP_FILE: self.settings.pip_config}
         return {name: read_setting(path) for name, path in given.items() if path}
+
+    @property
+    def _certificates(self) -> Path | None:
+        """Of no use without a network, and the engine takes a tenth of a second to copy a file."""
+        return self.settings.ca_bundle if self.spec.network else None
 
     def _labels(self) -> dict[str, str]:
         ours = {f"{LABEL}.{name}": value for name, value in self.settings.labels.items()}

@@ -53,9 +53,18 @@ def test_certificates_and_pip_settings_are_handed_in(
         "import os, subprocess\nprint(open(os.environ['PIP_CERT']).read(), flush=True)\n"
         "subprocess.run(['python3', '-m', 'pip', 'config', 'list'])"
     )
-    output = run_inside(code, settings=given)
+    output = run_inside(code, SandboxSpec(network=True), given)
     assert output.startswith("certificates\n")
     assert "global.timeout='77'" in output
+
+
+def test_without_a_network_there_are_no_certificates_to_trust(
+    run_inside: RunInside, settings: DockerSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.pem").write_text("certificates")
+    given = replace(settings, ca_bundle=tmp_path / "ca.pem")
+    code = "import os; print(os.environ.get('PIP_CERT'), os.path.exists('/etc/pytest-super'))"
+    assert run_inside(code, settings=given) == "None False\n"
 
 
 def test_shared_caches_are_read_only(run_inside: RunInside, settings: DockerSettings, tmp_path: Path) -> None:

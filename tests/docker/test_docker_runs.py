@@ -143,5 +143,6 @@ def test_containers_trust_what_the_machine_is_told_to_trust(
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
     cell = "import os; open(os.environ['PIP_CERT']).read()"
     task = {"id": "trust", "set": "expert", "query": "q", "answer": bundle.read_text()}
-    (project.path / "one.task.yaml").write_text(json.dumps({**task, "solution": {"cells": [cell]}}))
+    given = {"sandbox": {"network": True}, "solution": {"cells": [cell]}}
+    (project.path / "one.task.yaml").write_text(json.dumps(task | given))
     project.runpytest_subprocess("--super-agent=gold", "one.task.yaml").assert_outcomes(passed=1)
