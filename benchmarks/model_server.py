@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 REACT = "Thought: The next one.\nAction: {}\n<content>\n{}\n</content>"
 CONVERSATION = re.compile(rb"conversation-[\w-]+")
+# A message has its quotes escaped.
+MODEL = re.compile(rb'"model": ?"([^"\\]+)"')
 HOST = "127.0.0.1"
 MAX_REQUEST = 2**28
 
@@ -55,13 +57,15 @@ def react_answers(cells: Sequence[str], submission: str) -> list[str]:
 
 
 def completion(text: str, prompt: bytes) -> dict[str, Any]:
+    """By the model that was asked for, as a provider's is: clients look up what it costs."""
+    asked_for = MODEL.search(prompt)
     used = {"prompt_tokens": len(prompt) // 4 + 1, "completion_tokens": len(text) // 4 + 1}
     message = {"role": "assistant", "content": text}
     return {
         "id": "chatcmpl-benchmark",
         "object": "chat.completion",
         "created": 1_700_000_000,
-        "model": "benchmark",
+        "model": asked_for[1].decode() if asked_for else "benchmark",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {**used, "total_tokens": sum(used.values())},
     }
