@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHECK_SECONDS = 3.0
+LONGEST_PAUSE = 30.0
+FASTEST_BYTES = 2 * 2**30
+"""What a container writes in a second at most: a look before it can be at its limit finds nothing."""
 COST_SHARE = 0.05
 """The engine walks the written files to measure them, 0.6 s for 100,000; it may take this share of time."""
 
@@ -32,7 +35,7 @@ class Watchdog:
         renew: Callable[[], None],
         renew_seconds: float,
     ) -> None:
-        self._limit = limit
+        self._limit = self._left = limit
         self._measure = measure
         self._kill = kill
         self._renew = renew
@@ -49,18 +52,23 @@ class Watchdog:
 
     def _watch(self) -> None:
         renewed = time.monotonic()
-        pause = CHECK_SECONDS
-        while not self._ended.wait(pause):
+        cost = 0.0
+        while not self._ended.wait(self._pause(cost)):
             began = time.monotonic()
             with contextlib.suppress(InfrastructureError):
                 self._check_disk()
                 if began - renewed > self._renew_seconds:
                     self._renew()
                     renewed = began
-            pause = max(CHECK_SECONDS, (time.monotonic() - began) / COST_SHARE)
+            cost = time.monotonic() - began
+
+    def _pause(self, cost: float) -> float:
+        """Seconds until the next look, after one that took `cost`."""
+        return max(CHECK_SECONDS, min(self._left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)
 
     def _check_disk(self) -> None:
         written = self._measure()
+        self._left = self._limit - written
         if written > self._limit and not self._ended.is_set():
             self._ended.set()
             self._kill(written)

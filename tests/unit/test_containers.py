@@ -22,6 +22,7 @@ from pytest_super.kernel.sweep import container_name, is_abandoned, is_dead, own
 from pytest_super.kernel.watchdog import Watchdog
 
 SECOND = 1_000_000_000
+GIB = 2**30
 
 
 def frame(kind: int, data: bytes) -> bytes:
@@ -175,6 +176,11 @@ class Ticks:
 
 
 def watch(sizes: list[int | Exception], limit: int = 100) -> list[int]:
+    return look(sizes, limit)[0]
+
+
+def look(sizes: list[int | Exception], limit: int) -> tuple[list[int], list[float]]:
+    """What was killed, and how long the watchdog waited before each look and after the last."""
     killed: list[int] = []
 
     def measure() -> int:
@@ -186,14 +192,20 @@ def watch(sizes: list[int | Exception], limit: int = 100) -> list[int]:
     watchdog = Watchdog(
         limit=limit, measure=measure, kill=killed.append, renew=lambda: None, renew_seconds=3600.0
     )
-    watchdog._ended = Ticks(len(sizes))  # type: ignore[assignment]
+    watchdog._ended = ticks = Ticks(len(sizes))  # type: ignore[assignment]
     watchdog.start()
     watchdog._thread.join(10)
-    return killed
+    return killed, ticks.pauses
 
 
 def test_the_watchdog_kills_once_when_the_disk_limit_is_passed() -> None:
     assert watch([10, 100, 101, 500]) == [101]
+
+
+def test_the_watchdog_looks_before_the_fastest_writer_can_be_far_over_the_limit() -> None:
+    sizes: list[int | Exception] = [0, 6 * GIB, 9 * GIB]
+    assert look(sizes, 10 * GIB)[1] == [5.0, 5.0, 3.0, 3.0]
+    assert look([0], 1000 * GIB)[1] == [30.0, 30.0]
 
 
 def test_the_watchdog_outlives_an_engine_that_does_not_answer() -> None:
