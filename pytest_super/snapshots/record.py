@@ -66,7 +66,8 @@ def write_record(path: Path, record: Record) -> None:
 def replace_snapshot(path: Path, owner: str) -> None:
     """Remove the one that the owner made before this: of each there is one at a time. Raises OSError."""
     made = path.parent / f"{owner}{OWNER}"
-    with suppress(FileNotFoundError):
+    # A ValueError: what stands there is no name.
+    with suppress(FileNotFoundError, ValueError):
         former = path.with_name(made.read_text())
         if former != path:
             remove_snapshot(former)

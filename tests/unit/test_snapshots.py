@@ -11,7 +11,13 @@ import pytest
 from pytest_super.errors import EngineError
 from pytest_super.snapshots.plan import plan_of
 from pytest_super.snapshots.prefix import NotMadeError, Prefix, RestoredPrefix, SavedPrefix, prefix_of
-from pytest_super.snapshots.record import Record, archive_of, read_record, write_record
+from pytest_super.snapshots.record import (
+    Record,
+    archive_of,
+    read_record,
+    replace_snapshot,
+    write_record,
+)
 from pytest_super.task import PreExecuted, Task
 
 if TYPE_CHECKING:
@@ -231,3 +237,12 @@ def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
     for text in ("", "{", "[]", '{"steps": 3}', '{"steps": [], "colour": 1}'):
         (tmp_path / "a.json").write_text(text)
         assert read_record(tmp_path / "a.json") is None
+
+
+@pytest.mark.parametrize("owned", ["", "../other.json", "b.json"])
+def test_what_is_told_of_an_owner_may_be_anything(tmp_path: Path, owned: str) -> None:
+    (tmp_path / "me.owner").write_text(owned)
+    (tmp_path / "b.tar").touch()
+    replace_snapshot(tmp_path / "a.json", "me")
+    assert (tmp_path / "me.owner").read_text() == "a.json"
+    assert (tmp_path / "b.tar").exists() is (owned != "b.json")
