@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.atomic import write_atomically
 from pytest_super.errors import InfrastructureError
 from pytest_super.report.summary import gate_accuracy, groups, sets, summarise, whole_set
 from pytest_super.report.wording import printable
@@ -68,9 +69,7 @@ def rewrite(file: Path, run: RunFolder, settings: Settings, doubled: Collection[
                 complete(case, result)
         count_again(suite)
         add_properties(suite, total_figures(run, settings))
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    tree.write(temporary, encoding="utf-8", xml_declaration=True)
-    temporary.replace(file)
+    write_atomically(file, ET.tostring(tree.getroot(), encoding="utf-8", xml_declaration=True))
 
 
 def is_task(case: ET.Element) -> bool:
