@@ -143,7 +143,7 @@ def test_small_calls_of_all_trials_are_under_way_at_once(tmp_path: Path) -> None
             calls = asyncio.ensure_future(served.ask_together(*tokens, *tokens))
             await until(lambda: provider.under_way == 32)
             provider.let.set()
-            await calls
+            assert all("prompt_tokens" in answer for answer in await calls)
 
     asyncio.run(main())
 
@@ -160,7 +160,7 @@ def test_without_limits_calls_of_which_nothing_is_known_are_under_way_at_once(tm
             calls = asyncio.ensure_future(served.ask_together(token, token, token))
             await until(lambda: provider.under_way == 3)
             provider.let.set()
-            await calls
+            assert all("prompt_tokens" in answer for answer in await calls)
 
     asyncio.run(main())
 
