@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, cast
 from jupyter_client.blocking.client import BlockingKernelClient
 
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.docker import DockerSandbox, DockerSettings
-from pytest_super.kernel.engine import connect
-from pytest_super.kernel.image import DEFAULT_IMAGE
-from pytest_super.task import SandboxSpec
+from pytest_super.kernel.providers.docker.engine import connect
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.tasks.task import SandboxSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

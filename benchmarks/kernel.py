@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_client.manager import KernelManager
 
 from pytest_super.kernel.conformance.support import started
-from pytest_super.kernel.local import LocalSandbox
+from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -31,7 +31,7 @@ from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.model.launch import BOOKS, FACTS, Response
-from pytest_super.provision import GATEWAY
+from pytest_super.session.kernels import GATEWAY
 from pytest_super.testing import FakeKernel
 
 if TYPE_CHECKING:

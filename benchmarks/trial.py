@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.docker import DockerSandbox, DockerSettings
-from pytest_super.kernel.local import LocalSandbox
-from pytest_super.task import SandboxSpec
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.tasks.task import SandboxSpec
 
 TARGET = 0.050
 CELLS = [f"x = {n}" for n in range(9)] + ["x"]

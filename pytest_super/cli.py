@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     from pytest_super.generate import add_generate_parser
     from pytest_super.importing import add_import_parser
-    from pytest_super.kernel.image import add_image_parser
+    from pytest_super.kernel.providers.docker.image import add_image_parser
     from pytest_super.masking import add_mask_parser
     from pytest_super.rescore import add_rescore_parser
     from pytest_super.snapshots.prune import add_prune_parser
@@ -97,7 +97,7 @@ def run_schema(_arguments: argparse.Namespace) -> int:
 
 
 def run_prompt_extract(arguments: argparse.Namespace) -> int:
-    from pytest_super.published import read_history
+    from pytest_super.store.published import read_history
 
     # Nothing but the prompt, and all of it: it is meant for a file.
     sys.stdout.write(read_history(arguments.history).system_prompt)

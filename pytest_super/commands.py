@@ -10,12 +10,12 @@ from pytest_super.errors import SuperError, TaskFileError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
 
 
 def task_files(path: Path) -> list[Path]:
     """The task files in a folder and below it, or the one file. Raises SuperError when there are none."""
-    from pytest_super.task import TASK_SUFFIX
+    from pytest_super.tasks.task import TASK_SUFFIX
 
     if path.is_file():
         return [path]
@@ -27,8 +27,8 @@ def task_files(path: Path) -> list[Path]:
 
 def load_all(files: list[Path]) -> tuple[list[Task], list[str]]:
     """The tasks of the files that are right, and the errors of the others."""
-    from pytest_super.collection import refuse_known_ids
-    from pytest_super.loading import load_tasks
+    from pytest_super.session.collection import refuse_known_ids
+    from pytest_super.tasks.loading import load_tasks
 
     tasks: list[Task] = []
     errors: list[str] = []

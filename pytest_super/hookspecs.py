@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.results import TrialResult
-    from pytest_super.scoring import Evidence
-    from pytest_super.task import Task
-    from pytest_super.trajectory import Step
-    from pytest_super.trial import Agent
+    from pytest_super.store.results import TrialResult
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Task
+    from pytest_super.trial.score import Evidence
+    from pytest_super.trial.trial import Agent
 
 
 @pytest.hookspec(firstresult=True)

@@ -7,7 +7,7 @@ import inspect
 import json
 from typing import Any
 
-from pytest_super import task
+from pytest_super.tasks import task
 
 
 def task_schema() -> dict[str, Any]:

@@ -17,14 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.loading import load_tasks
-from pytest_super.solution import read_solution
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.solution import read_solution
 from tests.openai_server import KEY, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
     from tests.openai_server import Answer
 
 SHIPPED = Path(__file__).parents[1] / "tasks"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_super.model.completion import Completion, Message
-    from pytest_super.trial import Trial
+    from pytest_super.trial.trial import Trial
 
 FILTERED = "The model's provider refused to read on, so nothing was done."
 

@@ -12,9 +12,9 @@ from pytest_super.kernel.cell import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.solution import GoldCells
-    from pytest_super.trajectory import Step
-    from pytest_super.trial import Trial
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.solution import GoldCells
+    from pytest_super.trial.trial import Trial
 
 
 # Characters of a cell's error that are told.

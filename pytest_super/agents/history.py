@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.trajectory import Action, Step
+    from pytest_super.store.trajectory import Action, Step
 
 # Characters of observations, from their ends: of the last step and of those before it.
 LAST = 50_000

@@ -8,23 +8,23 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.agents import react
-from pytest_super.agents.react_format import ACTION_TYPES, BEFORE, WITHOUT_CONTENT
-from pytest_super.agents.swe_commands import ARGUMENTS, is_edit
-from pytest_super.agents.swe_tools import Editor
+from pytest_super.agents.react import agent as react
+from pytest_super.agents.react.format import ACTION_TYPES, BEFORE, WITHOUT_CONTENT
+from pytest_super.agents.swe.commands import ARGUMENTS, is_edit
+from pytest_super.agents.swe.tools import Editor
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
-from pytest_super.observation import STILL_RUNNING
-from pytest_super.published import read_history
-from pytest_super.results import read_trajectory
-from pytest_super.trajectory import PROGRAM, PROGRAM_BESIDE
+from pytest_super.store.published import read_history
+from pytest_super.store.results import read_trajectory
+from pytest_super.store.trajectory import PROGRAM, PROGRAM_BESIDE
+from pytest_super.trial.observation import STILL_RUNNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pytest_super.trajectory import Action, Step
-    from pytest_super.trial import Trial
+    from pytest_super.store.trajectory import Action, Step
+    from pytest_super.trial.trial import Trial
 
 KNOWN = {*ACTION_TYPES, *ARGUMENTS}
 # Running a program once more would be no replay, and it may want its model.

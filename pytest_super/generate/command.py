@@ -20,7 +20,7 @@ from pytest_super.model.client import GatewayModel
 from pytest_super.model.launch import Gateway
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED, ModelSettings
-from pytest_super.results import new_run_id
+from pytest_super.store.results import new_run_id
 
 if TYPE_CHECKING:
     from argparse import Namespace

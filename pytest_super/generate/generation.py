@@ -22,8 +22,8 @@ from pytest_super.model.completion import ModelError
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.sources import fetch
 from pytest_super.sources.tree import Tree
-from pytest_super.task import TASK_SUFFIX, Repository
-from pytest_super.trajectory import now
+from pytest_super.store.trajectory import now
+from pytest_super.tasks.task import TASK_SUFFIX, Repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

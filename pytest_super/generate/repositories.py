@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pytest_super.errors import SuperError
 from pytest_super.sources.redact import redacted
-from pytest_super.task import TASK_SUFFIX
+from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError, TaskFileError
 from pytest_super.generate.refusal import Refused
-from pytest_super.loading import load_tasks
-from pytest_super.task import TASK_SUFFIX
-from pytest_super.yaml_writer import to_yaml
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.tasks.yaml_writer import to_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ from pytest_super.importing.hub import fetch
 from pytest_super.importing.rows import NoTaskError, Row, read_rows, without_surrogates
 from pytest_super.importing.store import Origin, Written, digest, write_files
 from pytest_super.importing.super import COLUMNS, DATASET, EXPERT_IDS, FILES, task_fields
-from pytest_super.loading import load_tasks
-from pytest_super.task import TASK_SUFFIX
-from pytest_super.yaml_writer import to_yaml
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.tasks.yaml_writer import to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pytest_super.agents.react_format import FormatError, parse_edit
+from pytest_super.agents.react.format import FormatError, parse_edit
 from pytest_super.importing.rows import NoTaskError, Warn
 
 

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.atomic import write_atomically
 from pytest_super.errors import SuperError
+from pytest_super.store.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

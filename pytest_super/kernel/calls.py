@@ -118,7 +118,7 @@ class CallChannel:
 
     def _open(self) -> str:
         secret = secrets.token_urlsafe(16)
-        self._tell("listen", Path(__file__).with_name("endpoint.py").read_bytes(), secret=secret)
+        self._tell("listen", (Path(__file__).parent / "inside" / "endpoint.py").read_bytes(), secret=secret)
         try:
             heard = self._heard.get(timeout=LISTEN_SECONDS)
         except queue.Empty:

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.kernel import frames
+from pytest_super.kernel.inside import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,11 +18,11 @@ def take():
         text += stream.read(size - len(text)) or sys.exit()
     return text.decode()
 def load(name):
-    name = "pytest_super.kernel." + name
+    name = "pytest_super.kernel.inside." + name
     module = sys.modules[name] = type(sys)(name)
     exec(compile(take(), name, "exec"), module.__dict__)
     return module
-sys.modules["pytest_super.kernel"] = type(sys)("pytest_super.kernel")
+sys.modules["pytest_super.kernel.inside"] = type(sys)("pytest_super.kernel.inside")
 launcher, processes = take(), load("processes")
 folder = processes.private_folder()
 kernel = processes.KernelProcess(folder, 1, launcher)
@@ -42,5 +42,5 @@ def bridge_source() -> str:
 @cache
 def bridge_program() -> bytes:
     """What the kernel's client sends before its first frame: the texts that STARTER takes."""
-    texts = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in TEXTS]
+    texts = [(Path(__file__).parent / "inside" / f"{name}.py").read_bytes() for name in TEXTS]
     return b"".join(b"%d\n%s" % (len(text), text) for text in texts)

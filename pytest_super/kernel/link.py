@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel import frames
 from pytest_super.kernel.calls import CallChannel
 from pytest_super.kernel.connection import Connection
 from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.files import FileChannel
+from pytest_super.kernel.inside import frames
 from pytest_super.kernel.output import CellOutput, output_text
 
 if TYPE_CHECKING:

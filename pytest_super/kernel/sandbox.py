@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.task import SandboxSpec
+    from pytest_super.tasks.task import SandboxSpec
 
 
 class Stream(Protocol):

@@ -6,13 +6,13 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.solution import cell_source, notebook_cells
+from pytest_super.tasks.solution import cell_source, notebook_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_super.task import Solution
+    from pytest_super.tasks.task import Solution
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError, SuperError, UnsupportedError
-from pytest_super.loading import load_tasks
 from pytest_super.masking.cells import cells_of, solution_cells
 from pytest_super.masking.proof import Proof, prove
 from pytest_super.masking.proposal import skeleton, subproblems_yaml
 from pytest_super.masking.propose import propose
-from pytest_super.solution import read_solution
-from pytest_super.task import legal_id
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.solution import read_solution
+from pytest_super.tasks.task import legal_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.masking.cells import SolutionCell
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
 
 
 def write_proposal(path: Path, output: Path | None) -> int:
@@ -101,8 +101,8 @@ def proofs(tasks: Sequence[Task], start: Callable[[Task], Kernel]) -> Iterator[P
 def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
     """A kernel that is ready, with the task's repository. Raises InfrastructureError."""
     from pytest_super.kernel.sandbox import missing_capabilities
-    from pytest_super.prefetch import Place
-    from pytest_super.provision import ready_kernel
+    from pytest_super.session.kernels import ready_kernel
+    from pytest_super.session.start_ahead import Place
     from pytest_super.snapshots.prefix import Prefix
 
     sandbox = maker(task)
@@ -125,8 +125,8 @@ def sandbox_maker(kind: str, image: str | None, pip_config: Path | None) -> Call
 
 
 def docker_trouble(image: str | None) -> str | None:
-    from pytest_super.kernel import engine
-    from pytest_super.kernel.image import DEFAULT_IMAGE
+    from pytest_super.kernel.providers.docker import engine
+    from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 
     name = image or DEFAULT_IMAGE
     trouble = engine.engine_trouble()
@@ -136,7 +136,7 @@ def docker_trouble(image: str | None) -> str | None:
 
 
 def local_sandbox(task: Task) -> Sandbox:
-    from pytest_super.kernel.local import LocalSandbox
+    from pytest_super.kernel.providers.local import LocalSandbox
 
     return LocalSandbox(task.sandbox.env)
 
@@ -144,9 +144,9 @@ def local_sandbox(task: Task) -> Sandbox:
 def docker_sandbox(task: Task, image: str | None, pip_config: Path | None) -> Sandbox:
     import os
 
-    from pytest_super.kernel.docker import DockerSandbox, DockerSettings
-    from pytest_super.kernel.environment import trusted_certificates
-    from pytest_super.kernel.image import DEFAULT_IMAGE
+    from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+    from pytest_super.kernel.providers.host_environment import trusted_certificates
 
     settings = DockerSettings(
         image=image or DEFAULT_IMAGE,

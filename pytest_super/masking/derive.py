@@ -11,9 +11,9 @@ from pytest_super.errors import TaskFileError
 from pytest_super.masking.cells import UnknownCellError, find_cell, find_cells, solution_cells
 from pytest_super.masking.dataflow import independent_cells, needed_cells
 from pytest_super.masking.flow import Notebook
-from pytest_super.rules import broken_rules
-from pytest_super.solution import read_solution
-from pytest_super.task import Derivation, PreExecuted, Solution, SubProblem, Task
+from pytest_super.tasks.solution import read_solution
+from pytest_super.tasks.task import Derivation, PreExecuted, Solution, SubProblem, Task
+from pytest_super.tasks.validation import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

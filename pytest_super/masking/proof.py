@@ -9,15 +9,15 @@ from pytest_super.agents.gold import error_of, value_of
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.accuracy import accuracy
-from pytest_super.observation import observation_of
-from pytest_super.preexecution import pre_execute
-from pytest_super.trajectory import Action, Step, now
+from pytest_super.store.trajectory import Action, Step, now
+from pytest_super.trial.observation import observation_of
+from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.task import Derivation, Task
+    from pytest_super.tasks.task import Derivation, Task
 
 
 @dataclass(frozen=True, kw_only=True)

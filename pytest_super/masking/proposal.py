@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.masking.dataflow import independent_cells, needed_cells
 from pytest_super.masking.flow import effects_of
 from pytest_super.report.terminal import one_line
-from pytest_super.yaml_writer import to_yaml
+from pytest_super.tasks.yaml_writer import to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_super.masking.dataflow import depends
 from pytest_super.masking.files import ANY, holds_code
 from pytest_super.masking.flow import effects_of
-from pytest_super.task import CATEGORIES
+from pytest_super.tasks.task import CATEGORIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -6,14 +6,14 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.metrics.patterns import Pattern
-from pytest_super.metrics.plain_text import PlainText, plain
-from pytest_super.metrics.windows import SENTINEL, Window, Windows
+from pytest_super.metrics.matching.patterns import Pattern
+from pytest_super.metrics.matching.plain_text import PlainText, plain
+from pytest_super.metrics.matching.windows import SENTINEL, Window, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.metrics.patterns import Match
+    from pytest_super.metrics.matching.patterns import Match
 
 WINDOW = 32 * 1024
 TIME_LIMIT = 10.0

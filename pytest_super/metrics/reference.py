@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.script_executed import may_hide_run
-from pytest_super.trajectory import PROGRAM
+from pytest_super.store.trajectory import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
 
 EPSILON = 1e-2
 MIN_SECONDS = 10

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import Outcome
-from pytest_super.metrics.cell_runs import Notebook
-from pytest_super.metrics.failures import is_failure
-from pytest_super.metrics.places import inside, may_be
-from pytest_super.metrics.plain_text import without_escapes
-from pytest_super.trajectory import PROGRAM
+from pytest_super.metrics.matching.plain_text import without_escapes
+from pytest_super.metrics.script_runs.cell_runs import Notebook
+from pytest_super.metrics.script_runs.failures import is_failure
+from pytest_super.metrics.script_runs.places import inside, may_be
+from pytest_super.store.trajectory import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_super.metrics.shell_runs import Run
-    from pytest_super.task import Entrypoint
-    from pytest_super.trajectory import Step
+    from pytest_super.metrics.script_runs.shell_runs import Run
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Entrypoint
 
 _CARRY_ON = ("continue_wait", "interrupt")
 

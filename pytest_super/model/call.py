@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.answer import NOTHING, ModelCallError
-from pytest_super.trajectory import now
+from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
     import asyncio

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.trajectory import now
+from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
     from pytest_super.model.answer import Answer

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.atomic import write_atomically
 from pytest_super.model.completion import ModelError
 from pytest_super.model.liveness import LONGEST_SILENCE, LOOK_EVERY, Watch, connected
+from pytest_super.store.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable

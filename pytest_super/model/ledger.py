@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.answer import NOTHING
 from pytest_super.model.bound import UNBOUNDED
 from pytest_super.model.completion import BudgetSpentError, Used
-from pytest_super.results import read_lines
+from pytest_super.store.results import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -19,7 +19,7 @@ from pytest_super.errors import SuperError
 from pytest_super.model.answer import Answer, ModelCallError, Trouble, estimate_tokens, plain
 from pytest_super.model.bound import UNBOUNDED, Bound
 from pytest_super.model.judgement import Failure, judge
-from pytest_super.yaml_reader import Reader, Unreadable, documents, read_text
+from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,18 +12,18 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.atomic import write_atomically
 from pytest_super.errors import InfrastructureError
 from pytest_super.report.summary import gate_accuracy, groups, sets, summarise, whole_set
-from pytest_super.report.wording import printable
-from pytest_super.task import TASK_SUFFIX
+from pytest_super.report.text import printable
+from pytest_super.store.atomic_write import write_atomically
+from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from pytest_super.report.summary import Group
-    from pytest_super.results import RunFolder, TrialResult
-    from pytest_super.settings import Settings
+    from pytest_super.session.settings import Settings
+    from pytest_super.store.results import RunFolder, TrialResult
 
 FIGURES = (
     "trials",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.atomic import write_atomically
-from pytest_super.results import disk_errors
+from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.results import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_super.task import Task
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Task
 
 Cell = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_super.results import TrialResult
+    from pytest_super.store.results import TrialResult
 
     Metric = Callable[[TrialResult], float | None]
     Verdict = Callable[[TrialResult], bool | None]

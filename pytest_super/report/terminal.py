@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.report.summary import Group, epochs_of, gate_accuracy, is_reached, rows, summarise
-from pytest_super.report.wording import counted, describe, printable
+from pytest_super.report.text import counted, describe, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_super.results import TrialResult
+    from pytest_super.store.results import TrialResult
 
 LINE_LIMIT = 300
 # Of a column of figures, and of one whose figures have their deviation beside them.

@@ -10,7 +10,7 @@ from pytest_super.errors import SuperError, TaskFileError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
 
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
 
 
 def add_rescore_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:

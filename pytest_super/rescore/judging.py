@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_super.cache import cache_folder
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
 from pytest_super.metrics.landmarks import LandmarkMatcher
-from pytest_super.scoring import METRICS, SCORERS, Evidence, Score
 from pytest_super.sources.store import stored
-from pytest_super.trajectory import PROGRAM, PROGRAM_BESIDE, Action
+from pytest_super.store.trajectory import PROGRAM, PROGRAM_BESIDE, Action
+from pytest_super.store.user_cache import cache_folder
+from pytest_super.trial.score import METRICS, SCORERS, Evidence, Score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.rescore.trials import Figures, StoredTrial
-    from pytest_super.task import Repository, Task
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Repository, Task
 
 
 @dataclass(frozen=True, kw_only=True)

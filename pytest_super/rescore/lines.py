@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.terminal import figure, one_line
-from pytest_super.report.wording import counted
-from pytest_super.scoring import METRICS
+from pytest_super.report.text import counted
+from pytest_super.trial.score import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_super.rescore.judging import Judgement
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
 
 
 def reasons_for(metric: str, judgement: Judgement) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.report.wording import words_of
+from pytest_super.report.text import words_of
 from pytest_super.rescore.judging import applying, judge
 from pytest_super.rescore.reasons import reasons_for
 from pytest_super.rescore.trials import MALFORMED, Figures
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_super.rescore.trials import StoredTrial
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import Outcome
-from pytest_super.metrics.cell_runs import Notebook
 from pytest_super.metrics.reference import MIN_SECONDS, reference_script_executed
 from pytest_super.metrics.script_executed import script_executed
-from pytest_super.trajectory import PROGRAM
+from pytest_super.metrics.script_runs.cell_runs import Notebook
+from pytest_super.store.trajectory import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_super.task import Entrypoint
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Entrypoint
 
     Lift = Callable[[Step], Step]
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.replay import ATTEMPT, submission_of
 from pytest_super.errors import SuperError
-from pytest_super.published import read_history
-from pytest_super.report.wording import words_of
-from pytest_super.results import RUNNING, epoch_name, read_result
-from pytest_super.scoring import METRICS, SCORERS
-from pytest_super.trajectory import step_from_data
+from pytest_super.report.text import words_of
+from pytest_super.store.published import read_history
+from pytest_super.store.results import RUNNING, epoch_name, read_result
+from pytest_super.store.trajectory import step_from_data
+from pytest_super.trial.score import METRICS, SCORERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pytest_super.results import TrialResult
-    from pytest_super.trajectory import Step
+    from pytest_super.store.results import TrialResult
+    from pytest_super.store.trajectory import Step
 
 Figures = dict[str, float | None]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_super.masking.source import Parts
-    from pytest_super.task import PreExecuted
+    from pytest_super.tasks.task import PreExecuted
 
 # Of magics that leave nothing in the kernel, and that leave the same each time.
 INSTALLERS = frozenset({"pip", "conda", "mamba", "uv"})

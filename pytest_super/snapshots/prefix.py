@@ -10,9 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_super.cache import cache_folder
 from pytest_super.errors import InfrastructureError
-from pytest_super.preexecution import pre_execute
 from pytest_super.snapshots import state
 from pytest_super.snapshots.record import (
     FORMAT,
@@ -24,6 +22,8 @@ from pytest_super.snapshots.record import (
     replace_snapshot,
     write_record,
 )
+from pytest_super.store.user_cache import cache_folder
+from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox, SnapshotSandbox
     from pytest_super.snapshots.plan import Plan
-    from pytest_super.task import Task
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Task
 
 # Of the steps that it would spare: what takes less is done again sooner than it is saved.
 WORTH_SECONDS = 1.0

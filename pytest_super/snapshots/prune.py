@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.cache import cache_folder
 from pytest_super.snapshots.record import remove_snapshots
+from pytest_super.store.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.atomic import write_atomically
-from pytest_super.trajectory import Step, step_from_data, step_to_data
+from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.trajectory import Step, step_from_data, step_to_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.cache import cache_folder
+from pytest_super.store.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.task import Repository
+    from pytest_super.tasks.task import Repository
 
 
 def fetch(repository: Repository, *, base: Path, cache: Path | None = None) -> Path:

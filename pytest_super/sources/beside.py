@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
-from pytest_super.task import TASK_SUFFIX
+from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.task import Edit
+    from pytest_super.tasks.task import Edit
 
 SHELLS = frozenset({"bash", "sh", "script", "system", "sx", "!"})
 PYTHON = frozenset({"time", "timeit", "prun", "capture", "debug", "python", "python3"})

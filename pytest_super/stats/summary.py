@@ -9,15 +9,15 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from pytest_super.solution import read_solution
 from pytest_super.sources.release import normalized
 from pytest_super.stats.code_lines import lines_of_cell, lines_of_edit
-from pytest_super.task import CATEGORIES
+from pytest_super.tasks.solution import read_solution
+from pytest_super.tasks.task import CATEGORIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_super.task import PreExecuted, Task
+    from pytest_super.tasks.task import PreExecuted, Task
 
 SETS = ("expert", "masked", "auto", "functions")
 

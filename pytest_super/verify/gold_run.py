@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.replay import submission_of
 from pytest_super.errors import SuperError
-from pytest_super.kernel.processes import PR_SET_PDEATHSIG, control_process
-from pytest_super.results import RunFolder, read_results, read_trajectory
+from pytest_super.kernel.inside.processes import PR_SET_PDEATHSIG, control_process
+from pytest_super.store.results import RunFolder, read_results, read_trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_super.results import TrialResult
-    from pytest_super.trajectory import Step
+    from pytest_super.store.results import TrialResult
+    from pytest_super.store.trajectory import Step
 
 GOLD = "gold"
 # Exit status of pytest: all was run, some may have failed.

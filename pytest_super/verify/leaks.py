@@ -15,8 +15,8 @@ from pytest_super.verify.wanted import wanted_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_super.task import Task
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Task
     from pytest_super.verify.texts import Repositories
     from pytest_super.verify.wanted import Hit, Wanted
 

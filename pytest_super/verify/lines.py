@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.terminal import one_line
-from pytest_super.report.wording import counted
+from pytest_super.report.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

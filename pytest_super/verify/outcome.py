@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.accuracy import is_right
 from pytest_super.metrics.leaves import leaves, shown
-from pytest_super.report.wording import counted, describe
-from pytest_super.scoring import METRICS
+from pytest_super.report.text import counted, describe
+from pytest_super.trial.score import METRICS
 from pytest_super.verify.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_super.metrics.leaves import Place
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
     from pytest_super.verify.gold_run import GoldTrial
 
 # What differs by less, relatively, is how sums come out that threads add up in any order; where they come out

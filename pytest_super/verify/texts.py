@@ -13,8 +13,8 @@ from pytest_super.sources.tree import MOST_READ, Tree
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_super.task import Task
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Task
 
 # A larger file is data, where every number stands somewhere; but notebooks are large by their pictures.
 LARGEST = 2**20

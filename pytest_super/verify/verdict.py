@@ -13,7 +13,7 @@ from pytest_super.verify.texts import Repositories
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
     from pytest_super.verify.gold_run import GoldTrial
 
 

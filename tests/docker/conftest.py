@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.kernel.docker import DockerSandbox, DockerSettings
-from pytest_super.kernel.engine import connect, engine_trouble
-from pytest_super.kernel.image import DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.engine import connect, engine_trouble
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
 from tests.docker.containers import SPEC, read_all
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-    from pytest_super.task import SandboxSpec
+    from pytest_super.tasks.task import SandboxSpec
     from tests.docker.containers import MakeSandbox, RunInside, WaitUntil
 
 WAIT_SECONDS = 30.0

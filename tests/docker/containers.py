@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_super.task import SandboxSpec
+from pytest_super.tasks.task import SandboxSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from docker import APIClient
 
-    from pytest_super.kernel.docker import DockerSandbox, DockerSettings
+    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
     from pytest_super.kernel.sandbox import Stream
 
 SPEC = SandboxSpec()

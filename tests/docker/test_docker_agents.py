@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
     from tests.docker.containers import WaitUntil
 
     Play = Callable[..., "Run"]

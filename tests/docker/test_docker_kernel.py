@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.kernel.conformance import *  # noqa: F403
-from pytest_super.kernel.docker import DockerSandbox
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from tests.docker.containers import containers
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-    from pytest_super.kernel.docker import DockerSettings
+    from pytest_super.kernel.providers.docker.sandbox import DockerSettings
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.task import SandboxSpec
+    from pytest_super.tasks.task import SandboxSpec
 
 pytestmark = pytest.mark.docker
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
-from pytest_super.kernel.docker import DockerSettings
-from pytest_super.kernel.sweep import is_abandoned, owner_label, sweep
-from pytest_super.task import SandboxSpec
+from pytest_super.kernel.providers.docker.sandbox import DockerSettings
+from pytest_super.kernel.providers.docker.sweep import is_abandoned, owner_label, sweep
+from pytest_super.tasks.task import SandboxSpec
 from tests.docker.containers import IDLE, containers, end_of, inspect
 
 if TYPE_CHECKING:
@@ -156,14 +156,14 @@ def test_a_refused_start_leaves_nothing(make_sandbox: MakeSandbox, engine: APICl
 
 OWNER = """
 import sys, time
-from pytest_super.kernel.docker import DockerSandbox, DockerSettings
-from pytest_super.task import SandboxSpec
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.tasks.task import SandboxSpec
 settings = DockerSettings(image=sys.argv[1])
 sandbox = DockerSandbox(SandboxSpec(), settings, command=["python3", "-c", sys.argv[2]])
 if sys.argv[3] == "open":
     sandbox.open().read(100)
 else:
-    from pytest_super.kernel.engine import connect
+    from pytest_super.kernel.providers.docker.engine import connect
     sandbox._create(connect())
 print(sandbox._token, flush=True)
 time.sleep(100)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.task import SandboxSpec
+from pytest_super.tasks.task import SandboxSpec
 from tests.docker.containers import IDLE, containers, end_of, inspect, read_all
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from pytest_super.cli import main
-from pytest_super.loading import load_tasks
+from pytest_super.tasks.loading import load_tasks
 
 VALID = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
 SHIPPED = Path(__file__).parents[2] / "tasks"

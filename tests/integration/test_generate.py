@@ -17,7 +17,7 @@ import pytest
 # All of it from the start: what is first imported while pytester runs is forgotten, and then there twice.
 import pytest_super.generate.generation  # noqa: F401
 from pytest_super.cli import main
-from pytest_super.loading import load_tasks
+from pytest_super.tasks.loading import load_tasks
 from tests.openai_server import KEY
 
 if TYPE_CHECKING:

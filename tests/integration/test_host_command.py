@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.kernel.conformance.support import until
-from pytest_super.kernel.sweep import start_time
+from pytest_super.kernel.providers.docker.sweep import start_time
 from tests.unit.test_docs import example
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CONFTEST = """
 from pathlib import Path
-from pytest_super.kernel.local import LocalSandbox
+from pytest_super.kernel.providers.local import LocalSandbox
 
 class Noted(LocalSandbox):
     def __init__(self, name):

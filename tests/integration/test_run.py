@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super import fixtures
 from pytest_super.options import OPTIONS, Option
+from pytest_super.session import fixtures
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Project
@@ -294,7 +294,7 @@ def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> Non
 import json
 from pathlib import Path
 from pytest_super.options import OPTIONS, value_of
-from pytest_super.run import RUN
+from pytest_super.session.run import RUN
 
 def pytest_collection_finish(session):
     values = {option.key: value_of(session.config, option) for option in OPTIONS}
@@ -397,8 +397,8 @@ class Agent:
         project,
         f"""
 from agent import Agent
-from pytest_super.budget import Budget
-from pytest_super.task import Limits
+from pytest_super.trial.budget import Budget
+from pytest_super.tasks.task import Limits
 from pytest_super.testing import FakeKernel, FakeModel
 
 class Mine(FakeKernel):
@@ -566,7 +566,7 @@ def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(
     project.add_task("right")
     project.add_task("other")
     project.pytester.makeconftest(
-        "from pytest_super.kernel.local import LocalSandbox\n"
+        "from pytest_super.kernel.providers.local import LocalSandbox\n"
         "def pytest_super_make_sandbox(task):\n"
         "    return LocalSandbox({}) if task.id == 'right' else None\n"
     )

@@ -32,13 +32,13 @@ def test_the_wheel_holds_tasks_schemas_and_recipe(tmp_path: Path) -> None:
     shipped = {f"pytest_super/starter/tasks/{path.name}" for path in (ROOT / "tasks").iterdir()}
     assert names >= shipped | {
         "pytest_super/py.typed",
-        "pytest_super/task.schema.json",
+        "pytest_super/tasks/task.schema.json",
         "pytest_super/report/junit.xsd",
         "pytest_super/starter/conftest.py.txt",
         "pytest_super/starter/agent.yml",
-        "pytest_super/kernel/image/Dockerfile",
-        "pytest_super/kernel/image/requirements.txt",
-        "pytest_super/kernel/image/super/Dockerfile",
+        "pytest_super/kernel/providers/docker/image/Dockerfile",
+        "pytest_super/kernel/providers/docker/image/requirements.txt",
+        "pytest_super/kernel/providers/docker/image/super/Dockerfile",
         "pytest_super/agents/prompts/react.md",
         "pytest_super/agents/prompts/react-super.md",
         "pytest_super/agents/prompts/reflection.md",

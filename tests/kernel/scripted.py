@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_client.session import Session
 
-from pytest_super.kernel import frames
 from pytest_super.kernel.delivery import bridge_program
+from pytest_super.kernel.inside import frames
 from pytest_super.kernel.sandbox import Capabilities
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # A process of its own, in which no file may have more than a megabyte.
 WRITER = """
 import io, json, os, resource, sys
-from pytest_super.kernel.filework import FileWork
+from pytest_super.kernel.inside.filework import FileWork
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
 sent = []

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jupyter_client.session import Session
 
-from pytest_super.kernel import frames
-from pytest_super.kernel.clipping import LONGEST_TEXT, PIECE, Clipper, pieces
+from pytest_super.kernel.inside import frames
+from pytest_super.kernel.inside.clipping import LONGEST_TEXT, PIECE, Clipper, pieces
 
 MESSAGES = st.lists(st.tuples(st.integers(0, 4), st.lists(st.binary(max_size=50), max_size=5)), max_size=8)
 

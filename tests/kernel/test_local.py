@@ -21,14 +21,14 @@ from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import started, until
-from pytest_super.kernel.local import LocalSandbox, marked_processes
-from pytest_super.kernel.processes import parent_of
+from pytest_super.kernel.inside.processes import parent_of
+from pytest_super.kernel.providers.local import LocalSandbox, marked_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.task import SandboxSpec
+    from pytest_super.tasks.task import SandboxSpec
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ WHEEL = {
 HOST = """
 import sys
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.local import LocalSandbox
+from pytest_super.kernel.providers.local import LocalSandbox
 sandbox = LocalSandbox()
 kernel = Kernel(sandbox, own_silence_seconds=float(sys.argv[1]))
 kernel.start()

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.kernel.conformance.support import started
-from pytest_super.kernel.local import LocalSandbox
-from pytest_super.kernel.lookup import Chunks, count_lines, search
+from pytest_super.kernel.inside.lookup import Chunks, count_lines, search
+from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_super.kernel import calls, endpoint
+from pytest_super.kernel import calls
 from pytest_super.kernel.calls import CallChannel, Reply
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until as comes_true
-from pytest_super.kernel.local import LocalSandbox
+from pytest_super.kernel.inside import endpoint
+from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

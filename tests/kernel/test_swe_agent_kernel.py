@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.swe_agent import SweAgent
-from pytest_super.budget import Budget
+from pytest_super.agents.swe.agent import SweAgent
 from pytest_super.kernel.conformance.support import started
-from pytest_super.kernel.local import LocalSandbox
+from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.metrics.landmarks import LandmarkMatcher
-from pytest_super.public_task import public_part
-from pytest_super.running import run_agent
-from pytest_super.task import Limits, Task
+from pytest_super.tasks.public_task import public_part
+from pytest_super.tasks.task import Limits, Task
 from pytest_super.testing import FakeModel
-from pytest_super.trial import Trial
+from pytest_super.trial.agent_run import run_agent
+from pytest_super.trial.budget import Budget
+from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
 
 SCRIPT = """%%writefile repo/src/train.py
 import sys

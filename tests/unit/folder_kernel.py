@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.files import READ_LIMIT, FileSearch
-from pytest_super.kernel.filework import open_regular
-from pytest_super.kernel.lookup import search
+from pytest_super.kernel.inside.filework import open_regular
+from pytest_super.kernel.inside.lookup import search
 from pytest_super.testing import FakeKernel
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pytest_super.trajectory import Action, Step
+from pytest_super.store.trajectory import Action, Step
 
 ARCHIVE = "super-trajectories-expert.tar.xz"
 RECOVERED = "super-expert-recovered.jsonl"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.budget import Budget
 from pytest_super.model.completion import Used
-from pytest_super.task import Limits
+from pytest_super.tasks.task import Limits
+from pytest_super.trial.budget import Budget
 
 COSTS = st.none() | st.integers(0, 64).map(lambda n: n / 64)
 CALLS = st.lists(

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
-from pytest_super.kernel.attach import AttachedStream
-from pytest_super.kernel.death import Event, describe
-from pytest_super.kernel.image import context, progress_lines, recipe
-from pytest_super.kernel.sweep import container_name, is_abandoned, is_dead, owner_label
-from pytest_super.kernel.watchdog import Watchdog
+from pytest_super.kernel.providers.docker.attach import AttachedStream
+from pytest_super.kernel.providers.docker.death import Event, describe
+from pytest_super.kernel.providers.docker.image import context, progress_lines, recipe
+from pytest_super.kernel.providers.docker.sweep import container_name, is_abandoned, is_dead, owner_label
+from pytest_super.kernel.providers.docker.watchdog import Watchdog
 
 SECOND = 1_000_000_000
 GIB = 2**30
@@ -125,7 +125,7 @@ def test_a_living_owner_is_not_dead() -> None:
 
 
 def test_an_owner_that_ended_is_dead() -> None:
-    code = "from pytest_super.kernel.sweep import owner_label; print(owner_label())"
+    code = "from pytest_super.kernel.providers.docker.sweep import owner_label; print(owner_label())"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert is_dead(ended.stdout.strip())
 

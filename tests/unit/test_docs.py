@@ -16,14 +16,15 @@ from typing import Any
 
 import pytest
 
-from pytest_super import hookspecs, loading, task, yaml_reader
+from pytest_super import hookspecs
 from pytest_super.cli import parser
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics import landmarks
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.options import OPTIONS
-from pytest_super.results import TrialResult
-from pytest_super.trajectory import Step
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Step
+from pytest_super.tasks import loading, task, yaml_reader
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

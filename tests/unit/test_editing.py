@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_super.agents.react_format import FormatError, parse_edit
-from pytest_super.editing import LARGEST, EditError, edit_file, replace_once
+from pytest_super.agents.react.format import FormatError, parse_edit
 from pytest_super.kernel.files import READ_LIMIT
 from pytest_super.testing import FakeKernel
+from pytest_super.trial.editing import LARGEST, EditError, edit_file, replace_once
 from tests.unit.published import data_folder
 
 CORPUS = "super-edit-corpus-expert.jsonl.gz"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import EngineError
-from pytest_super.kernel import engine
+from pytest_super.kernel.providers.docker import engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,7 +116,7 @@ def test_trouble_is_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_an_engine_docker_py_is_not_even_imported() -> None:
     code = (
-        "import sys; from pytest_super.kernel.engine import engine_trouble; "
+        "import sys; from pytest_super.kernel.providers.docker.engine import engine_trouble; "
         "assert engine_trouble(); assert 'docker' not in sys.modules"
     )
     environment = dict(os.environ, DOCKER_HOST="unix:///nonexistent")

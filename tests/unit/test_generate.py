@@ -28,10 +28,10 @@ from pytest_super.generate.pinning import pin
 from pytest_super.generate.prompts import read_prompts
 from pytest_super.generate.refusal import REASONS, Refused
 from pytest_super.generate.repositories import Named, ids_of, parse, read_all
-from pytest_super.loading import load_tasks
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
 from pytest_super.sources import pip_settings
 from pytest_super.sources.tree import LONGEST_FILE, Tree, legible
+from pytest_super.tasks.loading import load_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

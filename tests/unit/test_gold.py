@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_super.agents.gold import GoldAgent
-from pytest_super.solution import GoldCells
+from pytest_super.tasks.solution import GoldCells
 from tests.unit.test_trial import Bench
 
 

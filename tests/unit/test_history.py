@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.agents.history import EARLIER_MARK, LAST_MARK, history_text, shown
-from pytest_super.trajectory import Action, Origin, Step
+from pytest_super.store.trajectory import Action, Origin, Step
 from tests.unit.published import expert_trajectories
 from tests.unit.test_trial import Bench
 

@@ -13,9 +13,15 @@ import pytest
 
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel import image
-from pytest_super.kernel.engine import engine_errors
-from pytest_super.kernel.image import DEFAULT_IMAGE, SUPER_IMAGE, context, progress_lines, recipe
+from pytest_super.kernel.providers.docker import image
+from pytest_super.kernel.providers.docker.engine import engine_errors
+from pytest_super.kernel.providers.docker.image import (
+    DEFAULT_IMAGE,
+    SUPER_IMAGE,
+    context,
+    progress_lines,
+    recipe,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

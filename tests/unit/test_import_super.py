@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from werkzeug import Response
 
 from pytest_super.cli import main
-from pytest_super.editing import replace_once
 from pytest_super.errors import TaskFileError
-from pytest_super.loading import load_tasks
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.trial.editing import replace_once
 from tests.unit.published import expert_tasks
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
     from werkzeug import Request
 
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.metrics.landmarks import LandmarkMatcher
-from pytest_super.metrics.patterns import required_literals
-from pytest_super.metrics.plain_text import STRING_LIMIT, PlainText, plain
+from pytest_super.metrics.matching.patterns import required_literals
+from pytest_super.metrics.matching.plain_text import STRING_LIMIT, PlainText, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ from textwrap import dedent
 PRELUDE = """
 import os, signal, threading
 from types import SimpleNamespace
-from pytest_super.lifetime import Interrupts
+from pytest_super.session.signals import Interrupts
 
 class Channel:
     def __init__(self):

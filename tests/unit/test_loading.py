@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.errors import TaskFileError
-from pytest_super.loading import load_tasks
+from pytest_super.tasks.loading import load_tasks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
 
 MINIMAL = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
 

@@ -9,15 +9,15 @@ import pytest
 
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError
-from pytest_super.loading import load_tasks
 from pytest_super.masking.proof import Proof, prove
+from pytest_super.tasks.loading import load_tasks
 from pytest_super.testing import FakeKernel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
 
 
 def code(source: str, *tags: str, failed: bool = False, id: str | None = None) -> dict[str, Any]:

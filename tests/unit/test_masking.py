@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.budget import budget_for
 from pytest_super.cli import main
 from pytest_super.errors import TaskFileError
-from pytest_super.loading import load_tasks
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.trial.budget import budget_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.task import Task
+    from pytest_super.tasks.task import Task
 
 CELLS = [
     "import json",

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from pytest_super.errors import EngineError
-from pytest_super.prefetch import Prefetch, ReadyKernel
+from pytest_super.session.start_ahead import Prefetch, ReadyKernel
 from pytest_super.snapshots.prefix import Prefix
-from pytest_super.task import Task
+from pytest_super.tasks.task import Task
 
 SECONDS = 10.0
 

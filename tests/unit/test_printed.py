@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super import printed
-from pytest_super.printed import BoundedStream
+from pytest_super.session import printed
+from pytest_super.session.printed import BoundedStream
 
 KEPT = 10
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.react_format import (
+from pytest_super.agents.react.format import (
     FormatError,
     parse_edit,
     parse_response,
@@ -20,9 +20,9 @@ from pytest_super.agents.react_format import (
 from pytest_super.agents.replay import ReplayAgent, submission_of
 from pytest_super.cli import main
 from pytest_super.errors import SuperError
-from pytest_super.published import PublishedTrajectory, read_history
+from pytest_super.store.published import PublishedTrajectory, read_history
+from pytest_super.store.trajectory import Action
 from pytest_super.testing import cell_result
-from pytest_super.trajectory import Action
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.published import ARCHIVE, data_folder, expert_tasks, expert_trajectories
 from tests.unit.test_trial import Bench
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.kernel.cell import CellResult
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
 
 Cell = dict[str, Any]
 

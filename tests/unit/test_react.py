@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.agents.prompts import read_prompt
-from pytest_super.agents.react import ReActAgent, question
-from pytest_super.agents.react_format import parse_edit, parse_response, parse_submission, render_response
+from pytest_super.agents.react.agent import ReActAgent, question
+from pytest_super.agents.react.format import parse_edit, parse_response, parse_submission, render_response
 from pytest_super.metrics.reference import reference_scores
 from pytest_super.model.completion import Completion, FilteredError
-from pytest_super.public_task import public_part
+from pytest_super.store.trajectory import Action
+from pytest_super.tasks.public_task import public_part
 from pytest_super.testing import FakeModel
-from pytest_super.trajectory import Action
 from tests.unit.test_trial import Bench, make_task
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_super.agents.react_format import (
+from pytest_super.agents.react.format import (
     ACTION_TYPES,
     WITHOUT_CONTENT,
     FormatError,
@@ -18,7 +18,7 @@ from pytest_super.agents.react_format import (
     parse_submission,
     render_response,
 )
-from pytest_super.trajectory import Action
+from pytest_super.store.trajectory import Action
 
 LS = Action(type="execute", content="!ls")
 EDIT = "a.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2"

@@ -19,9 +19,9 @@ from pytest_super.metrics.reference import (
     reference_scores,
     reference_script_executed,
 )
-from pytest_super.scoring import Evidence, score_as_paper, score_as_reference
-from pytest_super.task import Task
-from pytest_super.trajectory import Action, Origin, Step
+from pytest_super.store.trajectory import Action, Origin, Step
+from pytest_super.tasks.task import Task
+from pytest_super.trial.score import Evidence, score_as_paper, score_as_reference
 from tests.unit.published import Trajectory, expert_tasks, expert_trajectories
 
 TASK = {"id": "t", "set": "expert", "query": "do it", "answer": {"a": 1}, "entrypoint": {"path": "train.py"}}

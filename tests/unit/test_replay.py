@@ -9,8 +9,8 @@ import pytest
 
 from pytest_super.agents.replay import ReplayAgent, stored_steps, submission_of
 from pytest_super.errors import SuperError
-from pytest_super.observation import STILL_RUNNING
-from pytest_super.trajectory import Action, Step, step_to_data
+from pytest_super.store.trajectory import Action, Step, step_to_data
+from pytest_super.trial.observation import STILL_RUNNING
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.test_published import REACT, step_cells, write
 from tests.unit.test_trial import Bench

@@ -17,8 +17,8 @@ from pytest_super.cli import main
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.metrics.reference import ReferenceScoringError, reference_accuracy
 from pytest_super.rescore.accuracy_reasons import accuracy_reasons
-from pytest_super.results import TrialResult, to_line
-from pytest_super.trajectory import Action, Step, step_to_data
+from pytest_super.store.results import TrialResult, to_line
+from pytest_super.store.trajectory import Action, Step, step_to_data
 from tests.unit.published import ARCHIVE, RECOVERED, data_folder
 from tests.unit.test_published import REACT, SWE, Cell, step_cells, write
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super import screen
+from pytest_super.kernel import terminal_text as screen
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.output import CellOutput
-from pytest_super.observation import observation_of
-from pytest_super.screen import as_shown, is_plain
+from pytest_super.kernel.terminal_text import as_shown, is_plain
 from pytest_super.testing import FakeKernel
+from pytest_super.trial.observation import observation_of
 from tests.unit.published import expert_trajectories
 
 if TYPE_CHECKING:

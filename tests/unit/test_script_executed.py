@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.metrics.cell_runs import Notebook
 from pytest_super.metrics.script_executed import script_executed
-from pytest_super.metrics.shell import Command, commands
-from pytest_super.task import Entrypoint
-from pytest_super.trajectory import Action, Origin, Step
+from pytest_super.metrics.script_runs.cell_runs import Notebook
+from pytest_super.metrics.script_runs.shell import Command, commands
+from pytest_super.store.trajectory import Action, Origin, Step
+from pytest_super.tasks.task import Entrypoint
 
 TRAIN = Entrypoint(path="train.py")
 TRACEBACK = "Traceback (most recent call last):\n  File 'x.py', line 1\nValueError: no\n"

@@ -18,7 +18,7 @@ from pytest_super.snapshots.record import (
     replace_snapshot,
     write_record,
 )
-from pytest_super.task import PreExecuted, Task
+from pytest_super.tasks.task import PreExecuted, Task
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,7 @@ from pytest_super.sources.pip_settings import (
     read_pip_settings,
     settings_from,
 )
-from pytest_super.task import Repository
+from pytest_super.tasks.task import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_super.cli import main
-from pytest_super.loading import load_tasks
 from pytest_super.stats.code_lines import lines_of_cell, lines_of_edit
-from pytest_super.task import Edit
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.task import Edit
 from tests.gold_player import write_shipped_task
 
 SHIPPED = Path(__file__).parents[2] / "tasks"

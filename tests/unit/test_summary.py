@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pytest_super.report.summary import Agreement, gate_accuracy, groups, is_reached, rows, summarise
 from pytest_super.report.terminal import summary_lines
-from pytest_super.report.wording import describe, printable
-from pytest_super.results import TrialResult
+from pytest_super.report.text import describe, printable
+from pytest_super.store.results import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.agents.prompts import read_prompt
-from pytest_super.agents.swe_agent import SweAgent
-from pytest_super.agents.swe_commands import ARGUMENTS, WAITING
-from pytest_super.agents.swe_format import parse_answer
-from pytest_super.budget import Budget
+from pytest_super.agents.swe.agent import SweAgent
+from pytest_super.agents.swe.commands import ARGUMENTS, WAITING
+from pytest_super.agents.swe.format import parse_answer
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.model.completion import Completion, FilteredError
-from pytest_super.public_task import public_part
-from pytest_super.running import run_agent
-from pytest_super.task import Limits, Task
+from pytest_super.store.trajectory import Action, Step
+from pytest_super.tasks.public_task import public_part
+from pytest_super.tasks.task import Limits, Task
 from pytest_super.testing import FakeModel
-from pytest_super.trajectory import Action, Step
-from pytest_super.trial import Trial
+from pytest_super.trial.agent_run import run_agent
+from pytest_super.trial.budget import Budget
+from pytest_super.trial.trial import Trial
 from tests.unit.folder_kernel import FolderKernel
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_super.agents.swe_commands import FormatError, arguments_of, parse_edit
-from pytest_super.agents.swe_format import parse_answer, parse_submission, render_answer
+from pytest_super.agents.swe.commands import FormatError, arguments_of, parse_edit
+from pytest_super.agents.swe.format import parse_answer, parse_submission, render_answer
 from tests.unit.published import expert_trajectories
 
 if TYPE_CHECKING:

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.agents.swe_edit import asked_edit, refusal, replaced
-from pytest_super.agents.swe_files import LARGEST, Refused
-from pytest_super.agents.swe_syntax import introduced_error
-from pytest_super.agents.swe_tools import Editor
-from pytest_super.agents.swe_window import lines_of, window
-from pytest_super.trajectory import Action
+from pytest_super.agents.swe.edit import asked_edit, refusal, replaced
+from pytest_super.agents.swe.files import LARGEST, Refused
+from pytest_super.agents.swe.syntax import introduced_error
+from pytest_super.agents.swe.tools import Editor
+from pytest_super.agents.swe.window import lines_of, window
+from pytest_super.store.trajectory import Action
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.published import expert_trajectories
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
 
 
 class Bench:
@@ -288,7 +288,7 @@ def test_a_file_is_found_by_its_name(bench: Bench) -> None:
 
 def test_a_search_that_could_not_end_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.file("a", "x")
-    monkeypatch.setattr("pytest_super.agents.swe_search.SEARCH_SECONDS", -1.0)
+    monkeypatch.setattr("pytest_super.agents.swe.search.SEARCH_SECONDS", -1.0)
     for content in ("search_dir x", "find_file a"):
         assert "not all was searched" in bench.do(content)
 

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.budget import Budget
 from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.model.completion import BudgetSpentError, Completion, ModelError
-from pytest_super.preexecution import pre_execute
-from pytest_super.public_task import public_part
-from pytest_super.running import run_agent
-from pytest_super.task import Limits, Task
+from pytest_super.store.trajectory import Action
+from pytest_super.tasks.public_task import public_part
+from pytest_super.tasks.task import Limits, Task
 from pytest_super.testing import FakeClock, FakeKernel, FakeModel
-from pytest_super.trajectory import Action
-from pytest_super.trial import Trial, TrialEnded
+from pytest_super.trial.agent_run import run_agent
+from pytest_super.trial.budget import Budget
+from pytest_super.trial.prefix import pre_execute
+from pytest_super.trial.trial import Trial, TrialEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.model.completion import Model
-    from pytest_super.trajectory import Step
+    from pytest_super.store.trajectory import Step
 
 ASK = [{"role": "user", "content": "go on"}]
 

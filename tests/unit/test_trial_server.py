@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.kernel import endpoint
 from pytest_super.kernel.conformance.support import until
+from pytest_super.kernel.inside import endpoint
+from pytest_super.programs.trial_endpoint import FIELDS, TrialDoor, read_fields
+from pytest_super.programs.trial_server import TrialServer
+from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import FakeModel
-from pytest_super.trajectory import Action, Step
-from pytest_super.trial_door import FIELDS, TrialDoor, read_fields
-from pytest_super.trial_server import TrialServer
 from tests.unit.test_trial import Bench
 
 if TYPE_CHECKING:

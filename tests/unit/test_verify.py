@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.cli import main
-from pytest_super.results import TrialResult
-from pytest_super.task import Task
-from pytest_super.trajectory import Action, Step
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Action, Step
+from pytest_super.tasks.task import Task
 from pytest_super.verify.chance import Cluster, by_chance
 from pytest_super.verify.gold_run import GoldTrial
 from pytest_super.verify.numbers import gold_number, numbers_in

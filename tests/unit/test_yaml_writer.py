@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pytest_super.yaml_reader import Reader, documents
-from pytest_super.yaml_writer import to_yaml
+from pytest_super.tasks.yaml_reader import Reader, documents
+from pytest_super.tasks.yaml_writer import to_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,131 @@
+"""Agents: what chooses the next action."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.tasks.task import Task
+    from pytest_super.trial.trial import Agent
+
+    Factory = Callable[[Task, "AgentSettings"], Agent]
+
+
+# Of entry points by which packages offer agents.
+GROUP = "pytest_super.agents"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """What the options say to the agents that ship."""
+
+    prompt: str | None = None
+    """Instead of the agent's own system prompt."""
+    trajectory: Path | None = None
+    """What `replay` replays."""
+    epoch: int = 1
+    """Of the trial for which the agent is made."""
+
+
+def find_agent(name: str) -> Factory:
+    """A factory of agents by name: a built-in one, one that a package offers, or `package.module:Name`.
+
+    The last two are called without arguments; `command: ...` and `host-command: ...` are programs (see the
+    modules `command` and `host_command`). The factory calls pytest.skip for a task that the agent cannot try.
+    Raises SuperError for an unknown name.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    if name.startswith("command:"):
+        return make_command(name.removeprefix("command:"))
+    if name.startswith("host-command:"):
+        return make_host_command(name.removeprefix("host-command:"))
+    offered = entry_points(group=GROUP)
+    try:
+        if ":" in name:
+            module_name, _, attribute = name.partition(":")
+            made = getattr(importlib.import_module(module_name), attribute)
+        elif name in offered.names:
+            made = offered[name].load()
+        else:
+            known = ", ".join([*BUILT_IN, *sorted(offered.names)])
+            raise SuperError(f"unknown agent `{name}`: known are {known}, or package.module:Name of your own")
+    except (ImportError, AttributeError) as error:
+        raise SuperError(f"the agent `{name}` cannot be imported: {error}") from error
+    return lambda _task, _settings: made()
+
+
+def make_gold(task: Task, _settings: AgentSettings) -> Agent:
+    from pytest_super.agents.gold import GoldAgent
+    from pytest_super.tasks.solution import read_solution
+
+    if task.solution is None:
+        pytest.skip("the agent gold cannot try this task: it has no solution")
+    return GoldAgent(read_solution(task.solution, Path(task._path).parent))
+
+
+def make_command(command: str) -> Factory:
+    from pytest_super.programs.command import CommandAgent
+
+    # What is wrong with it is told at once.
+    CommandAgent(command)
+    return lambda _task, _settings: CommandAgent(command)
+
+
+def make_host_command(command: str) -> Factory:
+    from pytest_super.programs.host_command import HostCommandAgent
+
+    HostCommandAgent(command)
+    return lambda _task, _settings: HostCommandAgent(command)
+
+
+def make_react(_task: Task, settings: AgentSettings) -> Agent:
+    from pytest_super.agents.react.agent import ReActAgent
+
+    return ReActAgent(settings.prompt, edit=False)
+
+
+def make_react_super(_task: Task, settings: AgentSettings) -> Agent:
+    from pytest_super.agents.react.agent import ReActAgent
+
+    return ReActAgent(settings.prompt, edit=True)
+
+
+def make_swe_agent(_task: Task, settings: AgentSettings) -> Agent:
+    from pytest_super.agents.swe.agent import SweAgent
+
+    return SweAgent(settings.prompt)
+
+
+def make_replay(task: Task, settings: AgentSettings) -> Agent:
+    from pytest_super.agents.replay import ReplayAgent, stored_steps
+
+    assert settings.trajectory is not None
+    steps = stored_steps(settings.trajectory, task.id, settings.epoch)
+    if steps is None:
+        pytest.skip(
+            f"the agent replay cannot try this task: no trajectory for {task.id} is at {settings.trajectory}"
+        )
+    return ReplayAgent(steps)
+
+
+BUILT_IN: dict[str, Factory] = {
+    "gold": make_gold,
+    "react": make_react,
+    "react-super": make_react_super,
+    "swe-agent": make_swe_agent,
+    "replay": make_replay,
+}
+# They run code that the user already has, so they may run without isolation.
+TRUSTED = ("gold", "replay")
+NEED_MODEL = ("react", "react-super", "swe-agent")

@@ -1,0 +1,140 @@
+"""The agent `swe-agent` of the SUPER paper (section 4.1, appendix C.3): SWE-agent in a notebook."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytest_super.agents.asking import ask
+from pytest_super.agents.history import EARLIER, LAST, LAST_MARK, PRE_EXECUTED_THOUGHT, shown
+from pytest_super.agents.prompts import read_prompt
+from pytest_super.agents.react.agent import repository_lines
+from pytest_super.agents.swe.commands import FormatError
+from pytest_super.agents.swe.files import printable
+from pytest_super.agents.swe.format import parse_answer, parse_submission, render_answer
+from pytest_super.agents.swe.tools import Editor
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.store.trajectory import Action
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.model.completion import Message
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.public_task import PublicTask
+    from pytest_super.trial.trial import Trial
+
+DECODING = {"temperature": 0.2, "max_tokens": 1500}
+# As the published trajectories of the other agent have it: only a `submit` is handed in.
+INVALID_SUBMISSION = "submit_invalid_json"
+NO_FILE = "n/a"
+# Some providers take no message without text.
+NO_TEXT = "(no text)"
+
+
+class SweAgent:
+    """Asks for one command at a time: a notebook cell, or one of its own tools. Made anew for each trial.
+
+    Its tools work beside the kernel, so their time is not charged as compute. `prompt` stands in place of the
+    system prompt, the task's message stays.
+    """
+
+    def __init__(self, prompt: str | None = None) -> None:
+        self._system = read_prompt("swe-agent") if prompt is None else prompt
+        self._instance = read_prompt("swe-agent-instance")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._editor = Editor()
+        self._directory = ""
+        # The prompt line that followed each step, by its place in the history, 0 for the task; of
+        # pre-executed ones it is known of the last only.
+        self._prompts: dict[int, str] = {}
+        self._answers: dict[int, str] = {}
+
+    def run(self, trial: Trial) -> None:
+        """Of another attempt at the task, in another sandbox, too."""
+        self._begin()
+        while trial.stop_reason is None:
+            completion = ask(trial, self._messages, DECODING)
+            try:
+                answer = parse_answer(completion.text, completion.finish_reason)
+            except FormatError as error:
+                trial.reject(str(error), error.action, error.thought if error.action else completion.text)
+            else:
+                self._act(trial, answer.action, answer.thought)
+
+    def _act(self, trial: Trial, action: Action, thought: str) -> Step:
+        match action.type:
+            case "execute":
+                return trial.execute(action.content, thought)
+            case "continue_wait":
+                return trial.continue_wait(thought)
+            case "interrupt":
+                return trial.interrupt(thought)
+            case "submit":
+                return submit(trial, action, thought)
+        return trial.use(action, self._editor.tool(action), thought)
+
+    def _messages(self, trial: Trial) -> list[Message]:
+        """The task, then each step as an answer and what came of it, with the prompt line that followed."""
+        self._prompts[len(trial.history)] = self._prompt_line(trial.kernel)
+        task = self._instance.replace("{query}", task_text(trial.task))
+        messages: list[Message] = [{"role": "system", "content": self._system}, self._said(task, after=0)]
+        for place, step in enumerate(trial.history, 1):
+            is_last = place == len(trial.history)
+            seen = shown(step.observation, *((LAST, LAST_MARK) if is_last else (EARLIER,)))
+            messages += self._exchange(place, step, seen)
+        return messages
+
+    def _exchange(self, place: int, step: Step, observation: str) -> list[Message]:
+        if place not in self._answers:
+            self._answers[place] = as_answered(step) or NO_TEXT
+        answer: Message = {"role": "assistant", "content": self._answers[place]}
+        return [answer, self._said(observation, after=place)]
+
+    def _said(self, text: str, *, after: int) -> Message:
+        parts = (text.rstrip("\n"), self._prompts.get(after, ""))
+        return {"role": "user", "content": "\n".join(part for part in parts if part) or NO_TEXT}
+
+    def _prompt_line(self, kernel: Kernel) -> str:
+        try:
+            self._directory = kernel.resolve()
+        except (OSError, SandboxLostError, InfrastructureError):
+            # The trial finds out by itself what this means for it.
+            self._directory = self._directory or kernel.workdir
+        return (
+            f"(Open file: {printable(self._editor.path or NO_FILE)})\n"
+            f"(Current directory: {printable(self._directory)})\nIn [ ]"
+        )
+
+
+def task_text(task: PublicTask) -> str:
+    """The query, and of the repository what the query leaves out."""
+    return "\n".join([task.query, *repository_lines(task)])
+
+
+def submit(trial: Trial, action: Action, thought: str) -> Step:
+    try:
+        answer = parse_submission(action.content)
+    except FormatError as error:
+        return trial.reject(str(error), Action(type=INVALID_SUBMISSION, content=action.content), thought)
+    return trial.submit(answer, thought)
+
+
+def as_answered(step: Step) -> str:
+    """The step in the words in which a model would answer it; what could not be read stands as it was."""
+    action = step.action
+    if step.origin == "pre_execute":
+        return render_answer(PRE_EXECUTED_THOUGHT, pre_executed_content(action))
+    if not action.type:
+        return step.thought
+    return render_answer(step.thought, action.content or action.type)
+
+
+def pre_executed_content(action: Action) -> str:
+    """A cell; of an edit, which is none of this agent's own, what it has changed."""
+    if action.type != "edit":
+        return action.content
+    edit = json.loads(action.content)
+    return "EDITING `{path}`. CHANGING:\n\n\n{before}\n\n\nTO:\n\n\n{after}".format(**edit)

@@ -1,0 +1,185 @@
+"""The commands of SWE-agent's interface: which is meant by what was written, and with which arguments."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import warnings
+
+from pytest_super.store.trajectory import Action
+
+# Each command with the names of its arguments, as the prompt has them.
+ARGUMENTS = {
+    "open": ("path", "line_number"),
+    "goto": ("line_number",),
+    "scroll_up": (),
+    "scroll_down": (),
+    "create": ("filename",),
+    "search_dir": ("search_term", "dir_path"),
+    "search_file": ("search_term", "file"),
+    "find_file": ("file_name", "dir_path"),
+    "edit": ("start_line", "end_line", "replacement_text"),
+    "submit": ("answer",),
+}
+USAGES = {
+    "open": "open <path> [<line_number>]",
+    "goto": "goto <line_number>",
+    "create": "create <filename>",
+    "search_dir": "search_dir <search_term> [<dir_path>]",
+    "search_file": "search_file <search_term> [<file>]",
+    "find_file": "find_file <file_name> [<dir_path>]",
+    "edit": "edit <start_line>:<end_line>",
+}
+WAITING = ("continue_wait", "interrupt")
+END_OF_EDIT = "end_of_edit"
+
+EDIT_FORM = f"""\
+An edit of the open file has this form:
+edit <start_line>:<end_line>
+the lines to stand there instead
+{END_OF_EDIT}"""
+
+# Longer ones are no arguments, and taking words apart is slow.
+LONGEST_ARGUMENTS = 4000
+
+_COMMAND = re.compile(rf"({'|'.join(ARGUMENTS)})(?:\s++(.*+))?+", re.DOTALL)
+# `open(...)` is Python's own.
+_CALLABLE = "|".join(name for name in ARGUMENTS if name != "open")
+_CALL = re.compile(rf"({_CALLABLE})\s*+\((.*)\)\s*+;?+", re.DOTALL)
+_ASSIGNMENT = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?+=(?!=)")
+_WAIT = re.compile(r"(continue_wait|interrupt)\s*+(?:\(\s*+\))?+\s*+;?+")
+_ACTION_LABEL = re.compile(r"action\s*+:\s*+", re.IGNORECASE)
+
+
+class FormatError(Exception):
+    """The answer is not to be acted on; the text says why, to the agent.
+
+    `action` is what it would have been, where that is clear, and `thought` what was said before it.
+    """
+
+    def __init__(self, message: str, action: Action | None = None) -> None:
+        super().__init__(message)
+        self.action = action
+        self.thought = ""
+
+
+def action_of(content: str) -> Action:
+    """What is meant: a command's name as type, else a notebook cell. Raises FormatError."""
+    text = content.strip()
+    if type := _waiting(text):
+        return Action(type=type, content=content)
+    command, call = _COMMAND.fullmatch(text), _CALL.fullmatch(text)
+    if command and not _ASSIGNMENT.match(command[2] or ""):
+        action = Action(type=command[1], content=content)
+        _check_alone(action, text)
+        return action
+    if call and (call[1] == "submit" or _literals(text) is not None):
+        if call[1] == "edit":
+            raise FormatError(
+                f"An edit is not written as a call.\n{EDIT_FORM}", Action(type="edit", content=content)
+            )
+        return Action(type=call[1], content=content)
+    return Action(type="execute", content=content)
+
+
+def usage(name: str) -> str:
+    return f"Usage: {USAGES[name]}"
+
+
+def is_edit(line: str) -> bool:
+    return line.split(maxsplit=1)[:1] == ["edit"]
+
+
+def is_command_word(word: str) -> bool:
+    return word in ARGUMENTS or word in WAITING
+
+
+def without_name(content: str) -> str:
+    """A command's text after its name, without the parentheses of a call."""
+    text = content.strip()
+    call = _CALL.fullmatch(text)
+    command = _COMMAND.fullmatch(text)
+    return (call[2] if call else (command[2] or "") if command else "").strip()
+
+
+def arguments_of(content: str) -> list[str]:
+    """A command's arguments: words, or what stands in quotes, or those of a call. Raises FormatError."""
+    literals = _literals(content.strip())
+    if literals is not None:
+        return literals
+    text = without_name(content)
+    if len(text) > LONGEST_ARGUMENTS:
+        raise FormatError("The command is too long, so nothing was done.")
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise FormatError(
+            "A quote is not closed, so nothing was done: put an argument that holds spaces, or quotes of one "
+            "kind, between quotes of the other kind."
+        ) from None
+
+
+def parse_edit(content: str) -> tuple[str, list[str]]:
+    """What follows `edit` in its first line, and the lines of its text."""
+    first, *lines = content.strip().split("\n")
+    return without_name(first), lines[:-1]
+
+
+def _waiting(text: str) -> str | None:
+    """`continue_wait` or `interrupt` where it is meant: bare, as a call, or as the value of `action:`."""
+    if bare := _WAIT.fullmatch(text):
+        return bare[1]
+    label = _ACTION_LABEL.match(text)
+    value = text[label.end() :] if label else text
+    if label and (word := _WAIT.fullmatch(value)):
+        return word[1]
+    if not value.startswith("{"):
+        return None
+    try:
+        fields = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    type = fields.get("type")
+    if type in WAITING and not fields.get("content"):
+        return str(type)
+    if label:
+        raise FormatError("An action is no JSON here, so nothing was done: write the command itself.")
+    return None
+
+
+def _check_alone(action: Action, text: str) -> None:
+    """Raises FormatError where there is more than the one command, or where an edit does not end."""
+    _, *lines = text.split("\n")
+    if action.type == "edit":
+        if END_OF_EDIT not in (line.strip() for line in lines):
+            raise FormatError(f"The edit does not end, so nothing was done.\n{EDIT_FORM}", action)
+        lines = lines[[line.strip() for line in lines].index(END_OF_EDIT) + 1 :]
+    if action.type != "submit" and any(line.strip() for line in lines):
+        raise FormatError(
+            f"More follows the command, so nothing was done: `{action.type}` stands alone between fences; "
+            "send what comes after it when you have its result.",
+            action,
+        )
+
+
+def _literals(text: str) -> list[str] | None:
+    """The arguments, in order, of a call with constants for arguments; None where it is none."""
+    if not _CALL.fullmatch(text):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call = ast.parse(text.rstrip("; \t\n"), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    names = ARGUMENTS[call.func.id][len(call.args) :][: len(named)]
+    if set(named) != set(names):
+        return None
+    values = [*call.args, *(named[name] for name in names)]
+    constants = [str(value.value) for value in values if isinstance(value, ast.Constant)]
+    return constants if len(constants) == len(values) else None

@@ -1,0 +1,102 @@
+"""SWE-agent's edit: lines of a file, by their numbers, give way to other lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_super.agents.swe.commands import usage
+from pytest_super.agents.swe.files import Refused
+from pytest_super.agents.swe.syntax import error_line, introduced_error
+from pytest_super.agents.swe.window import window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RULE = "-" * 49
+UPDATED = (
+    "File updated. Please review the changes and make sure they are correct "
+    "(correct indentation, no duplicate lines, etc). Edit the file again if necessary."
+)
+NOT_APPLIED = """\
+Your changes have NOT been applied. Please fix your edit command and try again.
+You either need to 1) Specify the correct start/end line arguments or 2) Correct your edit code.
+DO NOT re-run the same failed edit command. Running it again will lead to the same error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """Lines `first` to `last`, counted from 1, are to be replaced by `text`, whose lines have no newlines."""
+
+    first: int
+    last: int
+    text: Sequence[str]
+
+
+def asked_edit(span: str, text: Sequence[str], total: int) -> Edit:
+    """What `edit <span>` asks for in a file of so many lines; an empty one counts as one empty line.
+
+    Raises Refused.
+    """
+    numbers = re.fullmatch(r"(\d{1,9})\s*:\s*(\d{1,9})", span)
+    if numbers is None:
+        raise Refused(f"{usage('edit')}\nError: it edits the open file, and takes the numbers of two lines")
+    first, last, total = int(numbers[1]), int(numbers[2]), max(total, 1)
+    if not 1 <= first <= total:
+        raise Refused(f"{usage('edit')}\nError: <start_line> must be from 1 to {total}, the file's last line")
+    if last < first:
+        raise Refused(f"{usage('edit')}\nError: <end_line> must not be less than <start_line>")
+    return Edit(first=first, last=min(last, total), text=text)
+
+
+def edited(path: str, lines: Sequence[bytes], edit: Edit) -> list[bytes]:
+    """The file's lines after the edit. Raises Refused where it would bring an error into a Python file."""
+    result = replaced(lines, edit)
+    if path.endswith(".py"):
+        last = edit.first + len(edit.text) - 1
+        error = introduced_error(b"".join(lines), b"".join(result), edit.first, last)
+        if error is not None:
+            raise Refused(refusal(error, path, lines, result, edit))
+    return result
+
+
+def replaced(lines: Sequence[bytes], edit: Edit) -> list[bytes]:
+    """The lines after the edit; the new ones end as those did which they replace."""
+    before, old, after = lines[: edit.first - 1], lines[edit.first - 1 : edit.last], lines[edit.last :]
+    end = line_end(old) or line_end(before[-1:]) or b"\n"
+    new = [line.encode("utf-8", "replace") + end for line in edit.text]
+    if new and old and not line_end(old[-1:]):
+        new[-1] = new[-1].removesuffix(end)
+    return [*before, *new, *after]
+
+
+def line_end(lines: Sequence[bytes]) -> bytes:
+    """How the first of the lines ends; b"" where it ends without a newline, or is none."""
+    if not lines or not lines[0].endswith(b"\n"):
+        return b""
+    return b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"
+
+
+def refusal(
+    error: SyntaxError, path: str, lines: Sequence[bytes], result: Sequence[bytes], edit: Edit
+) -> str:
+    """Why the edit was not made, how the place would have looked, and how it looks now."""
+    above, old, new = edit.first - 1, edit.last - edit.first + 1, len(edit.text)
+    return f"""\
+Your proposed edit has introduced new syntax error(s). \
+Please read this error message carefully and then retry editing the file.
+
+ERRORS:
+{error_line(error)}
+
+This is how your edit would have looked if applied
+{RULE}
+{window(path, result, above + new // 2, new + 10)}
+{RULE}
+
+This is the original code before your edit
+{RULE}
+{window(path, lines, above + (old + 1) // 2, old + 10)}
+{RULE}
+{NOT_APPLIED}"""

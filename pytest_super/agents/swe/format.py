@@ -1,0 +1,189 @@
+"""What SWE-agent answers: a discussion, and one command between fences.
+
+    DISCUSSION
+    I look what is there.
+    ```
+    !ls
+    ```
+
+Read leniently where an answer can mean one thing only, and refused where a mistake would do something else
+than was meant. All of it is linear in the length of the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.agents.react.format import Response
+from pytest_super.agents.swe.commands import (
+    END_OF_EDIT,
+    FormatError,
+    action_of,
+    is_command_word,
+    is_edit,
+    without_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+# Answers that the provider ended: what is there of them may be the first half of anything.
+CUT = ("length", "content_filter")
+
+FORM = """\
+Answer with one discussion and one command in this form:
+DISCUSSION
+...
+```
+the command
+```"""
+
+_FENCE = re.compile(r" {0,3}(`{3,}+)([^`]*+)")
+_ONE_LINE = re.compile(r" {0,3}```([^`]++)```\s*+")
+_LANGUAGE = re.compile(r"[A-Za-z][\w+#.-]*+")
+_HEADING = re.compile(r"[\s#*]*+DISCUSSION\b[*:]*+\s*+")
+_NEXT_ANSWER = re.compile(r"\s*+(?:DISCUSSION|edit \d++:\d++)\s*+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Block:
+    """A fenced block; `start` is the number of its first line, `end` of the line after its last."""
+
+    content: str
+    start: int
+    end: int
+
+
+def parse_answer(text: str, finish_reason: str = "stop") -> Response:
+    """The one command of an answer, with the discussion before it; what stands behind it counts for nothing.
+
+    The action's type is the command's name, or `execute`; its content is the command as it was written.
+    Raises FormatError for an answer that was cut, and for one that is not exactly one command.
+    """
+    if finish_reason in CUT:
+        raise FormatError(f"The answer was cut off at its end, so nothing was done: be brief.\n{FORM}")
+    lines = text.replace("\r\n", "\n").split("\n")
+    block = _sole_block(lines)
+    thought = "\n".join(lines[: block.start])
+    heading = _HEADING.match(thought)
+    thought = thought[heading.end() if heading else 0 :].strip()
+    try:
+        return Response(thought=thought, action=action_of(block.content))
+    except FormatError as error:
+        error.thought = thought
+        raise
+
+
+def render_answer(thought: str, content: str) -> str:
+    """The answer that reads as this thought and command; its fence is longer than those in the command."""
+    inner = [found for line in content.split("\n") if (found := _FENCE.fullmatch(line))]
+    fence = "`" * max([3, *(len(found[1]) + 1 for found in inner)])
+    return f"DISCUSSION\n{thought}\n{fence}\n{content}\n{fence}"
+
+
+def parse_submission(content: str) -> Any:
+    """The JSON value that a `submit` command hands in. Raises FormatError."""
+    text = without_name(content)
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        # As for a shell, to which the quotes would not belong.
+        text = text[1:-1]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else error
+    raise FormatError(
+        f"The submission is not JSON, so it was not handed in: {why}.\n"
+        'Write `submit {"metric": 0.5}`, keys and texts in double quotes, or `submit null` for no answer.'
+    )
+
+
+def _sole_block(lines: Sequence[str]) -> _Block:
+    """The only block. Raises FormatError where there is none or more than one, or none is in it."""
+    blocks = _blocks(lines)
+    first = next(blocks, None)
+    if first is None:
+        raise FormatError(f"The answer holds no command, so nothing was done.\n{FORM}")
+    if next(blocks, None) is not None:
+        raise FormatError(
+            "The answer holds more than one fenced block, so nothing was done: send one command and wait for "
+            f"its result. A command that holds fences itself stands between longer ones.\n{FORM}"
+        )
+    if not first.content:
+        raise FormatError(f"The command is empty, so nothing was done.\n{FORM}")
+    return first
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
+    at = 0
+    while at < len(lines):
+        opening, whole = _FENCE.fullmatch(lines[at]), _ONE_LINE.fullmatch(lines[at])
+        start, at = at, at + 1
+        if whole:
+            yield _Block(content=whole[1].strip(), start=start, end=at)
+        elif opening:
+            block = _block(lines, start, opening)
+            at = block.end
+            yield block
+
+
+def _block(lines: Sequence[str], start: int, opening: re.Match[str]) -> _Block:
+    """The block that the fence opens. Raises FormatError where it does not end."""
+    label = opening[2].strip()
+    # What cannot name a language is the beginning of the command.
+    has_command = bool(label) and not _LANGUAGE.fullmatch(label)
+    head = start if has_command else _next_written(lines, start + 1)
+    text_start = head if is_edit(label if has_command else lines[head]) else None
+    end = _end(lines, start, len(opening[1]), text_start)
+    if end is None:
+        raise FormatError(f"The command is not closed by a fence, so nothing was done.\n{FORM}")
+    content = _without_blank_ends([label if has_command else "", *lines[start + 1 : end]])
+    if not content and is_command_word(label):
+        content = label
+    return _Block(content=content, start=start, end=end + 1)
+
+
+def _end(lines: Sequence[str], start: int, size: int, edit: int | None) -> int | None:
+    """The number of the closing fence; a fence with a label opens a block inside.
+
+    `edit` is the number of an edit's first line: its text may hold fences of any kind.
+    """
+    depth = 0
+    if edit is not None and (mark := _mark(lines, edit + 1)) is not None:
+        start = mark
+    for number in range(start + 1, len(lines)):
+        fence = _FENCE.fullmatch(lines[number])
+        if fence is None or len(fence[1]) < size:
+            continue
+        if fence[2].strip():
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            return number
+    return None
+
+
+def _mark(lines: Sequence[str], start: int) -> int | None:
+    """Where the edit's text ends; FormatError where another answer seems to have begun before."""
+    for number in range(start, len(lines)):
+        if lines[number].strip() == END_OF_EDIT:
+            return number
+        if _NEXT_ANSWER.fullmatch(lines[number]):
+            raise FormatError(
+                f"Another command follows before the text of the edit is closed by a line {END_OF_EDIT}, so "
+                f"nothing was done.\n{FORM}"
+            )
+    return None
+
+
+def _next_written(lines: Sequence[str], start: int) -> int:
+    """The number of the first line from `start` on that is not blank, or else of the last line."""
+    return next((number for number in range(start, len(lines)) if lines[number].strip()), len(lines) - 1)
+
+
+def _without_blank_ends(lines: Sequence[str]) -> str:
+    return "\n".join(lines[_next_written(lines, 0) :]).rstrip()

@@ -1,0 +1,88 @@
+"""SWE-agent's searches: a text in a file, a text in the files below a folder, a file by its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.agents.swe.files import Refused, printable, refused
+from pytest_super.agents.swe.window import shown_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import FileSearch
+
+# Files or lines; more are not listed, as published.
+LISTED = 100
+# A tool is no computation, so its time is not charged to the trial, and is short.
+SEARCH_SECONDS = 10.0
+
+
+def search_lines(term: str, path: str, lines: Sequence[bytes]) -> str:
+    """The lines of a file that hold the term as it stands: no pattern."""
+    needle, path = term.encode("utf-8", "surrogateescape"), printable(path)
+    numbers = [number for number, line in enumerate(lines, 1) if needle in line]
+    if not numbers:
+        return f'No matches found for "{term}" in {path}'
+    if len(numbers) > LISTED:
+        return f'More than {len(numbers)} lines matched for "{term}" in {path}. Please narrow your search.'
+    texts = shown_lines([lines[number - 1] for number in numbers])
+    found = [f"Line {number}:{text}" for number, text in zip(numbers, texts, strict=True)]
+    return "\n".join(
+        [
+            f'Found {len(numbers)} matches for "{term}" in {path}:',
+            *found,
+            f'End of matches for "{term}" in {path}',
+        ]
+    )
+
+
+def search_dir(kernel: Kernel, term: str, folder: str = ".") -> str:
+    """How often each file below the folder holds the term; hidden and binary files are left out."""
+    result = search(kernel, folder, text=term, hidden=False)
+    where = printable(result.folder)
+    if not result.files:
+        return f'No matches found for "{term}" in {where}{incomplete(result)}'
+    if result.files > LISTED:
+        return f'More than {result.files} files matched for "{term}" in {where}. Please narrow your search.'
+    found = [f"{path} ({lines} matches)" for path, lines in sorted(paths_of(result))]
+    return "\n".join(
+        [
+            f'Found {result.lines} matches for "{term}" in {where}:',
+            *found,
+            f'End of matches for "{term}" in {where}{incomplete(result)}',
+        ]
+    )
+
+
+def find_file(kernel: Kernel, name: str, folder: str = ".") -> str:
+    result = search(kernel, folder, name=name)
+    where, found = printable(result.folder), [path for path, _ in sorted(paths_of(result))]
+    if not found:
+        return f'No matches found for "{name}" in {where}{incomplete(result)}'
+    listed = found[:LISTED]
+    rest = [f"(and {result.files - LISTED} more)"] if result.files > LISTED else []
+    return "\n".join(
+        [f'Found {result.files} matches for "{name}" in {where}:{incomplete(result)}', *listed, *rest]
+    )
+
+
+def search(
+    kernel: Kernel, folder: str, *, name: str = "*", text: str = "", hidden: bool = True
+) -> FileSearch:
+    try:
+        return kernel.search_files(folder, name=name, text=text, hidden=hidden, seconds=SEARCH_SECONDS)
+    except (FileNotFoundError, NotADirectoryError):
+        raise Refused(f"Directory {printable(folder)} not found") from None
+    except OSError as error:
+        raise refused(error, folder) from None
+
+
+def paths_of(result: FileSearch) -> list[tuple[str, int]]:
+    root = printable(result.folder).rstrip("/")
+    return [(f"{root}/{printable(path)}", lines) for path, lines in result.found]
+
+
+def incomplete(result: FileSearch) -> str:
+    return "" if result.is_complete else f" (not all was searched: it took over {SEARCH_SECONDS:.0f} seconds)"

@@ -1,0 +1,155 @@
+"""SWE-agent's tools (Yang et al. 2024): an editor that shows a window of one open file, and searches.
+
+They work on the bytes of the sandbox's files, beside the kernel, so that they take no compute. What they show
+has the form that it has in the published runs of SUPER.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_super.agents.swe.commands import FormatError, arguments_of, parse_edit, usage
+from pytest_super.agents.swe.edit import UPDATED, asked_edit, edited
+from pytest_super.agents.swe.files import MissingFile, Refused, exists, printable, read, write
+from pytest_super.agents.swe.search import find_file, search_dir, search_lines
+from pytest_super.agents.swe.window import OVERLAP, WINDOW, lines_of, window, within
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.store.trajectory import Action
+    from pytest_super.trial.trial import Tool
+
+# From the line that is asked for up to the top of the window.
+ABOVE_GOAL = WINDOW // 6
+# How many arguments a command takes, at least and at most.
+COUNTS = {
+    "open": (1, 2),
+    "goto": (1, 1),
+    "create": (1, 1),
+    "search_dir": (1, 2),
+    "search_file": (1, 2),
+    "find_file": (1, 2),
+}
+
+
+@dataclass(kw_only=True)
+class Editor:
+    """Which file is open and which lines of it are shown; a command that fails changes neither.
+
+    But for `create`, which opens a file that exists already, as published.
+    """
+
+    path: str | None = None
+    center: int = WINDOW // 2
+
+    def tool(self, action: Action) -> Tool:
+        """What does the command on a kernel's files."""
+
+        def work(kernel: Kernel) -> tuple[str, str]:
+            try:
+                return self._do(kernel, action), "ok"
+            except (Refused, FormatError) as refused:
+                return str(refused), "error"
+            except OSError as error:
+                return f"Error: {error.strerror or error}", "error"
+
+        return work
+
+    def _do(self, kernel: Kernel, action: Action) -> str:
+        if action.type == "edit":
+            return self._edit(kernel, *parse_edit(action.content))
+        if action.type in ("scroll_up", "scroll_down"):
+            return self._scroll(kernel, 1 if action.type == "scroll_down" else -1)
+        arguments = checked(action.type, arguments_of(action.content))
+        match action.type:
+            case "open":
+                return self._open(kernel, *arguments)
+            case "goto":
+                return self._goto(kernel, *arguments)
+            case "create":
+                return self._create(kernel, *arguments)
+            case "search_file":
+                return self._search_file(kernel, *arguments)
+            case "search_dir":
+                return search_dir(kernel, *arguments)
+            case "find_file":
+                return find_file(kernel, *arguments)
+        raise ValueError(f"not a command: {action.type}")
+
+    def _open(self, kernel: Kernel, name: str, line: str = "") -> str:
+        lines = lines_of(read(kernel, name))
+        goal = number(line, "open", "line_number") if line else None
+        center = WINDOW // 2 if goal is None else goal + WINDOW // 2 - ABOVE_GOAL
+        shown = self._show(kernel.resolve(name), lines, center)
+        if goal is None or 1 <= goal <= len(lines):
+            return shown
+        return (
+            f"Warning: line {goal} is not one of the file's {len(lines)}, this is the nearest part\n{shown}"
+        )
+
+    def _goto(self, kernel: Kernel, line: str) -> str:
+        path, lines = self._opened(kernel)
+        goal = number(line, "goto", "line_number")
+        if goal > len(lines):
+            raise Refused(f"Error: <line> must be less than or equal to {len(lines)}")
+        return self._show(path, lines, goal + WINDOW // 2 - ABOVE_GOAL)
+
+    def _scroll(self, kernel: Kernel, direction: int) -> str:
+        path, lines = self._opened(kernel)
+        center = within(self.center, len(lines)) + direction * (WINDOW - OVERLAP)
+        return self._show(path, lines, center)
+
+    def _create(self, kernel: Kernel, name: str) -> str:
+        if exists(kernel, name):
+            raise Refused(f"Error: File '{printable(name)}' already exists.\n{self._open(kernel, name)}")
+        # One empty line, for the first edit to replace.
+        write(kernel, name, b"\n")
+        self._open(kernel, name)
+        return f"File '{printable(name)}' created."
+
+    def _search_file(self, kernel: Kernel, term: str, name: str = "") -> str:
+        if not name:
+            path, lines = self._opened(kernel)
+            return search_lines(term, path, lines)
+        try:
+            lines = lines_of(read(kernel, name))
+        except MissingFile:
+            missing = f"File name {printable(name)} not found. Please provide a valid file name."
+            raise Refused(f"{usage('search_file')}\nError: {missing}") from None
+        return search_lines(term, kernel.resolve(name), lines)
+
+    def _edit(self, kernel: Kernel, span: str, text: Sequence[str]) -> str:
+        path, lines = self._opened(kernel)
+        edit = asked_edit(span, text, len(lines))
+        result = edited(path, lines, edit)
+        write(kernel, path, b"".join(result))
+        return f"{self._show(path, result, edit.first - 1)}\n{UPDATED}"
+
+    def _opened(self, kernel: Kernel) -> tuple[str, list[bytes]]:
+        if self.path is None:
+            raise Refused("No file open. Use the open command first.")
+        return self.path, lines_of(read(kernel, self.path))
+
+    def _show(self, path: str, lines: Sequence[bytes], center: int) -> str:
+        self.path, self.center = path, within(center, len(lines))
+        return window(path, lines, self.center)
+
+
+def checked(name: str, arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments, if as many as the command takes. Raises Refused."""
+    least, most = COUNTS[name]
+    if not least <= len(arguments) <= most or not all(arguments):
+        raise Refused(
+            f"{usage(name)}\nError: got {len(arguments)} arguments; one with spaces stands in quotes"
+        )
+    return arguments
+
+
+def number(text: str, command: str, name: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise Refused(f"{usage(command)}\nError: <{name}> must be a number")
+    return int(text)

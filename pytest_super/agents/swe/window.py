@@ -1,0 +1,58 @@
+"""The window of a file that SWE-agent is shown, and lines of a file as bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.agents.swe.files import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WINDOW = 100
+# Lines that the windows before and after a scroll have in common.
+OVERLAP = 2
+# Characters of a file's text that are shown at once; beyond, each line is cut, so that all begin.
+SHOWN = 40_000
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """The lines, each with its newline but perhaps the last; only a newline ends one."""
+    *lines, last = data.split(b"\n")
+    return [line + b"\n" for line in lines] + ([last] if last else [])
+
+
+def within(center: int, total: int, size: int = WINDOW) -> int:
+    """The center, moved so that the window does not reach over an end of the file that it could avoid."""
+    return max(min(center, total - size // 2), size // 2)
+
+
+def window(path: str, lines: Sequence[bytes], center: int, size: int = WINDOW) -> str:
+    """The `size` lines around `center`, half of them up to and with it, numbered from 1; what lies beyond."""
+    total = len(lines)
+    end = min(within(center, total, size) + size // 2, total)
+    start = max(0, end - size)
+    parts = [f"[File: {printable(path)} ({total} lines total)]"]
+    if start:
+        parts.append(f"({start} more lines above)")
+    parts += [f"{number}:{text}" for number, text in enumerate(shown_lines(lines[start:end]), start + 1)]
+    if end < total:
+        parts.append(f"({total - end} more lines below)")
+    return "\n".join(parts)
+
+
+def shown_lines(lines: Sequence[bytes]) -> list[str]:
+    """The lines as text without their ends; where they are long in all, each is cut."""
+    if sum(map(len, lines)) <= SHOWN:
+        return [text_of(line) for line in lines]
+    return [cut(line, SHOWN // len(lines)) for line in lines]
+
+
+def cut(line: bytes, limit: int) -> str:
+    if len(line) <= limit:
+        return text_of(line)
+    return f"{text_of(line[:limit])} (... {len(line) - limit} more bytes)"
+
+
+def text_of(line: bytes) -> str:
+    return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")

@@ -1,0 +1,166 @@
+"""Files in the sandbox as bytes, beside the kernel. Delivered into the sandbox.
+
+One thread does the jobs one after the other. Each is a request of the host and ends with `done` or `failed`.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import queue
+import stat
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.kernel.inside import lookup
+from pytest_super.kernel.inside.frames import encode_control
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHUNK = 2**20
+
+
+class Aborted(Exception):
+    """The host gave up in the middle of sending."""
+
+
+class FileWork:
+    """The jobs of the file channel. `request` and `receive` return at once; `work` is the thread's."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._incoming: queue.Queue[bytes | None] = queue.Queue()
+
+    def request(self, job: dict[str, Any]) -> None:
+        """A job: `op`, `id`, `path` (absolute); a read's `limit` in bytes, a search's arguments."""
+        self._jobs.put(job)
+
+    def receive(self, chunk: bytes | None) -> None:
+        """A piece of what the host sends for the job under way, b"" at its end, None when it gave up."""
+        self._incoming.put(chunk)
+
+    def work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            try:
+                getattr(self, "_" + job["op"])(job)
+            except Exception as error:
+                self._fail(job, error)
+            else:
+                self._send(encode_control("done", id=job["id"]))
+
+    def _fail(self, job: dict[str, Any], error: Exception) -> None:
+        number = getattr(error, "errno", None)
+        message = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        self._send(encode_control("failed", id=job["id"], errno=number, message=message))
+
+    def _read(self, job: dict[str, Any]) -> None:
+        room = job["limit"]
+        with open_regular(job["path"]) as file:
+            while chunk := file.read(CHUNK):
+                room -= len(chunk)
+                if room < 0:
+                    raise OSError(errno.EFBIG, f"Larger than {job['limit']} bytes")
+                self._send(encode_control("data", chunk, id=job["id"]))
+
+    def _list(self, job: dict[str, Any]) -> None:
+        entries = [describe(entry) for entry in sorted(os.scandir(job["path"]), key=lambda entry: entry.name)]
+        self._send_json(job, entries)
+
+    def _resolve(self, job: dict[str, Any]) -> None:
+        self._send_json(job, os.path.realpath(job["path"]))
+
+    def _search(self, job: dict[str, Any]) -> None:
+        asked = {field: job[field] for field in ("name", "text", "hidden", "most", "seconds")}
+        self._send_json(job, lookup.search(os.path.realpath(job["path"]), open_regular, **asked))
+
+    def _send_json(self, job: dict[str, Any], value: object) -> None:
+        text = json.dumps(value).encode()
+        for start in range(0, len(text), CHUNK):
+            self._send(encode_control("data", text[start : start + CHUNK], id=job["id"]))
+
+    def _write(self, job: dict[str, Any]) -> None:
+        # In place, so that permissions, owners and links stay as they are.
+        with open_regular(job["path"], os.O_WRONLY | os.O_CREAT) as file:
+            reserve(file.fileno(), job["size"])
+            for chunk in self._chunks(job):
+                file.write(chunk)
+            file.truncate()
+
+    def _upload(self, job: dict[str, Any]) -> None:
+        import tarfile
+
+        os.makedirs(job["path"], exist_ok=True)
+        chunks = self._chunks(job)
+        incoming: Any = Incoming(chunks)
+        with tarfile.open(fileobj=incoming, mode="r|") as archive:
+            # The host made it of a real folder: links may point anywhere, as they do there.
+            archive.extraction_filter = lambda member, _: member
+            archive.extractall(job["path"])
+        # What pads the archive at its end; the host waits until it is asked for.
+        for _ in chunks:
+            pass
+
+    def _chunks(self, job: dict[str, Any]) -> Iterator[bytes]:
+        """What the host sends; each piece is asked for, so that no more than one waits here."""
+        while True:
+            self._send(encode_control("more", id=job["id"]))
+            chunk = self._incoming.get()
+            if chunk is None:
+                raise Aborted("the host gave up")
+            if not chunk:
+                return
+            yield chunk
+
+
+class Incoming:
+    """Chunks as a file that can be read."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._buffer = b""
+
+    def read(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            chunk = next(self._chunks, b"")
+            if not chunk:
+                break
+            self._buffer += chunk
+        taken, self._buffer = self._buffer[:size], self._buffer[size:]
+        return taken
+
+
+def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
+    """The file, opened with `flags`; OSError where it is a device or a pipe, which may never end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        if os.path.isdir(path):
+            raise OSError(errno.EISDIR, "Is a directory")
+        raise OSError(errno.EINVAL, "Not a regular file")
+    return os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
+
+
+def reserve(descriptor: int, size: int) -> None:
+    """Make room for so many bytes; where the disk is full the file keeps what it held."""
+    held = os.fstat(descriptor).st_size
+    try:
+        if size > held:
+            os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        # Not every file system can.
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            os.ftruncate(descriptor, held)
+            raise
+
+
+def describe(entry: os.DirEntry[str]) -> dict[str, Any]:
+    is_kind = {"link": entry.is_symlink(), "folder": entry.is_dir(), "file": entry.is_file(), "other": True}
+    kind = next(name for name, holds in is_kind.items() if holds)
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return {"name": entry.name, "kind": kind, "size": 0, "modified": 0.0}
+    return {"name": entry.name, "kind": kind, "size": found.st_size, "modified": found.st_mtime}

@@ -1,0 +1,114 @@
+"""Why a container ended, from what its engine tells.
+
+The engine removes a container as soon as it has ended, and its state with it. What stays: the answer to
+a wait that was open before it started (the exit code), and the engine's memory of the last 256 events (out of
+memory, and signals sent through the engine). Neither needs a thread or the engine's clock.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.kernel.providers.docker.engine import engine_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import requests
+    from docker import APIClient
+
+ANSWER_SECONDS = 10.0
+"""How long the engine may take to tell of a container whose streams have ended."""
+OOM_NANOSECONDS = 5_000_000_000
+"""An out-of-memory kill this long before the end explains it; the agent may have survived an earlier one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    action: str
+    time: int
+    """Nanoseconds, by the engine's clock."""
+
+
+def open_wait(api: APIClient, container: str) -> requests.Response:
+    """A request that the engine answers when the container ends; it is in place when this returns."""
+    url = f"{api.base_url}/v{api.api_version}/containers/{container}/wait"
+    response = api.post(
+        url, params={"condition": "next-exit"}, stream=True, timeout=(ANSWER_SECONDS, ANSWER_SECONDS)
+    )
+    response.raise_for_status()
+    return response
+
+
+def exit_code(wait: requests.Response) -> int | None:
+    """The exit code of the container, None when it still runs. EngineError when the engine does not say."""
+    from urllib3.exceptions import ReadTimeoutError
+
+    try:
+        with engine_errors("say how the container ended"):
+            return int(wait.json()["StatusCode"])
+    except Exception as error:
+        causes = (error.__cause__, *getattr(error.__cause__, "args", ()))
+        if any(isinstance(cause, ReadTimeoutError) for cause in causes):
+            return None
+        raise
+
+
+def past_events(api: APIClient, container: str) -> list[Event]:
+    """What the engine remembers of a container that ended, up to its end. EngineError when it is mute."""
+    with engine_errors("list its events"):
+        found = []
+        for event in stream_events(api, container):
+            found.append(event)
+            if event.action == "die":
+                break
+        return found
+
+
+def stream_events(api: APIClient, container: str) -> Iterator[Event]:
+    """Remembered events first, then new ones until none has come for a while."""
+    import requests
+
+    url = f"{api.base_url}/v{api.api_version}/events"
+    params = {"since": "1", "filters": json.dumps({"container": [container], "type": ["container"]})}
+    response = api.get(url, params=params, stream=True, timeout=(ANSWER_SECONDS, 2.0))
+    response.raise_for_status()
+    with closing(response):
+        try:
+            for line in response.iter_lines():
+                yield event_of(json.loads(line))
+        except requests.ConnectionError:
+            # The time-out of a read: the end was forgotten, since 256 other events have come after it.
+            return
+
+
+def event_of(data: dict[str, Any]) -> Event:
+    return Event(action=str(data.get("Action", data.get("status", ""))), time=int(data.get("timeNano", 0)))
+
+
+def describe(code: int | None, events: list[Event], last_words: str = "") -> str:
+    """Why it ended, for a person: `out of memory`, `killed (exit code 137)`.
+
+    `last_words`: the end of its standard error.
+    """
+    if code is None:
+        return "its main process closed the stream"
+    if code == 137 and has_recent(events, "oom"):
+        return "out of memory"
+    if any(event.action == "kill" for event in events):
+        return f"killed from outside, through the engine (exit code {code})"
+    if code > 128:
+        return f"killed (exit code {code})"
+    # Podman's first process ends with 1 and says why.
+    if code == 127 or "failed to exec pid1: No such file" in last_words:
+        return "the image has no python3 in its PATH, which the kernel needs (exit code 127)"
+    lines = last_words.strip().splitlines() if code else []
+    return f"ended (exit code {code})" + (f": {lines[-1]}" if lines else "")
+
+
+def has_recent(events: list[Event], action: str) -> bool:
+    """Whether an event of this kind came shortly before the last one."""
+    return any(event.action == action and events[-1].time - event.time < OOM_NANOSECONDS for event in events)

@@ -1,0 +1,178 @@
+"""The container engine: where it is, whether it answers, and what its failures mean."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from docker import APIClient
+    from docker.errors import APIError
+
+OLDEST_API = (1, 40)
+"""Docker 19.03; podman 3 and later say 1.40 or 1.41."""
+HELLO_SECONDS = 5.0
+"""How long an engine may take to say its version."""
+CALL_SECONDS = 120.0
+"""How long any other call may take: sixteen containers may start at once on two cores."""
+
+HOW_TO_START = (
+    "start one (`systemctl start docker`, or `dockerd` as root; podman: "
+    "`systemctl --user start podman.socket`), set DOCKER_HOST to where it listens, "
+    "or run without containers by --super-sandbox=local"
+)
+HOW_TO_PERMIT = (
+    "join the group that owns it (`sudo usermod -aG docker $USER`, then log in again), use a rootless "
+    "engine, or run without containers by --super-sandbox=local"
+)
+
+
+def socket_paths() -> list[str]:
+    """Where engines listen on this machine when DOCKER_HOST does not say: Docker, rootless Docker, podman."""
+    personal = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
+    return ["/var/run/docker.sock", f"{personal}/docker.sock", f"{personal}/podman/podman.sock"]
+
+
+def engine_url() -> str:
+    """DOCKER_HOST, else the first socket that exists, else Docker's own."""
+    if given := os.environ.get("DOCKER_HOST"):
+        return given
+    paths = socket_paths()
+    return "unix://" + next((path for path in paths if os.path.exists(path)), paths[0])
+
+
+def knock(url: str) -> None:
+    """Connect to a unix socket and leave; OSError says precisely what is wrong, docker-py's errors do not."""
+    if not url.startswith("unix://"):
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(HELLO_SECONDS)
+        probe.connect(url.removeprefix("unix://"))
+
+
+def no_engine(url: str, error: OSError) -> EngineError:
+    reason = error.strerror or str(error)
+    if isinstance(error, PermissionError):
+        text = f"no permission to use the container engine at {url}: {HOW_TO_PERMIT}"
+    else:
+        text = f"no container engine answers at {url} ({reason}): {HOW_TO_START}"
+    return EngineError(text, is_final=True)
+
+
+@cache
+def connect() -> APIClient:
+    """The client of this process, made once. EngineError when no engine answers or it is too old."""
+    url = engine_url()
+    try:
+        knock(url)
+    except OSError as error:
+        raise no_engine(url, error) from None
+    client = make_client(url)
+    if version_tuple(client.api_version) < OLDEST_API:
+        raise EngineError(
+            f"the engine at {url} is too old (API {client.api_version}): Docker 19.03 or later is needed"
+        )
+    client.timeout = int(CALL_SECONDS)
+    # No proxy and no .netrc is for a socket of this machine; looking for them is a quarter of a call.
+    client.trust_env = not url.startswith("unix://")
+    return client
+
+
+def make_client(url: str) -> APIClient:
+    import docker
+    from docker.errors import DockerException
+    from docker.utils import kwargs_from_env
+
+    # Reads DOCKER_TLS_VERIFY and DOCKER_CERT_PATH too.
+    settings = kwargs_from_env() | {"base_url": url}
+    try:
+        return docker.APIClient(version="auto", timeout=int(HELLO_SECONDS), **settings)
+    except DockerException as error:
+        raise EngineError(f"no container engine answers at {url} ({error}): {HOW_TO_START}") from error
+
+
+def version_tuple(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+@cache
+def engine_trouble() -> str | None:
+    """Why no engine can be used, as one message for a person; None when one answers. Asked once a process."""
+    try:
+        connect()
+    except EngineError as error:
+        return str(error)
+    return None
+
+
+@contextmanager
+def engine_errors(doing: str, *, image: str = "", is_shared: bool = False) -> Iterator[None]:
+    """Raise what docker-py and its transport raise as ours: EngineError, or InfrastructureError for an image.
+
+    `doing` completes "the engine failed to ...". `is_shared`: the other trials want this image, too.
+    """
+    from docker.errors import APIError, DockerException, ImageNotFound
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except ImageNotFound as error:
+        raise missing_image(image or str(error.explanation), is_final=is_shared) from error
+    except APIError as error:
+        raise refusal(doing, error) from error
+    except (DockerException, HTTPError, OSError) as error:
+        raise failure(doing, error) from error
+
+
+def failure(doing: str, error: Exception) -> EngineError:
+    """docker-py's words for an engine that is gone do not say so."""
+    url = engine_url()
+    try:
+        knock(url)
+    except OSError as gone:
+        return no_engine(url, gone)
+    return EngineError(f"the engine failed to {doing}: {error}")
+
+
+def missing_image(image: str, *, is_final: bool) -> InfrastructureError:
+    # Loaded with the engine's own module, which it needs.
+    from pytest_super.kernel.providers.docker.image import SUPER_IMAGE
+
+    if image == SUPER_IMAGE:
+        return InfrastructureError(
+            f"the engine has no image {image!r}: make it by `pytest-super image build --profile super`",
+            is_final=is_final,
+        )
+    return InfrastructureError(
+        f"the engine has no image {image!r}: make the kernel image by `pytest-super image build` "
+        "(a task's or your own image by `docker pull` or `docker build`)",
+        is_final=is_final,
+    )
+
+
+def refusal(doing: str, error: APIError) -> InfrastructureError:
+    words = str(error.explanation or error)
+    if "Range of CPUs" in words:
+        return UnsupportedError(words)
+    if "mount config" in words:
+        return InfrastructureError(f"the engine refused to {doing}: {words}")
+    return EngineError(f"the engine refused to {doing}: {words}")
+
+
+def has_image(name: str) -> bool:
+    """Whether the engine holds the image. EngineError when it does not answer."""
+    from docker.errors import ImageNotFound
+
+    with engine_errors("look for an image", image=name):
+        try:
+            connect().inspect_image(name)  # type: ignore[no-untyped-call]
+        except ImageNotFound:
+            return False
+    return True

@@ -1,0 +1,333 @@
+"""Sandboxes in containers, through the API of a Docker engine or of podman."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
+from pytest_super.kernel.delivery import bridge_source
+from pytest_super.kernel.providers.docker import death
+from pytest_super.kernel.providers.docker.attach import AttachedStream, attach
+from pytest_super.kernel.providers.docker.engine import connect, engine_errors
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, tar_of
+from pytest_super.kernel.providers.docker.snapshot import command_after, put_changes, save_changes
+from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, owner_label, remove
+from pytest_super.kernel.providers.docker.watchdog import Watchdog
+from pytest_super.kernel.sandbox import Capabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import requests
+    from docker import APIClient
+
+    from pytest_super.tasks.task import SandboxSpec
+
+GIB = 2**30
+WORKDIR = "/workspace"
+KEPT = "pytest-super-kept"
+# Without these five `tar` of foreign owners and `apt-get` fail. No other: no raw sockets, mounts, devices.
+CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
+OWN_FOLDER = "etc/pytest-super"
+CA_FILE = f"{OWN_FOLDER}/ca.pem"
+PIP_FILE = f"{OWN_FOLDER}/pip.conf"
+CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+# The words by which an engine warns that its kernel cannot enforce a limit, which it then drops.
+DROPPED = {"memory": "memory limit cap", "cpus": "cpu", "pids": "pids"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DockerSettings:
+    """What a project sets for all its containers; a task's own `sandbox` values win.
+
+    The defaults hold what SUPER's tasks need and keep sixteen of them from taking down a shared machine.
+    """
+
+    image: str = DEFAULT_IMAGE
+    cpus: float | None = None
+    """None: all, shared fairly with the other containers; a number that a small machine lacks is refused."""
+    memory: int = 4 * GIB
+    """Bytes, without swap; /dev/shm (half of it) is counted."""
+    pids: int = 1024
+    """Processes and threads; numpy alone starts a thread a core."""
+    disk: int = 10 * GIB
+    """Bytes written outside of /dev/shm, checked every few seconds: a fast writer overshoots by that long."""
+    ca_bundle: Path | None = None
+    """Certificates (PEM); a copy is what pip, requests, curl and git inside trust if there is a network."""
+    pip_config: Path | None = None
+    """A pip.conf, a copy of which pip inside reads."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Shared caches: a folder on the engine's host to where it is seen inside, read-only."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """`run`, `task`, `worker`: labels of the container, each behind `pytest-super.`."""
+    lease: float = 3600.0
+    """Seconds to the deadline past which a sweep removes a container; renewed while this process lives."""
+
+
+class DockerSandbox:
+    """A Sandbox in a container, gone when it is closed or when this process ends, however it ends."""
+
+    workdir = WORKDIR
+
+    def __init__(
+        self, spec: SandboxSpec, settings: DockerSettings, *, command: Sequence[str] | None = None
+    ) -> None:
+        """`command`: what runs inside in the bridge's place.
+
+        EngineError when GPUs are asked for and no engine answers.
+        """
+        self.spec = spec
+        self.settings = settings
+        self.image = spec.image or settings.image
+        self.disk = spec.disk or settings.disk
+        self.capabilities = Capabilities(
+            isolation=True,
+            image=True,
+            cpus=True,
+            memory=True,
+            disk=True,
+            pids=True,
+            no_network=True,
+            gpus=bool(spec.gpus) and has_gpus(connect()),
+            # What is mounted may change.
+            snapshots=not settings.mounts,
+        )
+        self._command = command
+        self._archive: Path | None = None
+        self._token = secrets.token_hex(6)
+        self._container = ""
+        self._stream: AttachedStream | None = None
+        self._wait: requests.Response | None = None
+        self._watchdog: Watchdog | None = None
+        self._verdict = ""
+
+    def open(self) -> AttachedStream:
+        if self.spec.gpus and not self.capabilities.gpus:
+            raise UnsupportedError("the task needs GPUs, and the engine has no runtime for them")
+        api = connect()
+        try:
+            self._create(api)
+            return self._start(api)
+        except BaseException:
+            self.close()
+            raise
+
+    def _create(self, api: APIClient) -> None:
+        name = container_name(self._token, time.time() + self.settings.lease)
+        with engine_errors("create a container", image=self.image, is_shared=not self.spec.image):
+            created = api.create_container(name=name, **self._config(api))
+            self._container = created["Id"]
+            if files := self._files():
+                api.put_archive(self._container, "/", tar_of(files))
+            if self._archive is not None:
+                put_changes(self._container, self._archive)
+        self._refuse_dropped(created.get("Warnings") or [])
+
+    def _start(self, api: APIClient) -> AttachedStream:
+        with engine_errors("start a container", image=self.image, is_shared=not self.spec.image):
+            self._wait = death.open_wait(api, self._container)
+            self._stream = attach(api, self._container)
+            api.start(self._container)
+        self._watchdog = Watchdog(
+            limit=self.disk,
+            measure=self._bytes_written,
+            kill=self._kill_for_disk,
+            renew=self._renew,
+            renew_seconds=self.settings.lease / 3,
+        )
+        self._watchdog.start()
+        return self._stream
+
+    def _config(self, api: APIClient) -> dict[str, Any]:
+        command = list(self._command or ("python3", "-u", "-c", bridge_source()))
+        return {
+            "image": self.image,
+            # The way to say that an image's own entry point is not wanted.
+            "entrypoint": [""],
+            "command": command if self._archive is None else command_after(command),
+            "user": "0:0",
+            "hostname": "sandbox",
+            "working_dir": self.workdir,
+            "environment": self._environment(),
+            "labels": self._labels(),
+            # Makes docker-py set StdinOnce: the engine closes the input when this process is gone.
+            "stdin_open": True,
+            "host_config": self._host_config(api),
+        }
+
+    def _host_config(self, api: APIClient) -> dict[str, Any]:
+        from docker.types import LogConfig, Ulimit
+
+        memory = self.spec.memory or self.settings.memory
+        cpus = self.spec.cpus or self.settings.cpus
+        return api.create_host_config(
+            network_mode="bridge" if self.spec.network else "none",
+            cap_drop=["ALL"],
+            cap_add=CAPABILITIES,
+            security_opt=["no-new-privileges"],
+            mem_limit=memory,
+            memswap_limit=memory,
+            shm_size=memory // 2,
+            nano_cpus=int(cpus * 1e9) if cpus else None,
+            pids_limit=self.spec.pids or self.settings.pids,
+            init=True,
+            auto_remove=True,
+            log_config=LogConfig(type="none"),
+            ulimits=[Ulimit(name="core", soft=0, hard=0)],
+            mounts=self._mounts(),
+            device_requests=self._devices(),
+        )
+
+    def _mounts(self) -> list[Any]:
+        from docker.types import Mount
+
+        return [
+            Mount(target, source, type="bind", read_only=True)
+            for source, target in self.settings.mounts.items()
+        ]
+
+    def _devices(self) -> list[Any] | None:
+        from docker.types import DeviceRequest
+
+        return [DeviceRequest(count=self.spec.gpus, capabilities=[["gpu"]])] if self.spec.gpus else None
+
+    def _environment(self) -> dict[str, str]:
+        given = {"LANG": "C.UTF-8"}
+        if self._certificates:
+            given |= dict.fromkeys(CA_VARIABLES, f"/{CA_FILE}")
+        if self.settings.pip_config:
+            given["PIP_CONFIG_FILE"] = f"/{PIP_FILE}"
+        return given | self.spec.env
+
+    def _files(self) -> dict[str, bytes]:
+        given = {CA_FILE: self._certificates, PIP_FILE: self.settings.pip_config}
+        return {name: read_setting(path) for name, path in given.items() if path}
+
+    @property
+    def _certificates(self) -> Path | None:
+        """Of no use without a network, and the engine takes a tenth of a second to copy a file."""
+        return self.settings.ca_bundle if self.spec.network else None
+
+    def _labels(self) -> dict[str, str]:
+        ours = {f"{LABEL}.{name}": value for name, value in self.settings.labels.items()}
+        deadline = str(int(time.time() + self.settings.lease))
+        return ours | {LABEL: "1", f"{LABEL}.owner": owner_label(), f"{LABEL}.deadline": deadline}
+
+    def _refuse_dropped(self, warnings: list[str]) -> None:
+        for name, words in DROPPED.items():
+            dropped = [text for text in warnings if words in text.lower() and "discarded" in text.lower()]
+            if dropped and getattr(self.spec, name) is not None:
+                raise UnsupportedError(f"the engine cannot enforce the task's {name}: {dropped[0]}")
+
+    def _bytes_written(self) -> int:
+        api = connect()
+        with engine_errors("measure a container's files"):
+            url = f"{api.base_url}/v{api.api_version}/containers/{self._container}/json"
+            found = api.get(url, params={"size": "1"}, timeout=api.timeout)
+            return int(found.json().get("SizeRw") or 0)
+
+    def _kill_for_disk(self, written: int) -> None:
+        self._verdict = (
+            f"over its disk limit ({written / GIB:.2f} GiB written, {self.disk / GIB:.2f} GiB allowed)"
+        )
+        remove(connect(), self._container)
+
+    def _renew(self) -> None:
+        with engine_errors("rename a container"):
+            connect().rename(self._container, container_name(self._token, time.time() + self.settings.lease))
+
+    def cause_of_death(self) -> str:
+        if self._verdict:
+            return self._verdict
+        if self._wait is None:
+            raise EngineError("the container was never started")
+        code = death.exit_code(self._wait)
+        events = death.past_events(connect(), self._container)
+        return death.describe(code, events, self.diagnostics)
+
+    @property
+    def diagnostics(self) -> str:
+        """The last that the bridge wrote to its standard error."""
+        return self._stream.stderr.decode(errors="replace") if self._stream else ""
+
+    def keep(self) -> str:
+        """Save the files of the living container as an image; give what one types to enter and to drop it.
+
+        Called before `close`. Raises InfrastructureError when the container is gone. Not the processes: they
+        end with the container, whose standard input is ours.
+        """
+        from docker.errors import APIError
+
+        image = f"{KEPT}:{self._token}"
+        with engine_errors("save a container's files"):
+            try:
+                if self.settings.pip_config:
+                    # It may hold credentials of the index, which an image would keep.
+                    connect().put_archive(self._container, "/", tar_of({PIP_FILE: b""}))
+                connect().commit(self._container, repository=KEPT, tag=self._token, changes=KEPT_CHANGES)
+            except APIError as error:
+                # 404: removed. 409: about to be.
+                if error.status_code not in (404, 409):
+                    raise
+                raise InfrastructureError("the container is gone, and its files with it") from None
+        return f"enter it by `docker run --rm -it {image}`, drop it by `docker rmi {image}`"
+
+    # Snapshots
+
+    @property
+    def identity(self) -> str:
+        """What the files of a prefix depend on, but for its steps. Raises InfrastructureError."""
+        with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
+            image = connect().inspect_image(self.image)["Id"]  # type: ignore[no-untyped-call]
+        limits = [getattr(self.settings, name) for name in ("cpus", "memory", "pids", "disk")]
+        files = {name: hashlib.sha256(data).hexdigest() for name, data in self._files().items()}
+        spec, command = self.spec.model_dump(), list(self._command or ())
+        return json.dumps([image, spec, limits, files, self._environment(), command])
+
+    def save(self, archive: Path) -> None:
+        save_changes(self._container, archive, but=OWN_FOLDER)
+
+    def restore(self, archive: Path) -> None:
+        self._archive = archive
+
+    def close(self) -> None:
+        if self._watchdog:
+            self._watchdog.stop()
+        if self._stream:
+            self._stream.close()
+        if self._wait:
+            self._wait.close()
+        if self._container:
+            remove_quietly(self._container)
+        self._container = ""
+
+
+# Another label, or a sweep would take the container of the person who has entered it.
+KEPT_CHANGES = [f"LABEL {LABEL}=kept", 'CMD ["bash"]']
+
+
+def has_gpus(api: APIClient) -> bool:
+    """Whether the engine has the runtime that gives GPUs to containers."""
+    with engine_errors("list its runtimes"):
+        return "nvidia" in (api.info().get("Runtimes") or {})
+
+
+def read_setting(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InfrastructureError(f"a file that the containers are to get cannot be read: {error}") from None
+
+
+def remove_quietly(container: str) -> None:
+    """Remove; an engine that does not answer has told of itself already."""
+    try:
+        remove(connect(), container)
+    except InfrastructureError:
+        return

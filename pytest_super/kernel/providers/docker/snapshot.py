@@ -1,0 +1,110 @@
+"""What was written in a container since it was made, as a tar archive, and put into another one.
+
+Not an image: in one that starts from an image a folder of the image's cannot be renamed, times are cut to
+seconds, and what was written before is not counted with what is written then.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.providers.docker.attach import run_beside
+from pytest_super.kernel.providers.docker.engine import connect, engine_errors
+from pytest_super.kernel.providers.docker.image import tar_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from docker import APIClient
+
+# In the root of the container: what the archive is to hold, and what is not there any more.
+LISTED, REMOVED = ".pytest-super-listed", ".pytest-super-removed"
+DELETED = 2
+PIECE = 2**20
+# How long a program may go on when its output has ended.
+END_SECONDS = 5.0
+PACK = ("tar", "--create", "--format=posix", "--no-recursion", "--null", "--verbatim-files-from")
+# Before anything else runs. No shell, which would leave variables of its own.
+UNPACK = """
+import os, sys
+from shutil import rmtree
+listed, command = sys.argv[1], sys.argv[2:]
+if os.path.exists(listed):
+    with open(listed, "rb") as file:
+        paths = [path for path in file.read().split(b"\\0") if path]
+    for path in [*paths, os.fsencode(listed)]:
+        if os.path.isdir(path) and not os.path.islink(path):
+            rmtree(path, ignore_errors=True)
+        elif os.path.lexists(path):
+            os.unlink(path)
+os.execvp(command[0], command)
+"""
+
+
+def save_changes(container: str, archive: Path, but: str) -> None:
+    """Write them to `archive`, without the folder `but`. Nothing may write inside meanwhile.
+
+    Raises InfrastructureError and OSError.
+    """
+    api = connect()
+    with engine_errors("list what a container has written"):
+        if any(mount.get("RW") for mount in api.inspect_container(container)["Mounts"]):
+            raise InfrastructureError("the image has volumes, whose files are not listed")
+        changes = api.diff(container) or []
+    paths = {change["Path"]: change["Kind"] for change in changes}
+    kept = [path for path in paths if path != "/" and not f"{path}/".startswith(f"/{but}/")]
+    written = [path[1:] for path in kept if paths[path] != DELETED]
+    removed = [path for path in kept if paths[path] == DELETED]
+    lists = {LISTED: zeroed([*written, REMOVED]), REMOVED: zeroed(removed)}
+    with engine_errors("put files into a container"):
+        api.put_archive(container, "/", tar_of(lists))
+    try:
+        pack(container, archive)
+    finally:
+        run(container, ["rm", "-f", f"/{LISTED}", f"/{REMOVED}"])
+
+
+def zeroed(paths: Sequence[str]) -> bytes:
+    return b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
+
+
+def pack(container: str, archive: Path) -> None:
+    with archive.open("wb") as file:
+        run(container, [*PACK, "--directory=/", f"--files-from=/{LISTED}"], file.write)
+
+
+def run(container: str, command: Sequence[str], take: Callable[[bytes], object] = len) -> None:
+    """Run a program beside the others, its output to `take`. Raises InfrastructureError where it fails."""
+    api = connect()
+    with engine_errors("run a program in a container"):
+        made = api.exec_create(container, list(command), user="0:0")["Id"]
+        with closing(run_beside(api, made)) as stream:
+            while output := stream.read(PIECE):
+                take(output)
+        code = exit_code(api, made)
+    if code != 0:
+        words = stream.stderr.decode(errors="replace").strip()[-500:]
+        raise InfrastructureError(f"{command[0]} ended with {code}: {words}")
+
+
+def exit_code(api: APIClient, made: str) -> int | None:
+    """Of a program whose output has ended; None where it goes on all the same."""
+    deadline = time.monotonic() + END_SECONDS
+    while (found := api.exec_inspect(made))["Running"] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return None if found["Running"] else found["ExitCode"]
+
+
+def put_changes(container: str, archive: Path) -> None:
+    """Into a container that has not started. Raises InfrastructureError and OSError."""
+    with archive.open("rb") as file, engine_errors("put files into a container"):
+        connect().put_archive(container, "/", file)
+
+
+def command_after(command: Sequence[str]) -> list[str]:
+    """The command of a container into which changes were put: it first removes what they have removed."""
+    return ["python3", "-I", "-S", "-c", UNPACK, f"/{REMOVED}", *command]

@@ -1,0 +1,100 @@
+"""Landmark patterns: Python's `re` syntax, searched under a time limit."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pytest_super.metrics.matching.windows import Window
+
+# A pattern may spend this much on each character searched beside its limit, so that a long
+# output does not use up an honest pattern: 10 million characters a second, 100 times less than usual.
+SECONDS_PER_CHARACTER = 1e-7
+
+_PIECE = re.compile(
+    r"\\N\{[^}]*\}|\\x..|\\u.{4}|\\U.{8}|\\\d{1,3}|\\."  # an escape
+    r"|\[\^?\]?(?:\\.|[^\]\\])*\]"  # a set
+    r"|\{\d*,?\d*\}|.",  # a quantifier, or one character
+    re.DOTALL,
+)
+
+
+class Match(Protocol):
+    def start(self) -> int: ...
+    def __getitem__(self, group: int, /) -> str: ...
+
+
+class Pattern:
+    """One landmark's pattern and the time it has spent.
+
+    Searched with `regex`, whose search can be stopped. A pattern that only `re` can compile (a set such
+    as `[[:x:]]`) is searched with `re`, without the time limit. Raises re.error for what `re` refuses.
+    """
+
+    def __init__(self, text: str, *, time_limit: float) -> None:
+        self.text = text
+        self.timed_out = False
+        self._allowance = time_limit
+        self._required = required_literals(text)
+        self._compiled, self._is_limited = _compile(text)
+
+    def search(self, window: Window) -> Match | None:
+        """The first match that begins in the window; None, too, when the time is over (`timed_out`)."""
+        if any(window.text.find(literal, window.start) < 0 for literal in self._required):
+            return None
+        self._allowance += SECONDS_PER_CHARACTER * (len(window.text) - window.start)
+        began = time.thread_time()
+        try:
+            match = self._search(window)
+        except TimeoutError:
+            self.timed_out = True
+            return None
+        self._allowance -= time.thread_time() - began
+        return match if match is not None and match.start() < window.stop else None
+
+    def _search(self, window: Window) -> Match | None:
+        # A spent allowance is still a moment: the module takes no limit below 0.
+        limit = {"timeout": max(self._allowance, 1e-6)} if self._is_limited else {}
+        match: Match | None = self._compiled.search(window.text, window.start, **limit)
+        return match
+
+
+def _compile(text: str) -> tuple[Any, bool]:
+    """The compiled pattern, and whether its searches can be stopped."""
+    import regex
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = re.compile(text)
+        try:
+            return regex.compile(_without_fuzziness(text), regex.V0), True
+        except regex.error:
+            return plain, False
+
+
+def _without_fuzziness(text: str) -> str:
+    """`loss{d}` is text to `re`, but a fuzzy match to `regex`: braces that are no quantifier are escaped."""
+    return "".join(r"\{" if piece == "{" else piece for piece in _PIECE.findall(text))
+
+
+def required_literals(text: str) -> list[str]:
+    """Texts that every match holds, where that is easily seen; [] where it is not.
+
+    Without them `loss.*accuracy` takes quadratic time in an output that is full of `loss`.
+    """
+    runs = [""]
+    for piece in _PIECE.findall(text):
+        if piece in "()|":
+            return []
+        if piece[0] == "\\" and len(piece) == 2 and not piece[1].isalnum():
+            runs[-1] += piece[1]
+        elif piece in "*?" or (piece[0] == "{" and len(piece) > 2):
+            runs[-1:] = [runs[-1][:-1], ""]
+        elif len(piece) > 1 or piece in ".^$+":
+            runs.append("")
+        else:
+            runs[-1] += piece
+    return [run for run in runs if run]

@@ -1,0 +1,195 @@
+"""Which scripts the cells of a notebook run: shell lines, magics and Python's own calls."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+from pytest_super.metrics.script_runs.literals import Names, value_of
+from pytest_super.metrics.script_runs.places import UNKNOWN, join
+from pytest_super.metrics.script_runs.shell import commands
+from pytest_super.metrics.script_runs.shell_runs import Run, Shell, module_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHELL_MAGICS = frozenset({"bash", "sh", "script", "system", "sx", "!"})
+_CODE_MAGICS = frozenset({"time", "timeit", "prun", "capture"})
+_AUTOMAGIC = re.compile(r"(?:cd|run|pushd) +[^=(\s]\S*.*|cd")
+_SHELL_CALLS = frozenset({"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"}) | {
+    f"get_ipython().{name}" for name in ("system", "getoutput", "system_raw", "system_piped")
+}
+_PROCESS_CALLS = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output"))
+_WAITS = frozenset({"wait", "communicate", "stdout", "poll"})
+_RUN_OPTIONS_WITH_VALUE = ("-l", "-s", "-T", "-D")
+
+
+class Notebook:
+    """Follows the cells of one kernel in the order in which they run, and what they leave behind."""
+
+    def __init__(self) -> None:
+        self.folder = ""
+        self.clones: list[str] = []
+        self.names = Names()
+
+    def read(self, source: str) -> list[Run]:
+        """The runs of a cell; [] when it is not valid, for then nothing of it was run."""
+        reader = _CellReader(self)
+        reader.read(source)
+        return reader.runs
+
+    def lose_folder(self) -> None:
+        """A change of folder failed, or may have."""
+        self.folder = UNKNOWN
+
+
+MAX_LINES = 400
+
+
+def as_python(source: str) -> ast.Module | None:
+    """The cell as IPython turns it into Python; None when that is not valid, or too long to be looked at.
+
+    IPython's time grows with the square of the lines, so that an agent could hold up the scoring for hours.
+    """
+    if source.count("\n") > MAX_LINES:
+        return None
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    if _AUTOMAGIC.fullmatch(source.strip()):
+        source = f"%{source.strip()}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(TransformerManager().transform_cell(source))  # type: ignore[no-untyped-call]
+        except (SyntaxError, ValueError, RuntimeError, MemoryError):  # RecursionError is a RuntimeError
+            return None
+
+
+class _CellReader(ast.NodeVisitor):
+    def __init__(self, notebook: Notebook) -> None:
+        self.runs: list[Run] = []
+        self._notebook = notebook
+        self._names = notebook.names
+        self._called: set[str] = set()
+        self._waits = False
+
+    def read(self, source: str) -> None:
+        tree = as_python(source)
+        if tree is None:
+            return
+        nodes = list(ast.walk(tree))
+        self._waits = any(isinstance(node, ast.Attribute) and node.attr in _WAITS for node in nodes)
+        try:
+            self._called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+            self.visit(tree)
+        except RecursionError:
+            return
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self._names.add_import(node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        self._names.add_import(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.generic_visit(node)
+        self._names.assign(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if node.name in self._called:
+            self.generic_visit(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Not run by being written."""
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        function = self._names.function(node.func)
+        arguments = [value_of(argument, self._names) for argument in node.args]
+        texts = [argument if isinstance(argument, str) else UNKNOWN for argument in arguments]
+        if function == "exec":
+            self._read_exec(node)
+        elif not arguments:
+            return
+        elif function in _SHELL_CALLS:
+            self._read_shell(self._names.fill_in(texts[0]) if "ipython" in function else texts[0])
+        elif function in _PROCESS_CALLS or (function == "subprocess.Popen" and self._waits):
+            self._read_process(node, arguments[0])
+        elif function == "os.chdir":
+            self._change_folder(texts[0])
+        elif function == "runpy.run_path":
+            self.runs.append(Run(join(self._notebook.folder, texts[0])))
+        elif function == "runpy.run_module":
+            self.runs += module_runs(texts[0])
+        elif function in ("get_ipython().run_line_magic", "get_ipython().run_cell_magic"):
+            self._read_magic(*texts)
+
+    def _change_folder(self, path: str) -> None:
+        self._notebook.folder = join(self._notebook.folder, path)
+
+    def _read_shell(self, text: str) -> None:
+        shell = Shell(self._notebook.folder)
+        shell.read(text)
+        self._take(shell)
+
+    def _read_process(self, node: ast.Call, command: str | list[str] | None) -> None:
+        folders = [value_of(word.value, self._names) for word in node.keywords if word.arg == "cwd"]
+        folder = folders[0] if folders and isinstance(folders[0], str) else UNKNOWN if folders else ""
+        shell = Shell(join(self._notebook.folder, folder))
+        if isinstance(command, list):
+            shell.read_words(command)
+            shell.read("")
+        else:
+            shell.read(command or "")
+        self._take(shell)
+
+    def _take(self, shell: Shell) -> None:
+        self.runs += shell.runs
+        self._notebook.clones += shell.clones
+
+    def _read_exec(self, node: ast.Call) -> None:
+        """`exec(open("train.py").read())`"""
+        calls = [child for child in ast.walk(node) if isinstance(child, ast.Call) and child.args]
+        opened = [value_of(call.args[0], self._names) for call in calls if ast.unparse(call.func) == "open"]
+        self.runs += [Run(join(self._notebook.folder, path)) for path in opened if isinstance(path, str)]
+
+    def _read_magic(self, name: str, line: str = "", body: str | None = None) -> None:
+        if body is not None and name in _SHELL_MAGICS:
+            if "--bg" not in line:
+                self._read_shell(body)
+        elif name in _CODE_MAGICS:
+            self._read_nested(body if body is not None else line)
+        elif body is None:
+            self._read_line_magic(name, self._names.fill_in(line))
+
+    def _read_nested(self, source: str) -> None:
+        inner = _CellReader(self._notebook)
+        inner.read(source)
+        self.runs += inner.runs
+
+    def _read_line_magic(self, name: str, line: str) -> None:
+        if name in _SHELL_MAGICS:
+            self._read_shell(line)
+        elif name == "cd" or name == "pushd":
+            words = [word for word in _words(line) if not word.startswith("-")]
+            self._change_folder(words[0] if words else "~")
+        elif name == "run":
+            self._read_run(_words(line))
+
+    def _read_run(self, words: Sequence[str]) -> None:
+        skip = False
+        for index, word in enumerate(words):
+            if word == "-m" and words[index + 1 :]:
+                self.runs += module_runs(words[index + 1])
+                return
+            if not skip and not word.startswith("-"):
+                path = word if "." in word.rpartition("/")[2] else f"{word}.py"
+                self.runs.append(Run(join(self._notebook.folder, path)))
+                return
+            skip = word in _RUN_OPTIONS_WITH_VALUE
+
+
+def _words(line: str) -> tuple[str, ...]:
+    return next(commands(line)).words

@@ -1,0 +1,98 @@
+"""What names and expressions of notebook cells are worth, as far as their text tells."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+
+from pytest_super.metrics.script_runs.places import UNKNOWN
+from pytest_super.metrics.script_runs.shell import commands
+
+Value = str | list[str] | None
+
+# IPython puts a variable's value into shell lines and magics for both.
+_VARIABLE = re.compile(r"\{(\w+)\}|\$(\w+)")
+
+
+class Names:
+    """Names that cells bind: modules and functions by import, texts and lists of texts by assignment."""
+
+    def __init__(self) -> None:
+        self._imported: dict[str, str] = {}
+        self._values: dict[str, Value] = {}
+
+    def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names:
+            self._imported[alias.asname or alias.name] = f"{prefix}{alias.name}"
+
+    def assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self._values[target.id] = value_of(node.value, self)
+
+    def value(self, name: str) -> Value:
+        return self._values.get(name)
+
+    def function(self, node: ast.expr) -> str:
+        """The full name of a called function: `subprocess.run` for `sp.run`."""
+        first, dot, rest = ast.unparse(node).partition(".")
+        return f"{self._imported.get(first, first)}{dot}{rest}"
+
+    def fill_in(self, line: str) -> str:
+        return _VARIABLE.sub(self._filled_in, line)
+
+    def _filled_in(self, match: re.Match[str]) -> str:
+        value = self._values.get(match[1] or match[2])
+        return value if isinstance(value, str) else match[0]
+
+
+def value_of(node: ast.expr, names: Names) -> Value:
+    """A text, in which `{?}` stands for what is not known; a list of texts; None when nothing is known."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Name(id=name):
+            return names.value(name)
+        case ast.JoinedStr(values=parts):
+            return "".join(_text(part, names) for part in parts)
+        case ast.FormattedValue(value=inner):
+            return value_of(inner, names)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _sum(value_of(left, names), value_of(right, names))
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_text(item, names) for item in items]
+        case ast.Attribute() if names.function(node) == "sys.executable":
+            return "python"
+        case ast.Call():
+            return _value_of_call(node, names)
+    return None
+
+
+def _value_of_call(node: ast.Call, names: Names) -> Value:
+    function = names.function(node.func)
+    texts = [_text(argument, names) for argument in node.args]
+    if function == "os.path.join" and texts:
+        return posixpath.join(*texts)
+    if function in ("str", "pathlib.Path", "os.path.abspath", "os.path.expanduser") and texts:
+        return texts[0]
+    if function == "shlex.split" and texts:
+        return list(next(commands(texts[0])).words)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "split" and not texts:
+        text = value_of(node.func.value, names)
+        return text.split() if isinstance(text, str) else None
+    return None
+
+
+def _text(node: ast.expr, names: Names) -> str:
+    value = value_of(node, names)
+    return value if isinstance(value, str) else UNKNOWN
+
+
+def _sum(left: Value, right: Value) -> Value:
+    if isinstance(left, list) and isinstance(right, list):
+        return left + right
+    if isinstance(left, list) or isinstance(right, list):
+        return left if isinstance(left, list) else None
+    return (UNKNOWN if left is None else left) + (UNKNOWN if right is None else right)

@@ -1,0 +1,100 @@
+"""Which scripts a shell text runs, and from where."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_super.metrics.script_runs.launch import launched, without_prefix
+from pytest_super.metrics.script_runs.places import UNKNOWN, join
+from pytest_super.metrics.script_runs.shell import commands
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEPTH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A script that was started, by its path as seen from the working directory of the sandbox."""
+
+    path: str
+
+
+class Shell:
+    """Follows one shell: its folder, the runs in it that it waits for, the repositories it clones."""
+
+    def __init__(self, folder: str, *, depth: int = 0) -> None:
+        self.folder = folder
+        self.runs: list[Run] = []
+        self.clones: list[str] = []
+        self._previous = folder
+        self._started: list[Run] = []
+        self._background: list[Run] = []
+        self._depth = depth
+
+    def read(self, text: str) -> None:
+        outer: list[str] = []
+        for command in commands(text):
+            self.read_words(command.words)
+            if command.end == "(":
+                outer.append(self.folder)
+            elif command.end == ")" and outer:
+                self.folder = outer.pop()
+            if command.end in (";", "\n", "&", ")", ""):
+                self._settle(in_background=command.end == "&")
+
+    def read_words(self, words: Sequence[str]) -> None:
+        words = without_prefix(words)
+        match words:
+            case ["cd" | "pushd" | "popd" as name, *rest]:
+                self._change_folder(name, [word for word in rest if not word.startswith("-") or word == "-"])
+            case ["git", *rest] if "clone" in rest:
+                self._clone(rest[rest.index("clone") + 1 :])
+            case ["wait", *_]:
+                self.runs += self._background
+            case [_, *_]:
+                self._launch(words)
+
+    def _settle(self, *, in_background: bool) -> None:
+        (self._background if in_background else self.runs).extend(self._started)
+        self._started = []
+
+    def _change_folder(self, name: str, targets: list[str]) -> None:
+        target = targets[0] if targets else "~"
+        folder = self._previous if name == "popd" or target == "-" else join(self.folder, target)
+        self._previous, self.folder = self.folder, folder
+
+    def _clone(self, words: Sequence[str]) -> None:
+        places = [word for word in words if "/" in word or ":" in word]
+        if not places:
+            return
+        url = places[0]
+        after = [word for word in words[list(words).index(url) + 1 :] if not word.startswith("-")]
+        name = posixpath.basename(url.rstrip("/")).removesuffix(".git")
+        self.clones.append(join(self.folder, after[0] if after else name))
+
+    def _launch(self, words: Sequence[str]) -> None:
+        launch = launched(words)
+        if launch is None:
+            return
+        if launch.kind == "shell":
+            self._read_inner(launch.text)
+        elif launch.kind == "script":
+            self._started.append(Run(join(self.folder, launch.text)))
+        else:
+            self._started += module_runs(launch.text)
+
+    def _read_inner(self, text: str) -> None:
+        if self._depth < DEPTH:
+            inner = Shell(self.folder, depth=self._depth + 1)
+            inner.read(text)
+            self._started += inner.runs
+
+
+def module_runs(name: str) -> list[Run]:
+    """A module may lie wherever the interpreter looks, as a file or as a package with a main module."""
+    path = posixpath.join(UNKNOWN, *name.split("."))
+    return [Run(f"{path}.py"), Run(f"{path}/__main__.py")]

@@ -1,0 +1,227 @@
+"""A program on the host: a process with all that it starts, its output bounded, ended when we are."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.inside.processes import descendants, kill_all
+from pytest_super.kernel.output import CellOutput
+from pytest_super.kernel.providers.local import MARKER, marked_processes
+from pytest_super.programs.supervisor import ASK, KILL, KILL_SECONDS, STARTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+# How long a program that is told to end has for it.
+GRACE_SECONDS = 2.0
+# What has left our sight may hold the output open; its end is not waited for any longer.
+DRAIN_SECONDS = 2.0
+LOOK_MILLISECONDS = 200
+PIECE = 65536
+# As few modules as can be: it starts with every program, and its environment is the program's.
+SUPERVISE = """
+import sys
+sys.path.append({folder!r})
+from pytest_super.programs.supervisor import main
+main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+"""
+PACKAGE = Path(__file__).parents[1]
+
+
+class HostProgram:
+    """Runs while it is entered: a line for the host's `sh`, in a session of its own, with nothing to read.
+
+    Leaving it ends the program and all that descends from it, whatever its session and its environment.
+    """
+
+    def __init__(
+        self, command: str, folder: str, environment: Mapping[str, str], on_end: Callable[[], None]
+    ) -> None:
+        """`on_end` is called in a thread when the program has ended.
+
+        `folder`, where it runs, is removed when it is left, and should this process be killed.
+        """
+        self.output = CellOutput()
+        self._command = command
+        self._folder = folder
+        # By which is found what a program that has killed its supervisor leaves.
+        self._mark = secrets.token_hex(16)
+        self._environment = {**environment, MARKER: self._mark}
+        self._on_end = on_end
+        self._supervisor: Supervisor | None = None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._waiter = threading.Thread(target=self._await_end, daemon=True)
+        self._ended = threading.Event()
+        self._is_drained = False
+        self._code: int | None = None
+
+    def __enter__(self) -> HostProgram:
+        """Raises InfrastructureError when no process can be started."""
+        try:
+            self._start()
+        except OSError as error:
+            self._close()
+            raise InfrastructureError(f"the program cannot be started: {error}") from error
+        except BaseException:
+            # An interrupt: nobody would come to __exit__.
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        try:
+            self.end()
+        finally:
+            self._close()
+
+    @property
+    def is_running(self) -> bool:
+        return not self._ended.is_set()
+
+    def end(self) -> int:
+        """End what still runs of it: asked first, then killed. Its exit code, -N for the signal N."""
+        if self._code is None:
+            try:
+                if self.is_running and self._supervisor is not None:
+                    self._supervisor.say(ASK)
+                    self._ended.wait(GRACE_SECONDS)
+            finally:
+                self._code = self._kill()
+        return self._code
+
+    def _start(self) -> None:
+        self._supervisor = Supervisor(self._command, self._folder, self._environment)
+        self._supervisor.await_start()
+        self._reader.start()
+        self._waiter.start()
+
+    def _await_end(self) -> None:
+        assert self._supervisor is not None
+        self._supervisor.await_end()
+        self._ended.set()
+        self._on_end()
+        self._supervisor.await_silence()
+
+    def _kill(self) -> int:
+        supervisor = self._supervisor
+        assert supervisor is not None
+        supervisor.say(KILL)
+        self._waiter.join(KILL_SECONDS + GRACE_SECONDS)
+        if self._waiter.is_alive():
+            supervisor.kill()
+        kill_all(lambda: set(marked_processes(self._mark)) - {supervisor.pid})
+        self._reader.join(DRAIN_SECONDS)
+        self._is_drained = True
+        self._reader.join()
+        return supervisor.code
+
+    def _close(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.close()
+
+    def _read(self) -> None:
+        assert self._supervisor is not None
+        descriptor = self._supervisor.output
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        # Not `select`, which knows no descriptors beyond 1023.
+        readable = select.poll()
+        readable.register(descriptor, select.POLLIN)
+        while not self._is_drained:
+            if readable.poll(LOOK_MILLISECONDS):
+                data = os.read(descriptor, PIECE)
+                self.output.add("stream", {"name": "stdout", "text": decoder.decode(data, final=not data)})
+                if not data:
+                    return
+
+
+class Supervisor:
+    """The process that is the program's parent, see `pytest_super.programs.supervisor`."""
+
+    def __init__(self, command: str, folder: str, environment: Mapping[str, str]) -> None:
+        """Raises OSError."""
+        reader, told = os.pipe()
+        self._told = open(reader, "rb", 0)  # noqa: SIM115
+        source = SUPERVISE.format(folder=str(PACKAGE.parent))
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", source, command, folder, str(told)],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[told],
+                bufsize=0,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._told.close()
+            raise
+        finally:
+            os.close(told)
+        self.pid = self._process.pid
+        self.code: int = -signal.SIGKILL
+        """The program's, -N for the signal N, once it has ended by itself."""
+
+    @property
+    def output(self) -> int:
+        """The descriptor from which the program's output is read."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def await_start(self) -> None:
+        """Raises OSError when there is no program."""
+        words = self._told.readline().decode().strip()
+        if words != STARTED:
+            raise OSError(words or "its supervisor has died")
+
+    def await_end(self) -> None:
+        """Return when the program has ended, or when nobody can tell."""
+        with suppress(ValueError):
+            self.code = int(self._told.readline())
+
+    def await_silence(self) -> None:
+        """Return when all that descends from it has ended, or it has itself."""
+        while self._told.readline():
+            pass
+
+    def say(self, word: bytes) -> None:
+        # The program may have stopped it.
+        self._process.send_signal(signal.SIGCONT)
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.write(word)
+
+    def kill(self) -> None:
+        """It does not heed us."""
+        kill_all(lambda: descendants(self.pid))
+        self._process.kill()
+
+    def close(self) -> None:
+        """Let it end, with all that still descends from it."""
+        assert self._process.stdin is not None
+        self._process.send_signal(signal.SIGCONT)
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(KILL_SECONDS + GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+        for opened in (self._process.stdout, self._told):
+            assert opened is not None
+            opened.close()

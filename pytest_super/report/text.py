@@ -1,0 +1,75 @@
+"""Words for how a trial went."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from pytest_super.store.results import TrialResult
+
+# C0 and C1 but for tab and newline, changes of direction, and what no encoding takes.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+# What Python writes between the tracebacks of exceptions that came of each other.
+CHAINED = re.compile(
+    r"\n\n(?:During handling of the above exception, another exception occurred"
+    r"|The above exception was the direct cause of the following exception):\n\n"
+)
+GROUP = "+ Exception Group Traceback"
+
+
+def printable(text: str) -> str:
+    """Text that cannot move the cursor or break an encoding, whatever a sandbox or a model wrote into it."""
+    return CONTROL.sub("?", text)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception says: ours by its text alone, others with their type before it."""
+    if isinstance(error, SuperError):
+        return str(error)
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def raised(traceback: str) -> str:
+    """What `traceback`, as Python writes it, ends in: the type without its module, the message's first line.
+
+    The message may be of many lines, and may hold a traceback itself.
+    """
+    lines = CHAINED.split(traceback.strip())[-1].strip("\n").split("\n")
+    if lines[0].lstrip().startswith(GROUP):
+        # All of an exception group stands behind a margin.
+        lines = [line[len("  | ") :] for line in lines]
+    after = [line for line in lines[1:] if line and not line[0].isspace()]
+    kind, colon, message = (after or lines[-1:])[0].partition(":")
+    return f"{kind.rpartition('.')[2]}{colon}{message}"
+
+
+def describe(result: TrialResult) -> str:
+    """Why a trial is not solved, in one line, and where its trajectory lies."""
+    parts = [
+        f"accuracy {result.accuracy:.3g}" if result.accuracy is not None else "",
+        f"landmarks {result.landmarks:.3g}" if result.landmarks is not None else "",
+        f"script_executed {result.script_executed:g}" if result.script_executed is not None else "",
+    ]
+    figures = ", ".join(part for part in parts if part)
+    text = "; ".join(filter(None, (figures, STOPS.get(result.stop_reason, result.stop_reason))))
+    if result.agent_error:
+        text += f" ({raised(result.agent_error)})"
+    return printable(f"{text}; {result.folder}/trajectory.jsonl")
+
+
+STOPS = {
+    "submitted": "submitted",
+    "returned": "the agent ended without a submission",
+    "agent_error": "the agent raised",
+    "sandbox_lost": "the sandbox was lost",
+    "timeout": "stopped by pytest-timeout",
+    "context": "the prompt was longer than the model's window",
+} | {name: f"the {name} budget was spent" for name in ("compute", "wall", "tokens", "cost", "steps")}

@@ -1,0 +1,218 @@
+"""The controller's side of a run: results stored as their reports arrive, the summary, the gate, JUnit XML.
+
+The same object with and without xdist. A trial's report carries its result; where no report arrives
+(an interrupted item, a worker that died) the trial's folder tells, so the folders are swept at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.report.junit import rewrite_junit
+from pytest_super.report.summary import gate_accuracy, is_reached
+from pytest_super.report.terminal import one_line, summary_lines, trouble_lines
+from pytest_super.report.text import words_of
+from pytest_super.session.listing import keyword_hints
+from pytest_super.session.outcome import REQUEUED, is_task
+from pytest_super.session.run import HINTS, facts_of
+from pytest_super.store.results import RunFolder, TrialResult, create_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from pytest_super.session.run import Run
+
+MAX_ATTEMPTS = 2
+"""A trial whose worker died is run once more; a second death is an error."""
+
+
+class Recorder:
+    """Gathers the results of a run and tells of them."""
+
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        self.config = config
+        self.run = run
+        self.folder: RunFolder | None = None
+        self.deaths: Counter[str] = Counter()
+        self.failed_reports = 0
+        self.failed_by_error = 0
+        self.trouble: list[str] = []
+        self.worker_hints: list[str] = []
+        # By name of the trial, of its last attempt: whether it failed, and what failed after it.
+        self.failed_trials: set[str] = set()
+        self.afterwards: dict[str, str] = {}
+
+    def pytest_report_header(self) -> str:
+        note = f" ({self.run.sandbox_note})" if self.run.sandbox_note else ""
+        settings = self.run.settings
+        model = f", model {settings.model}" if settings.model else ""
+        return (
+            f"super: agent {settings.agent}{model}, sandbox {self.run.sandbox}{note}, results {self.run.path}"
+        )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["super"] = self.run.to_worker()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        may_run = not session.testsfailed or self.config.option.continue_on_collection_errors
+        if may_run and any(is_task(item.nodeid) for item in session.items):
+            self.open_folder()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        if any(map(is_task, ids)):
+            self.open_folder()
+
+    def open_folder(self) -> None:
+        """Make the run's folder, once, when it is known that a task will run. Raises pytest.UsageError."""
+        if self.folder is not None:
+            return
+        try:
+            facts = facts_of(self.config, self.run)
+            self.folder = create_run(self.run.settings.directory, facts, self.run.id)
+            if self.run.sandbox == "docker":
+                sweep_containers()
+        except InfrastructureError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        data = getattr(report, "super_result", None)
+        if data is not None:
+            self.store(lambda folder: folder.record(TrialResult.from_data(data)))
+        if report.failed:
+            self.failed_reports += 1
+            is_error = report.when != "call" or data is None or data["error"] is not None
+            self.failed_by_error += is_task(report.nodeid) and is_error
+        if is_task(report.nodeid):
+            self.follow(report)
+
+    def follow(self, report: Any) -> None:
+        """Remember how the last attempt of a trial, and then its teardown, went."""
+        name = report.nodeid.rpartition("::")[2]
+        if report.when == "setup":
+            self.failed_trials.discard(name)
+            self.afterwards.pop(name, None)
+        elif report.when == "call" and report.failed:
+            self.failed_trials.add(name)
+        elif report.when == "teardown" and report.failed:
+            trouble = getattr(report, "super_trouble", {"id": name, "error": report.longreprtext})
+            self.afterwards[name] = trouble["error"]
+            self.store(lambda folder: folder.record_trouble(trouble))
+
+    def store(self, write: Callable[[RunFolder], None]) -> None:
+        if self.folder is None:
+            return
+        try:
+            write(self.folder)
+        except InfrastructureError as error:
+            self.trouble.append(str(error))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Every worker collects all; one that has died gives no output."""
+        self.worker_hints = getattr(node, "workeroutput", {}).get(HINTS, self.worker_hints)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
+        """Run a trial whose worker died once more, before its crash is reported."""
+        if not is_task(crashitem):
+            return
+        self.deaths[crashitem] += 1
+        if self.deaths[crashitem] < MAX_ATTEMPTS:
+            sched.mark_test_pending(crashitem)
+            report.outcome = REQUEUED
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """After xdist has ended its workers and pytest has written its XML, before the summary is printed."""
+        try:
+            return (yield)
+        finally:
+            if self.folder is not None:
+                self.finish(session, self.folder)
+
+    def finish(self, session: pytest.Session, folder: RunFolder) -> None:
+        try:
+            if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+                folder.sweep("interrupted", "the run was interrupted")
+            else:
+                folder.sweep("crashed", "the process that ran this trial died")
+        except InfrastructureError as error:
+            self.trouble.append(str(error))
+        results = folder.final()
+        self.tell_hooks(results)
+        if xml := self.config.getoption("xmlpath", None):
+            self.complete_junit(xml, folder)
+        session.exitstatus = self.exit_status(session.exitstatus, results)
+
+    def tell_hooks(self, results: list[TrialResult]) -> None:
+        try:
+            self.config.hook.pytest_super_run_finished(config=self.config, results=results)
+        except Exception as error:
+            # Beyond this point there would be no summary of what was paid for.
+            self.trouble.append(f"pytest_super_run_finished raised {words_of(error)}")
+
+    def complete_junit(self, path: str, folder: RunFolder) -> None:
+        doubled = self.failed_trials & self.afterwards.keys()
+        try:
+            rewrite_junit(path, folder, self.run.settings, doubled)
+        except InfrastructureError as error:
+            self.trouble.append(str(error))
+
+    def exit_status(self, status: int, results: list[TrialResult]) -> int:
+        """Pytest's own, but for the gate, errors that are allowed, and results that could not be stored.
+
+        What the results say counts too: a worker that died may have taken a failure with it.
+        """
+        settings = self.run.settings
+        only_errors = self.failed_reports == self.failed_by_error
+        if status == pytest.ExitCode.TESTS_FAILED and settings.allow_errors and only_errors:
+            status = pytest.ExitCode.OK
+        has_failed = (
+            bool(self.trouble)
+            or (not settings.allow_errors and any(result.is_error for result in results))
+            or (not settings.is_gated and not all(result.solved or result.is_error for result in results))
+            or (
+                settings.fail_under is not None
+                and not is_reached(gate_accuracy(results), settings.fail_under)
+            )
+        )
+        return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and has_failed else status
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        lines = [*self.told_lines(), *self.worker_hints]
+        if lines:
+            terminalreporter.section("super")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+    def told_lines(self) -> list[str]:
+        if self.folder is None:
+            return []
+        lines = [*self.result_lines(self.folder), *map(one_line, dict.fromkeys(self.trouble))]
+        return lines and [*lines, *self.hints(self.folder.final()), f"results: {self.folder.path}"]
+
+    def result_lines(self, folder: RunFolder) -> Iterator[str]:
+        """Nothing where no trial began and all went well."""
+        if results := folder.final():
+            attempts, fail_under = list(folder.results.values()), self.run.settings.fail_under
+            return summary_lines(results, fail_under, attempts, self.afterwards)
+        return trouble_lines(self.afterwards)
+
+    def hints(self, results: list[TrialResult]) -> list[str]:
+        return list(
+            keyword_hints(self.config.option.keyword, ((result.id, result.category) for result in results))
+        )
+
+
+def sweep_containers() -> None:
+    """Remove what runs that were killed together with their engine may have left."""
+    from pytest_super.kernel.providers.docker.sweep import sweep
+
+    sweep()

@@ -1,0 +1,78 @@
+"""The fixtures of a task item. Override any of them in a conftest, as with every fixture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.session.run import RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.model.completion import Model
+    from pytest_super.tasks.task import Task
+    from pytest_super.trial.budget import Budget
+    from pytest_super.trial.trial import Agent
+
+
+@pytest.fixture
+def super_task(request: pytest.FixtureRequest) -> Task:
+    """The task of this item, its gold answer included: keep it from the agent."""
+    task: Task = request.node.task
+    return task
+
+
+@pytest.fixture
+def super_agent(request: pytest.FixtureRequest, super_task: Task) -> Agent:
+    """The agent that --super-agent names, made for this trial alone."""
+    config = request.config
+    name = config.stash[RUN].settings.agent
+    agent: Agent | None = request.node.ihook.pytest_super_make_agent(
+        config=config, name=name, task=super_task, epoch=request.node.epoch
+    )
+    if agent is None:
+        pytest.skip(f"the agent {name} cannot try this task")
+    return agent
+
+
+@pytest.fixture
+def super_budget(super_task: Task) -> Budget:
+    """What the trial may spend; by default what the task file says."""
+    from pytest_super.trial.budget import budget_for
+
+    return budget_for(super_task)
+
+
+@pytest.fixture
+def super_model(request: pytest.FixtureRequest, super_budget: Budget) -> Model | None:
+    """The model that --super-model names, charged to this trial; None without one."""
+    from pytest_super.session.kernels import open_model
+
+    return open_model(request.node, super_budget)
+
+
+@pytest.fixture
+def super_make_kernel(request: pytest.FixtureRequest, super_task: Task) -> Iterator[Callable[[], Kernel]]:
+    """Makes a fresh kernel, and closes the one before: every attempt at the task has its own."""
+    from pytest_super.session.kernels import start_kernel
+
+    made: list[Kernel] = []
+
+    def make() -> Kernel:
+        for kernel in made:
+            kernel.close()
+        made.append(start_kernel(request.node, super_task))
+        return made[-1]
+
+    yield make
+    for kernel in made:
+        kernel.close()
+
+
+@pytest.fixture
+def super_kernel(super_make_kernel: Callable[[], Kernel]) -> Kernel:
+    """A fresh kernel in a fresh sandbox, provided with the repository where the task says so."""
+    return super_make_kernel()

@@ -1,0 +1,201 @@
+"""A trial's sandbox, kernel and model: made as the task requires, provided with its repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import InfrastructureError, UnsupportedError
+from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.sandbox import missing_capabilities
+from pytest_super.session.outcome import ISOLATED, PROVIDED
+from pytest_super.session.run import OWN, RUN
+from pytest_super.session.start_ahead import PREFETCH, Place, ReadyKernel
+from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.providers.docker.sandbox import DockerSettings
+    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.model.completion import Model
+    from pytest_super.model.launch import Gateway
+    from pytest_super.session.collection import TaskItem
+    from pytest_super.session.run import Run
+    from pytest_super.tasks.task import Repository, Task
+    from pytest_super.trial.budget import Budget
+
+
+# The pre-executed steps of the trial's kernel.
+PREFIX = pytest.StashKey[Prefix]()
+OWN_FIXTURES = "pytest_super.session.fixtures"
+KERNELS = frozenset({"super_kernel", "super_make_kernel"})
+# This process's end of the machine's gateway.
+GATEWAY = pytest.StashKey["Gateway"]()
+
+
+def open_model(item: TaskItem, budget: Budget) -> Model | None:
+    """The run's model under the limits of this trial. Raises InfrastructureError."""
+    run = item.config.stash[RUN]
+    if run.settings.model is None:
+        return None
+    from pytest_super.model.client import GatewayModel
+
+    start = item.folder.start
+    return GatewayModel(
+        running_gateway(item.config, run),
+        task=start.id,
+        epoch=start.epoch,
+        attempt=start.attempt,
+        token_limit=lambda: budget.tokens_allowed,
+        cost_limit=budget.limits.cost,
+        seconds_left=budget.wall_left,
+    )
+
+
+def running_gateway(config: pytest.Config, run: Run) -> Gateway:
+    """The machine's gateway, which this process may be the first to need. Raises ModelError."""
+    if GATEWAY not in config.stash:
+        from pytest_super.model.launch import Gateway
+
+        gateway = Gateway(run.id, run.model_settings())
+        gateway.start()
+        config.stash[GATEWAY] = gateway
+        config.add_cleanup(gateway.close)
+    return config.stash[GATEWAY]
+
+
+def start_kernel(item: TaskItem, task: Task) -> Kernel:
+    """A kernel that is ready, in a sandbox that can what the task requires. Raises InfrastructureError."""
+    # So that a trial whose process dies while the kernel starts is known.
+    item.open_folder()
+    prefetch = item.config.stash[PREFETCH]
+    if PREFIX in item.stash:
+        item.stash[PREFIX].close()
+    ready = prefetch.take(item, task) or first_ready(item, task)
+    item.stash[PREFIX] = ready.prefix
+    # A trial may end before its prefix is run.
+    item.addfinalizer(ready.prefix.close)
+    if ready.repository is not None:
+        item.stash[PROVIDED] = ready.repository
+    try:
+        prefetch.begin()
+    except BaseException:
+        ready.close()
+        raise
+    return ready.kernel
+
+
+def first_ready(item: TaskItem, task: Task) -> ReadyKernel:
+    """From a snapshot where there is one that serves. Raises InfrastructureError."""
+    place = choose_place(item, task)
+    try:
+        return ready_kernel(place, task)
+    except (InfrastructureError, OSError) as error:
+        if not isinstance(place.prefix, RestoredPrefix):
+            raise
+        place.prefix.refuse(error)
+    return ready_kernel(Place(choose_sandbox(item, task), Prefix(task)), task)
+
+
+def choose_place(item: TaskItem, task: Task, *, may_make: bool = True) -> Place:
+    """Raises UnsupportedError as `choose_sandbox`, NotMadeError as `prefix_of`."""
+    sandbox = choose_sandbox(item, task)
+    if not uses_snapshots(item):
+        return Place(sandbox, Prefix(task))
+    return Place(sandbox, prefix_of(task, sandbox, may_make=may_make))
+
+
+def choose_next_place(item: TaskItem, task: Task) -> Place:
+    """For a trial whose turn has not come: it makes no snapshot, which would take time of the one that runs.
+
+    Raises what `choose_place` does.
+    """
+    return choose_place(item, task, may_make=False)
+
+
+def uses_snapshots(item: TaskItem) -> bool:
+    """Not where a project's own fixture may do to a kernel what no name of a snapshot tells."""
+    fixtures = [one for found in item._fixtureinfo.name2fixturedefs.values() for one in found]
+    is_theirs = any(has_kernel(one) for one in fixtures if one.func.__module__ != OWN_FIXTURES)
+    return not (is_theirs or item.config.stash[RUN].settings.no_cache)
+
+
+def has_kernel(fixture: pytest.FixtureDef[Any]) -> bool:
+    """Whether it makes the kernel, or gets it."""
+    return not KERNELS.isdisjoint({fixture.argname, *fixture.argnames})
+
+
+def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:
+    """What the hook makes for the task. Raises UnsupportedError where that lacks what the task requires."""
+    sandbox: Sandbox = item.ihook.pytest_super_make_sandbox(config=item.config, task=task)
+    missing = missing_capabilities(task.sandbox, sandbox.capabilities)
+    if missing:
+        needs = ", ".join(missing)
+        raise UnsupportedError(
+            f"{task.id} requires {needs}, which the {item.config.stash[RUN].sandbox} sandbox lacks"
+        )
+    item.stash[ISOLATED] = sandbox.capabilities.isolation
+    return sandbox
+
+
+def ready_kernel(place: Place, task: Task) -> ReadyKernel:
+    """Raises InfrastructureError."""
+    from pytest_super.kernel.client import Kernel
+
+    kernel = Kernel(place.sandbox)
+    ready = ReadyKernel(kernel, None, place.prefix)
+    try:
+        kernel.start()
+        repository = task.repository
+        folder = provide_repository(task, repository, ready) if repository and repository.provide else None
+        place.prefix.prepare(kernel)
+    except BaseException:
+        ready.close()
+        raise
+    return ready._replace(repository=folder)
+
+
+def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -> str:
+    """Copy the repository into the working directory, unless it is there; gives the folder's name."""
+    from pytest_super.sources import fetch
+
+    folder = fetch(repository, base=Path(task._path).parent)
+    if ready.prefix.holds_repository:
+        return folder.name
+    try:
+        ready.kernel.upload(folder, folder.name)
+    except (SandboxLostError, OSError) as error:
+        raise InfrastructureError(f"the repository cannot be put into the sandbox: {error}") from error
+    return folder.name
+
+
+def make_sandbox(run: Run, task: Task) -> Sandbox:
+    """The built-in sandbox that the run has chosen. Raises InfrastructureError where there is none."""
+    if run.sandbox == OWN:
+        raise UnsupportedError(
+            f"{task.id} got no sandbox from pytest_super_make_sandbox, and no engine answers"
+        )
+    if run.sandbox == "local":
+        from pytest_super.kernel.providers.local import LocalSandbox
+
+        return LocalSandbox(task.sandbox.env)
+    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+
+    return DockerSandbox(task.sandbox, docker_settings(run, task))
+
+
+def docker_settings(run: Run, task: Task) -> DockerSettings:
+    from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+    from pytest_super.kernel.providers.docker.sandbox import DockerSettings
+
+    settings = run.settings
+    return DockerSettings(
+        image=settings.image or DEFAULT_IMAGE,
+        ca_bundle=settings.ca_bundle,
+        pip_config=settings.pip_config,
+        mounts=dict(settings.mounts),
+        labels={"run": run.id, "task": task.id, "worker": os.environ.get("PYTEST_XDIST_WORKER", "main")},
+    )

@@ -1,0 +1,124 @@
+"""What a trial's report says to pytest: passed, failed, missed under a gate, or an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import InfrastructureError, SuperError
+from pytest_super.report.junit import result_properties
+from pytest_super.report.text import printable, words_of
+from pytest_super.session.run import RUN
+from pytest_super.tasks.task import TASK_SUFFIX
+
+if TYPE_CHECKING:
+    from pytest_super.session.collection import TaskItem
+    from pytest_super.store.results import TrialResult
+
+
+RESULT = pytest.StashKey["TrialResult"]()
+# Name of the folder into which the trial's repository was put.
+PROVIDED = pytest.StashKey[str]()
+# Whether the trial's sandbox claims that what is inside cannot reach what is outside.
+ISOLATED = pytest.StashKey[bool]()
+
+REQUEUED = "requeued"
+# What xdist says of a report that no worker made.
+CRASH_PHASE = "???"
+
+
+class Unsolved(Exception):
+    """The agent did not solve the task; the text says how far it came."""
+
+    # As pytest does with its own, so that the short summary shows the text and not a module's name.
+    __module__ = "builtins"
+
+
+def is_task(nodeid: str) -> bool:
+    return f"{TASK_SUFFIX}::" in nodeid
+
+
+def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Put the trial's result on its report, and the verdict where it is not pytest's own."""
+    if report.when == "call" and RESULT in item.stash:
+        judge_trial(item, call, report)
+    elif report.when != "teardown" and report.failed:
+        judge_no_trial(item, call, report)
+    elif report.when == "teardown" and report.failed:
+        judge_teardown(item, call, report)
+    elif report.when == "setup" and report.skipped:
+        item.discard_folder()
+
+
+def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    assert call.excinfo is not None
+    if isinstance(call.excinfo.value, SuperError):
+        report.longrepr = printable(str(call.excinfo.value))
+    stop_if_final(item, call.excinfo.value)
+    attach(item, report, result_without_trial(item, words_of(call.excinfo.value)))
+
+
+def stop_if_final(item: TaskItem, error: BaseException | None) -> None:
+    """Sixteen workers need not meet the same error one by one."""
+    if isinstance(error, InfrastructureError) and error.is_final:
+        item.session.shouldstop = printable(str(error))
+
+
+def judge_teardown(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """The trial's result has gone with its own report: what came after it is told apart."""
+    assert call.excinfo is not None
+    words = printable(words_of(call.excinfo.value))
+    trial = item.known_result()
+    report.super_trouble = {  # type: ignore[attr-defined]
+        "id": trial.id,
+        "epoch": trial.epoch,
+        "attempt": trial.attempt,
+        "folder": trial.folder,
+        "error": words,
+    }
+    if isinstance(call.excinfo.value, SuperError):
+        report.longrepr = words
+
+
+def result_without_trial(item: TaskItem, error: str) -> TrialResult:
+    """The result of a trial that never began, on disk where that can be."""
+    try:
+        result = replace(item.folder.start, stop_reason="error", error=error)
+        item.folder.write_result(result)
+        item.folder.close()
+    except InfrastructureError as disk:
+        result = replace(item.start_result(), stop_reason="error", error=f"{error}\n{disk}")
+    return result
+
+
+def judge_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    result = item.stash[RESULT]
+    attach(item, report, result)
+    if item.config.stash[RUN].settings.is_gated and call.excinfo and call.excinfo.errisinstance(Unsolved):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.task._line, f"Skipped: missed: {call.excinfo.value}")
+
+
+def attach(item: TaskItem, report: pytest.TestReport, result: TrialResult) -> None:
+    report.super_result = result.to_data()  # type: ignore[attr-defined]
+    properties = result_properties(result)
+    item.user_properties += properties
+    report.user_properties = [*item.user_properties]
+
+
+def status(report: Any) -> Any:
+    """Category, letter and word of a report in the terminal; None leaves it to pytest."""
+    result = getattr(report, "super_result", None)
+    if report.outcome == REQUEUED:
+        return REQUEUED, "R", "REQUEUED"
+    if report.when == CRASH_PHASE and is_task(report.nodeid):
+        return "error", "E", "ERROR"
+    if result is None or report.when != "call":
+        return None
+    if result["error"] is not None and report.failed:
+        return "error", "E", "ERROR"
+    if report.outcome == "skipped":
+        return "missed", "m", ("MISSED", {"yellow": True})
+    return None

@@ -1,0 +1,161 @@
+"""What the options and ini values say; checked once, before anything runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_super.agents.registry import AgentSettings
+from pytest_super.errors import SuperError
+from pytest_super.kernel.providers.host_environment import trusted_certificates
+from pytest_super.model.redaction import may_hold_secret
+from pytest_super.model.settings import SCRIPTED
+from pytest_super.options import OPTIONS, SETS, value_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the options and ini values say, checked."""
+
+    agent: str
+    sandbox: str
+    sets: tuple[str, ...]
+    categories: tuple[str, ...]
+    epochs: int
+    fail_under: float | None
+    allow_errors: bool
+    scoring: str
+    keep: str
+    image: str | None
+    ca_bundle: Path | None
+    pip_config: Path | None
+    mounts: tuple[tuple[str, str], ...]
+    """Folder on the engine's host, and where it is seen inside."""
+    no_cache: bool
+    directory: Path
+    for_agent: AgentSettings
+    attempts: int
+    model: str | None
+    model_parameters: tuple[tuple[str, Any], ...]
+    """What the user sets for every call."""
+    max_cost: float | None
+    record: Path | None
+
+    @property
+    def is_gated(self) -> bool:
+        return self.fail_under is not None
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """The settings of a session with an agent. Raises pytest.UsageError."""
+    values = {option.key: value_of(config, option) for option in OPTIONS}
+    if unknown := [name for name in values["super_set"] if name not in SETS]:
+        raise pytest.UsageError(f"--super-set={unknown[0]}: choose from {', '.join(SETS)}")
+    return Settings(
+        agent=values["super_agent"],
+        sandbox=values["super_sandbox"],
+        sets=tuple(values["super_set"]),
+        categories=tuple(values["super_category"]),
+        epochs=values["super_epochs"],
+        fail_under=values["super_fail_under"],
+        allow_errors=bool(values["super_allow_errors"]),
+        scoring=values["super_scoring"],
+        keep=values["super_keep"],
+        image=values["super_image"] or None,
+        ca_bundle=ca_bundle(config, values),
+        pip_config=existing(config, "super_pip_config", values),
+        mounts=tuple(parse_mount(text) for text in values["super_mount"]),
+        no_cache=bool(values["super_no_cache"]),
+        directory=(config.rootpath / values["super_dir"]).absolute(),
+        attempts=values["super_attempts"],
+        for_agent=AgentSettings(prompt=prompt_text(config, values), trajectory=trajectory(config, values)),
+        model=model_name(config, values),
+        model_parameters=model_parameters(values),
+        max_cost=values["super_max_cost"],
+        record=absolute(config, "super_record", values),
+    )
+
+
+def absolute(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | None:
+    """An option is relative to where it was typed, an ini value to its file."""
+    return resolved(config, key, values[key]) if values[key] else None
+
+
+def resolved(config: pytest.Config, key: str, text: str) -> Path:
+    base = config.rootpath if config.getoption(key) is None else config.invocation_params.dir
+    return (base / Path(text).expanduser()).absolute()
+
+
+def existing(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | None:
+    path = absolute(config, key, values)
+    if path is not None and not path.is_file():
+        raise pytest.UsageError(f"--{key.replace('_', '-')}: there is no file {path}")
+    return path
+
+
+def ca_bundle(config: pytest.Config, values: dict[str, Any]) -> Path | None:
+    """By default what this machine trusts, which local sandboxes inherit, too."""
+    return existing(config, "super_ca_bundle", values) or trusted_certificates(os.environ)
+
+
+def trajectory(config: pytest.Config, values: dict[str, Any]) -> Path | None:
+    """With links followed: `latest` will be this run."""
+    path = absolute(config, "super_trajectory", values)
+    if path is not None and not path.exists():
+        raise pytest.UsageError(f"--super-trajectory: there is no {path}")
+    return None if path is None else path.resolve()
+
+
+def prompt_text(config: pytest.Config, values: dict[str, Any]) -> str | None:
+    path = existing(config, "super_prompt", values)
+    try:
+        return None if path is None else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise pytest.UsageError(f"--super-prompt: {path} is not UTF-8: {error.reason}") from None
+
+
+def model_name(config: pytest.Config, values: dict[str, Any]) -> str | None:
+    """The model; a script is read here already, so that what is wrong in it is told at once."""
+    name: str | None = values["super_model"]
+    if name is None or not name.startswith(SCRIPTED):
+        return name
+    from pytest_super.model.scripted import ScriptedProvider
+
+    path = resolved(config, "super_model", name.removeprefix(SCRIPTED))
+    try:
+        ScriptedProvider(path)
+    except SuperError as error:
+        raise pytest.UsageError(str(error)) from None
+    return f"{SCRIPTED}{path}"
+
+
+def model_parameters(values: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    pairs = [parse_parameter(text) for text in values["super_model_arg"]]
+    if values["super_temperature"] is not None:
+        pairs.append(("temperature", values["super_temperature"]))
+    return tuple(pairs)
+
+
+def parse_parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise pytest.UsageError(f"--super-model-arg={text}: write it as KEY=VALUE")
+    # Parameters are written to disk.
+    if may_hold_secret(text):
+        raise pytest.UsageError(f"--super-model-arg={name}: keys come from the environment, as for litellm")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def parse_mount(text: str) -> tuple[str, str]:
+    host, _, inside = text.rpartition(":")
+    if not (host.startswith("/") and inside.startswith("/")):
+        raise pytest.UsageError(f"--super-mount={text}: write it as /folder/of/host:/folder/inside")
+    return host, inside

@@ -1,0 +1,205 @@
+"""The published trajectories of SUPER: history.ipynb of the agents react-super and swe-agent."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_super.errors import SuperError
+from pytest_super.store.trajectory import Action, Step
+from pytest_super.tasks.solution import cell_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+AgentName = Literal["react-super", "swe-agent"]
+
+# The thoughts of steps that the runner took before the agent; those of edits are the second.
+PRE_EXECUTED = ("[pre-executed by user]", "EXECUTED BY USER", "[continued after timeout]")
+
+# Cells by which the runner of swe-agent ends a run; that of react-super has a type for it.
+EXITS = ("exit_context", "exit_max_compute_time")
+
+# No date is published.
+FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+
+_QUERY = re.compile(r"### Query\n(.*)", re.DOTALL)
+_DETAILS = re.compile(r"### (?:System )?Prompt\n<details>\n(.*)\n</details>\n?", re.DOTALL)
+_CLOCK = r"(\d\d):(\d\d):(\d\d)"
+_TIMES = re.compile(rf"Execution Start time: {_CLOCK}, End time: {_CLOCK} \(duration: (\d+) seconds\)")
+_THOUGHT = re.compile(r"\*\*Thought\*\*: (.*)", re.DOTALL)
+_ACTION = re.compile(r"\*\*Action \((.*)\)\*\*:", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedTrajectory:
+    """One published trial."""
+
+    agent: AgentName
+    query: str
+    system_prompt: str
+    steps: list[Step]
+    """Thoughts, contents and observations to the letter: a submission of react-super is a Python literal.
+
+    A notebook cell is of type `execute`, and what ended a run for want of tokens or time of `exception`.
+    `outcome` is `ok` where the observation tells no other; `seconds` are whole ones, rounded down; `started`
+    and `ended`, where there are times, count from 1970-01-01.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    kind: str
+    text: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    started: datetime
+    ended: datetime
+    seconds: float
+
+
+def read_history(path: Path) -> PublishedTrajectory:
+    """The trajectory in a history.ipynb. Raises SuperError, with file and cell, for any other notebook."""
+    cells = Cells(path)
+    if cells.see("### Query\n"):
+        query = cells.take(_QUERY, "the query")[1]
+        prompt = system_message(cells)
+        agent: AgentName = "react-super"
+    else:
+        prompt = cells.take(_DETAILS, "the query or the system prompt")[1]
+        query = cells.take(_QUERY, "the query")[1]
+        agent = "swe-agent"
+    steps = list(read_steps(cells, agent))
+    return PublishedTrajectory(agent=agent, query=query, system_prompt=prompt, steps=steps)
+
+
+class Cells:
+    """The cells of a notebook, taken one after the other, each as what has to come next."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.cells = load_cells(path)
+        self.taken = 0
+
+    @property
+    def are_left(self) -> bool:
+        return self.taken < len(self.cells)
+
+    def see(self, beginning: str) -> bool:
+        return self.are_left and self.cells[self.taken].text.startswith(beginning)
+
+    def take(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
+        """The next cell, of markdown, all of which has the pattern."""
+        cell = self.take_any(what)
+        found = pattern.fullmatch(cell.text)
+        if cell.kind != "markdown" or found is None:
+            raise self.error(f"{what} should stand here")
+        return found
+
+    def take_code(self) -> Cell:
+        cell = self.take_any("a code cell")
+        if cell.kind != "code":
+            raise self.error("a code cell should stand here")
+        return cell
+
+    def take_any(self, what: str) -> Cell:
+        if not self.are_left:
+            raise self.error(f"{what} should follow")
+        self.taken += 1
+        return self.cells[self.taken - 1]
+
+    def error(self, what: str) -> SuperError:
+        """Of the cell that was taken last."""
+        return SuperError(f"{self.path}:{self.taken}: not a published trajectory: {what}")
+
+
+def load_cells(path: Path) -> list[Cell]:
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        return [load_cell(path, number, cell) for number, cell in enumerate(cells, 1)]
+    except OSError as error:
+        raise SuperError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise SuperError(f"{path} is not a notebook: {error!r}") from None
+
+
+def load_cell(path: Path, number: int, cell: dict[str, Any]) -> Cell:
+    try:
+        outputs = cell["outputs"] if cell["cell_type"] == "code" else []
+        texts = ["".join(output["data"]["text/plain"]) for output in outputs]
+        return Cell(cell["cell_type"], cell_source(cell), "".join(texts))
+    except (KeyError, TypeError) as error:
+        raise SuperError(f"{path}:{number}: not a cell of a published trajectory: {error!r}") from None
+
+
+def system_message(cells: Cells) -> str:
+    """The first of the messages that stand there as Python's list of them."""
+    messages = cells.take(_DETAILS, "the prompt")[1]
+    try:
+        return str(ast.literal_eval(messages)[0]["content"])
+    except (ValueError, SyntaxError, TypeError, LookupError, MemoryError, RecursionError):
+        raise cells.error("the prompt is no list of messages") from None
+
+
+def read_steps(cells: Cells, agent: AgentName) -> Iterator[Step]:
+    number, clock, is_prefix = 0, FIRST_DAY, True
+    while cells.are_left:
+        number += 1
+        cells.take(re.compile(f"### Step {number}"), f"step {number}")
+        times = take_times(cells, clock)
+        thought = cells.take(_THOUGHT, "a thought")[1]
+        type = cells.take(_ACTION, "an action")[1]
+        cell = cells.take_code()
+        # Only at the beginning: later it is the agent that imitates these words.
+        is_prefix = is_prefix and thought in PRE_EXECUTED
+        clock = times.ended if times else clock
+        yield Step(
+            number=number,
+            origin="pre_execute" if is_prefix else "agent",
+            action=Action(type=type_of(agent, type, thought, cell.text), content=cell.text),
+            thought=thought,
+            observation=cell.output,
+            outcome=outcome_of(type, cell.output),
+            started=times.started.isoformat() if times else "",
+            ended=times.ended.isoformat() if times else "",
+            seconds=times.seconds if times else 0.0,
+        )
+
+
+def take_times(cells: Cells, clock: datetime) -> Times | None:
+    if not cells.see("Execution Start time"):
+        return None
+    *times, seconds = map(int, cells.take(_TIMES, "the time of a step").groups())
+    started = following(clock, *times[:3])
+    return Times(started, following(started, *times[3:]), float(seconds))
+
+
+def following(clock: datetime, hours: int, minutes: int, seconds: int) -> datetime:
+    """The first moment from `clock` on at which a clock shows this time: a run may pass midnight."""
+    midnight = clock.replace(hour=0, minute=0, second=0)
+    moment = midnight + timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    return moment if moment >= clock else moment + timedelta(days=1)
+
+
+def type_of(agent: AgentName, type: str, thought: str, content: str) -> str:
+    if agent == "react-super" or type != "None":
+        return type
+    if content in EXITS:
+        return "exception"
+    return "edit" if thought == PRE_EXECUTED[1] else "execute"
+
+
+def outcome_of(type: str, observation: str) -> str:
+    if type == "interrupt" and observation == "Kernel interrupted.":
+        return "interrupted"
+    if type in ("", "submit_invalid_json") or observation == f"Invalid action type: {type}":
+        return "error"
+    return "timed_out" if "seconds. It is still running." in observation else "ok"

@@ -1,0 +1,305 @@
+"""The store of a run: one line a trial, one folder a trial, nothing lost when a process dies.
+
+.super/runs/<run>/run.json                     what was run, with what
+                  results.jsonl                a line a trial, append-only, written by the controller
+                  trouble.jsonl                a line for what failed when a trial was over, if anything did
+                  trials/<task>/<epoch>.<attempt>/result.json        by the process that ran the trial
+                                                  trajectory.jsonl   a line a step, as it is taken
+                                                  trajectory.ipynb
+.super/runs/latest                             the newest run
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.trajectory import step_from_data, step_to_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_super.store.trajectory import Step
+
+RUNNING = "running"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialResult:
+    """All that is told of one trial; plain JSON values only, since it crosses processes."""
+
+    id: str
+    set: str
+    category: str | None
+    epoch: int
+    attempt: int
+    agent: str
+    model: str | None = None
+    sandbox: str = ""
+    isolated: bool | None = None
+    """None until its sandbox was made."""
+    has_answer: bool = True
+    """Whether accuracy applies to the task, known before it runs."""
+    accuracy: float | None = None
+    landmarks: float | None = None
+    landmarks_found: list[dict[str, Any]] = field(default_factory=list)
+    """For each landmark: pattern, step that hit it first (None: missed), is_echo, timed_out."""
+    script_executed: float | None = None
+    submitted: bool = False
+    solved: bool = False
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    """Added by pytest_super_score."""
+    stop_reason: str = RUNNING
+    compute_seconds: float = 0.0
+    model_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    steps: int = 0
+    """The agent's own."""
+    error: str | None = None
+    """What failed around the agent; None for a valid trial."""
+    agent_error: str | None = None
+    """The traceback of an agent that raised."""
+    started: str = ""
+    folder: str = ""
+    """Where its files lie, from the run's folder on."""
+    kept: str | None = None
+    """How to enter the sandbox that was kept."""
+
+    @property
+    def name(self) -> str:
+        return epoch_name(self.id, self.epoch)
+
+    @property
+    def is_error(self) -> bool:
+        return self.error is not None
+
+    def to_data(self) -> dict[str, Any]:
+        data: dict[str, Any] = encodable(asdict(self))
+        return data
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> TrialResult:
+        """The result in `data`; keys of a later version are ignored."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{key: value for key, value in data.items() if key in known})
+
+
+def encodable(value: Any) -> Any:
+    """The JSON value with text that UTF-8 can write: half a surrogate pair would end an xdist worker."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {encodable(key): encodable(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [encodable(child) for child in value]
+    return value
+
+
+def epoch_name(task_id: str, epoch: int) -> str:
+    return task_id if epoch == 1 else f"{task_id}[{epoch}]"
+
+
+class TrialFolder:
+    """Where the process that runs a trial writes, from its first moment on."""
+
+    def __init__(self, run: Path, start: TrialResult) -> None:
+        """Take the next free attempt of the task and epoch in `start`. Raises InfrastructureError."""
+        parent = run / "trials" / start.id
+        with disk_errors(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            attempt = take_attempt(parent, start.epoch)
+            folder = f"trials/{start.id}/{start.epoch}.{attempt}"
+            self.path = run / folder
+            self.start = replace(start, attempt=attempt, folder=folder)
+            self._steps = (self.path / "trajectory.jsonl").open("a", encoding="utf-8")
+        self.write_result(self.start)
+
+    def write_step(self, step: Step) -> None:
+        """Append a step, on disk when this returns."""
+        with disk_errors(self.path):
+            self._steps.write(to_line(step_to_data(step)))
+            self._steps.flush()
+
+    def write_result(self, result: TrialResult) -> None:
+        with disk_errors(self.path):
+            write_atomically(self.path / "result.json", to_line(result.to_data()))
+
+    def close(self) -> None:
+        with disk_errors(self.path):
+            self._steps.close()
+
+    def discard(self) -> None:
+        """Remove the folder: nothing was tried."""
+        self._steps.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def take_attempt(parent: Path, epoch: int) -> int:
+    attempt = 1
+    while True:
+        try:
+            (parent / f"{epoch}.{attempt}").mkdir()
+        except FileExistsError:
+            attempt += 1
+        else:
+            return attempt
+
+
+class RunFolder:
+    """The controller's side: a run's folder, its results.jsonl, and what the folders say beyond it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.results: dict[tuple[str, int, int], TrialResult] = {}
+
+    def record(self, result: TrialResult) -> None:
+        """Append one trial; a trial that is there already is left alone."""
+        key = (result.id, result.epoch, result.attempt)
+        if key in self.results:
+            return
+        self.results[key] = result
+        with disk_errors(self.path), (self.path / "results.jsonl").open("a", encoding="utf-8") as file:
+            file.write(to_line(result.to_data()))
+
+    def record_trouble(self, trouble: dict[str, Any]) -> None:
+        """Append what failed when a trial was over: its figures stand, and so does its line."""
+        with disk_errors(self.path), (self.path / "trouble.jsonl").open("a", encoding="utf-8") as file:
+            file.write(to_line(trouble))
+
+    def sweep(self, stop_reason: str, error: str) -> None:
+        """Record the trials whose report never arrived; one that has not ended is given these words."""
+        calls = list(read_lines(self.path / "calls.jsonl"))
+        for path in sorted((self.path / "trials").glob("*/*/result.json")):
+            result = read_result(path)
+            if result is not None and (result.id, result.epoch, result.attempt) not in self.results:
+                settled = settle(result, path.parent, stop_reason, error)
+                self.record(replace(settled, **used_by(result, calls)))
+
+    def final(self) -> list[TrialResult]:
+        """The last attempt of every task and epoch, in the order they came."""
+        last: dict[tuple[str, int], TrialResult] = {}
+        for (task_id, epoch, _), result in self.results.items():
+            if (task_id, epoch) not in last or last[task_id, epoch].attempt < result.attempt:
+                last[task_id, epoch] = result
+        return list(last.values())
+
+
+def used_by(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a trial that has not ended used, by the run's books; nothing where it is not in them."""
+    name = f"{result.id}/{result.epoch}.{result.attempt}"
+    own = [call for call in calls if call["trial"] == name]
+    if not own or result.stop_reason != RUNNING:
+        return {}
+    costs = [call["cost_usd"] for call in own if call["cost_usd"] is not None]
+    return {
+        "prompt_tokens": sum(call["prompt_tokens"] for call in own),
+        "completion_tokens": sum(call["completion_tokens"] for call in own),
+        "cost_usd": sum(costs) if costs else None,
+        "model_seconds": round(sum(call.get("seconds", 0.0) for call in own), 3),
+    }
+
+
+def settle(result: TrialResult, folder: Path, stop_reason: str, error: str) -> TrialResult:
+    """A result that its process did not finish, with what its trajectory tells."""
+    if result.stop_reason != RUNNING:
+        return result
+    own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
+    return replace(
+        result,
+        stop_reason=stop_reason,
+        error=error,
+        steps=len(own),
+        prompt_tokens=sum(step.prompt_tokens for step in own),
+        completion_tokens=sum(step.completion_tokens for step in own),
+    )
+
+
+def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
+    """A new run's folder under `base`, with `latest` pointing at it. Raises InfrastructureError."""
+    runs = base / "runs"
+    path = runs / run_id
+    with disk_errors(base):
+        path.mkdir(parents=True, exist_ok=True)
+        ignore = base / ".gitignore"
+        if not ignore.exists():
+            write_atomically(ignore, "*\n")
+        write_atomically(path / "run.json", json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+        point_latest(runs, run_id)
+    return RunFolder(path)
+
+
+def point_latest(runs: Path, run_id: str) -> None:
+    link = runs / f".latest-{run_id}"
+    link.symlink_to(run_id)
+    link.replace(runs / "latest")
+
+
+def new_run_id() -> str:
+    """Sorts by time, and two runs of one second differ."""
+    return f"{datetime.now():%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"
+
+
+def read_results(run: Path) -> list[TrialResult]:
+    """The results of a stored run; a last line that a dying process cut short is passed over."""
+    return [TrialResult.from_data(data) for data in read_lines(run / "results.jsonl")]
+
+
+def read_trajectory(path: Path) -> list[Step]:
+    return [step_from_data(data) for data in read_lines(path)]
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """A file's whole JSON lines: a dying process may have cut the last one short; none without the file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    for line in text.split("\n"):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def read_result(path: Path) -> TrialResult | None:
+    try:
+        return TrialResult.from_data(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def to_line(data: dict[str, Any]) -> str:
+    # Outputs of a sandbox may hold lone surrogates, which UTF-8 cannot: escape what is not ASCII.
+    return json.dumps(data) + "\n"
+
+
+# No trial after this one could be stored either.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+class disk_errors:
+    """Turns an OSError of writing results into an InfrastructureError that names the place."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError):
+            is_final = error.errno in FULL
+            what_to_do = ": make room, or name another folder by --super-dir" if is_final else ""
+            message = f"results cannot be written under {self.path}: {error.strerror or error}{what_to_do}"
+            raise InfrastructureError(message, is_final=is_final) from error

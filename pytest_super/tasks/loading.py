@@ -1,0 +1,243 @@
+"""Tasks loaded from their files, or all that is wrong in a file, each error with its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from pytest_super.errors import TaskFileError
+from pytest_super.tasks.validation import broken_rules
+from pytest_super.tasks.task import (
+    Edit,
+    Entrypoint,
+    Limits,
+    PreExecuted,
+    PrefixStep,
+    Repository,
+    SandboxSpec,
+    Solution,
+    SubProblem,
+    Task,
+)
+from pytest_super.tasks.yaml_reader import MAX_VALUES, STR, Problem, Reader, Unreadable, documents, problem_at
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
+
+    from pydantic_core import ErrorDetails
+
+    from pytest_super.tasks.yaml_reader import Location
+
+MODELS: dict[str, type[BaseModel]] = {
+    "repository": Repository,
+    "entrypoint": Entrypoint,
+    "pre_execute": PreExecuted,
+    "edit": Edit,
+    "solution": Solution,
+    "subproblems": SubProblem,
+    "sandbox": SandboxSpec,
+    "limits": Limits,
+}
+
+# For the required fields that a task with errors lacks; no rule looks at them.
+STAND_INS = {"id": "unknown", "set": "auto", "query": "unknown"}
+
+
+def load_tasks(path: Path, shown: str | None = None) -> list[Task]:
+    """The tasks of a file, in order, each before its sub-problems. Messages call it `shown`, else its path.
+
+    Raises TaskFileError with all that is wrong in the file, a `file:line:col: message` a line.
+    """
+    tasks: list[Task] = []
+    problems: list[Problem] = []
+    try:
+        for node in documents(path):
+            made, found = build_tasks(node, path)
+            problems += found
+            tasks += made
+    except Unreadable as error:
+        problems.append(error.problem)
+    problems += duplicate_ids(tasks)
+    if not tasks and not problems:
+        problems.append(Problem(1, 1, "there is no task in this file"))
+    if problems:
+        problems.sort(key=lambda problem: (problem.line, problem.column))
+        raise TaskFileError("\n".join(f"{shown or path}:{p.line}:{p.column}: {p.message}" for p in problems))
+    return tasks
+
+
+class TaskReader(Reader):
+    """Reads on after an error, so that all errors of a task are told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problems: list[Problem] = []
+        self.unread: set[str] = set()
+        """Fields whose value is not known."""
+
+    def refuse(self, node: Node, message: str) -> None:
+        self.problems.append(problem_at(node.start_mark, message))
+
+    def fields(self, node: MappingNode) -> dict[str, Any]:
+        """The fields of a task, those that cannot be read as None. Raises Unreadable."""
+        self.enter(node)
+        fields: dict[str, Any] = {}
+        for key, child in node.value:
+            name = self.key(key, fields)
+            if name is not None:
+                # Without the care for what can fail in lists and mappings.
+                is_text = child.tag == STR and type(child) is ScalarNode
+                fields[name] = child.value if is_text else self.field(name, child)
+        return fields
+
+    def field(self, name: str, node: Node) -> Any:
+        found = len(self.problems)
+        # Where aliases expand without end, that is told once.
+        is_full = self.count > MAX_VALUES
+        try:
+            value = None if is_full else self.value(node, (name,))
+        except Unreadable as error:
+            value = None
+            self.problems.append(error.problem)
+            del self.path[1:]
+        if is_full or len(self.problems) > found:
+            self.unread.add(name)
+        return value
+
+
+def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Problem]]:
+    """The task, as far as it can be read, and its sub-problems, without those whose id is not known.
+
+    And all that is wrong with them.
+    """
+    if not isinstance(node, MappingNode):
+        return [], [problem_at(node.start_mark, "a task is a mapping of fields: id, set, query, …")]
+    reader = TaskReader()
+    data = reader.fields(node)
+    task, details, unknown = validate(data, reader.unread)
+    task._path = str(path)
+    task._line = node_at(node, ("id",)).start_mark.line + 1
+    problems = [*reader.problems, *(explain(detail, node) for detail in details)]
+    for location, message in broken_rules(task, path.parent, unknown):
+        problems.append(problem_at(node_at(node, location).start_mark, message))
+    tasks = [] if "id" in unknown else [task]
+    if data.get("subproblems") and "solution" not in unknown:
+        made, found = build_subproblems(task, data["subproblems"], unknown, node)
+        tasks, problems = tasks + made, problems + found
+    return tasks, problems
+
+
+def build_subproblems(
+    parent: Task, items: object, unknown: Collection[str], node: Node
+) -> tuple[list[Task], list[Problem]]:
+    # Most files have none, and need nothing of this.
+    from pytest_super.masking.derive import derived_tasks
+
+    made, broken = derived_tasks(parent, items, unknown)
+    for index, task in made:
+        task._line = node_at(node, ("subproblems", index, "id")).start_mark.line + 1
+    problems = [problem_at(node_at(node, location).start_mark, message) for location, message in broken]
+    return [task for _, task in made], problems
+
+
+def validate(
+    data: dict[str, Any], unread: Collection[str]
+) -> tuple[Task, list[ErrorDetails], Collection[str]]:
+    """The task, the errors in its fields, and the fields whose value is not known for them."""
+    if not unread:
+        try:
+            return Task.model_validate(data), [], ()
+        except ValidationError:
+            pass
+    return salvage(data, unread)
+
+
+def salvage(data: dict[str, Any], unread: Collection[str]) -> tuple[Task, list[ErrorDetails], set[str]]:
+    """As `validate`, for a task with errors: it is made of what is valid."""
+    # That a field is unknown is an error beside that of its value.
+    unread = Task.model_fields.keys() & unread
+    kept = {name: value for name, value in data.items() if name not in unread}
+    details = [detail for detail in errors_in(kept) if detail["loc"][0] not in unread]
+    # First only the part of a field that is wrong, then the field that is wrong without it, too.
+    for length in (2, 1):
+        wrong = [detail["loc"][:length] for detail in errors_in(STAND_INS | kept)]
+        kept = without(kept, wrong)
+    unknown = {*unread, *data, *STAND_INS} - kept.keys()
+    return Task.model_validate(STAND_INS | kept), details, unknown
+
+
+def errors_in(data: dict[str, Any]) -> list[ErrorDetails]:
+    try:
+        Task.model_validate(data)
+    except ValidationError as error:
+        return error.errors(include_url=False)
+    return []
+
+
+def without(data: dict[str, Any], locations: Iterable[Location]) -> dict[str, Any]:
+    result = {name: dict(value) if isinstance(value, dict) else value for name, value in data.items()}
+    for *outer, name in locations:
+        parent: Any = result.get(str(outer[0])) if outer else result
+        if isinstance(parent, dict):
+            parent.pop(name, None)
+    return result
+
+
+def explain(detail: ErrorDetails, root: Node) -> Problem:
+    """A pydantic error as a sentence at the place in the file that a person must change."""
+    location: Location = detail["loc"]
+    field = dotted(location)
+    if detail["type"] == "missing":
+        return problem_at(node_at(root, location[:-1]).start_mark, f"`{field}` is missing")
+    if detail["type"] == "extra_forbidden":
+        return problem_at(key_at(root, location).start_mark, f"unknown field `{field}`{nearest(location)}")
+    reason = detail["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
+    return problem_at(node_at(root, location).start_mark, f"`{field}` {reason}" if field else reason)
+
+
+def dotted(location: Location) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".")
+
+
+def nearest(location: Location) -> str:
+    import difflib
+
+    names = [part for part in location[:-1] if isinstance(part, str)]
+    model: type[BaseModel] = MODELS[names[-1]] if names else Task
+    if names == ["subproblems", "pre_execute"]:
+        model = PrefixStep
+    close = difflib.get_close_matches(str(location[-1]), model.model_fields, n=1)
+    return f"; did you mean `{close[0]}`?" if close else f"; known are {', '.join(model.model_fields)}"
+
+
+def node_at(root: Node, location: Location) -> Node:
+    """The node at `location`, or the deepest one on the way to it."""
+    node = root
+    for part in location:
+        child = None
+        if isinstance(node, MappingNode):
+            child = next((value for key, value in node.value if key.value == part), None)
+        elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
+            child = node.value[part]
+        if child is None:
+            break
+        node = child
+    return node
+
+
+def key_at(root: Node, location: Location) -> Node:
+    parent = node_at(root, location[:-1])
+    pairs: Iterable[tuple[Node, Node]] = parent.value if isinstance(parent, MappingNode) else ()
+    return next((key for key, _ in pairs if key.value == location[-1]), parent)
+
+
+def duplicate_ids(tasks: list[Task]) -> Iterator[Problem]:
+    lines: dict[str, int] = {}
+    for task in tasks:
+        if task.id in lines:
+            yield Problem(task._line, 1, f"the id `{task.id}` stands already at line {lines[task.id]}")
+        lines.setdefault(task.id, task._line)

@@ -1,0 +1,37 @@
+"""What an agent is told of its task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_super.tasks.task import Limits, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicTask:
+    """The part of a task that an agent may know: no answer, no landmarks, no solution."""
+
+    id: str
+    set: str
+    category: str | None
+    query: str
+    repository: dict[str, str]
+    """`git` and `commit`, or `pypi`, `version` and `sha256`, or `path`."""
+    folder: str | None
+    """In the working directory, where the repository is provided there."""
+    limits: Limits
+
+
+def public_part(task: Task, folder: str | None = None) -> PublicTask:
+    repository = task.repository.model_dump(exclude_none=True, exclude={"provide"}) if task.repository else {}
+    return PublicTask(
+        id=task.id,
+        set=task.set,
+        category=task.category,
+        query=task.query,
+        repository=repository,
+        folder=folder,
+        limits=task.limits,
+    )

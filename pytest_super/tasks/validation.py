@@ -1,0 +1,94 @@
+"""What a task file must hold beyond the type of each field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import TaskFileError
+from pytest_super.tasks.solution import read_solution
+from pytest_super.tasks.task import TASK_SUFFIX, has_leaf
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.tasks.task import Task
+
+Broken = Iterator[tuple[tuple[str | int, ...], str]]
+
+
+def broken_rules(task: Task, folder: Path, unknown: Collection[str] = ()) -> Broken:
+    """Location and message of each rule that `task`, read from a file in `folder`, breaks.
+
+    Fields in `unknown` have errors of their own: a rule that needs their value is not looked at.
+    """
+    for needed, rule in RULES:
+        if not unknown or needed.isdisjoint(unknown):
+            yield from rule(task, folder)
+
+
+def missing_answer(task: Task, _folder: Path) -> Broken:
+    if task.set != "auto" and "answer" not in task.model_fields_set and not task.answer_unknown:
+        yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
+
+
+def empty_answer(task: Task, _folder: Path) -> Broken:
+    if "answer" in task.model_fields_set and (task.answer is None or not has_leaf(task.answer)):
+        yield ("answer",), "`answer` holds no value to compare with"
+
+
+def contradicted_answer(task: Task, _folder: Path) -> Broken:
+    if task.answer_unknown and "answer" in task.model_fields_set:
+        yield ("answer_unknown",), "`answer_unknown` is true, and there is an `answer`"
+
+
+def missing_entrypoint(task: Task, _folder: Path) -> Broken:
+    if task.set == "auto" and task.entrypoint is None:
+        yield (), "an auto task needs an `entrypoint`: whether it ran is its metric"
+
+
+def missing_category(task: Task, _folder: Path) -> Broken:
+    if task.set == "masked" and task.category is None:
+        yield (), "a masked task needs a `category`"
+
+
+def broken_solution(task: Task, folder: Path) -> Broken:
+    if task.solution is None:
+        return
+    try:
+        read_solution(task.solution, folder)
+    except TaskFileError as error:
+        key = "answer_cell" if "answer_cell" in str(error) else "notebook"
+        yield ("solution", key), str(error)
+
+
+def broken_path(task: Task, folder: Path) -> Broken:
+    """A repository folder is copied to where the agent can read it, so nothing gold may lie in it."""
+    if task.repository is None or task.repository.path is None:
+        return
+    tree = folder / task.repository.path
+    place = ("repository", "path")
+    if not tree.is_dir():
+        yield place, f"there is no folder {tree}"
+    elif next(tree.rglob(f"*{TASK_SUFFIX}"), None):
+        yield place, f"{tree} holds task files, which the agent would read"
+    elif task.solution and task.solution.notebook and is_inside(folder / task.solution.notebook, tree):
+        yield place, f"{tree} holds the solution, which the agent would read"
+
+
+def is_inside(path: Path, tree: Path) -> bool:
+    return path.resolve().is_relative_to(tree.resolve())
+
+
+RULES: list[tuple[frozenset[str], Callable[[Task, Path], Broken]]] = [
+    (frozenset(needed), rule)
+    for needed, rule in (
+        (("set", "answer", "answer_unknown"), missing_answer),
+        (("answer",), empty_answer),
+        (("answer", "answer_unknown"), contradicted_answer),
+        (("set", "entrypoint"), missing_entrypoint),
+        (("set", "category"), missing_category),
+        (("solution",), broken_solution),
+        (("repository",), broken_path),
+    )
+]

@@ -1,0 +1,119 @@
+"""What a trial may spend: compute seconds, tokens, cost, steps, wall time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from math import inf
+from typing import TYPE_CHECKING
+
+from pytest_super.model.completion import Used
+from pytest_super.tasks.task import TOKEN_BUDGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.tasks.task import Limits, Task
+
+
+class Budget:
+    """Knows used and remaining. Asking never raises; the trial decides what a spent budget means.
+
+    Compute time is read from the kernel's meter, so that it runs on while the agent thinks about a
+    cell that is still running; what ran before `start_metering` is free.
+    """
+
+    def __init__(self, limits: Limits, *, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self.token_limit = limits.tokens or tokens
+        self.clock = clock
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.cost_usd: float | None = None
+        self.model_seconds = 0.0
+        self.steps = 0
+        self._meter: Callable[[], float] = float
+        self._free = 0.0
+        self._counted = 0.0
+        self._started: float | None = None
+        self._portion = 1.0
+        self._asked = Used()
+
+    def start_metering(self, busy_seconds: Callable[[], float]) -> None:
+        """From now on the time that `busy_seconds` counts is compute time, and wall time passes."""
+        self._meter, self._free = busy_seconds, busy_seconds()
+        if self._started is None:
+            self._started = self.clock()
+
+    def stop_metering(self) -> None:
+        """What is counted stays; nothing more is until another kernel is metered."""
+        self._counted = self.compute_seconds
+        self._meter, self._free = float, 0.0
+
+    def allow(self, portion: float) -> None:
+        """Let no more than this portion of the tokens be used until further notice."""
+        self._portion = portion
+
+    @property
+    def tokens_allowed(self) -> int:
+        """Prompt tokens that may be used in all until now, a portion of the limit perhaps."""
+        return round(self.token_limit * self._portion)
+
+    @property
+    def compute_seconds(self) -> float:
+        return self._counted + self._meter() - self._free
+
+    @property
+    def wall_seconds(self) -> float:
+        return 0.0 if self._started is None else self.clock() - self._started
+
+    def seconds_left(self) -> float:
+        """How long a cell may run on before the compute or the wall budget is spent."""
+        return max(0.0, min(self.limits.compute - self.compute_seconds, self.wall_left()))
+
+    def wall_left(self) -> float:
+        """Seconds of all time, model time included; infinite without a limit."""
+        return inf if self.limits.wall is None else self.limits.wall - self.wall_seconds
+
+    def charge_model(
+        self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
+    ) -> None:
+        """Count one call of a model. `cost_usd` is None where it is not known."""
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
+        self.model_seconds += seconds
+        if cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
+
+    def charge_call(
+        self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
+    ) -> None:
+        """Count one call of the trial's own model, whose books may tell of more."""
+        used = Used(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
+        self._asked += used
+        self.charge_model(**asdict(used), seconds=seconds)
+
+    def take_books(self, booked: Used) -> None:
+        """Let `booked` stand for all that `charge_call` has counted until now."""
+        self.prompt_tokens += booked.prompt_tokens - self._asked.prompt_tokens
+        self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens
+        if booked.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) - (self._asked.cost_usd or 0.0) + booked.cost_usd
+        self._asked = booked
+
+    def spent(self) -> str | None:
+        """The first limit that is reached: compute, wall, tokens, cost or steps; None when all is left."""
+        limits = self.limits
+        reached = {
+            "compute": self.compute_seconds >= limits.compute,
+            "wall": limits.wall is not None and self.wall_seconds >= limits.wall,
+            "tokens": self.prompt_tokens >= self.tokens_allowed,
+            "cost": limits.cost is not None and (self.cost_usd or 0.0) >= limits.cost,
+            "steps": limits.steps is not None and self.steps >= limits.steps,
+        }
+        return next((name for name, is_reached in reached.items() if is_reached), None)
+
+
+def budget_for(task: Task, clock: Callable[[], float] = time.monotonic) -> Budget:
+    """The budget that a task file states, with the paper's token limit for its set."""
+    return Budget(task.limits, tokens=TOKEN_BUDGETS[task.set], clock=clock)

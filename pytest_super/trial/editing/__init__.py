@@ -1,0 +1,115 @@
+"""The edit action of the SUPER paper (appendix E): an exact replacement in one place of a file's bytes."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain, repeat
+from typing import TYPE_CHECKING
+
+from pytest_super.trial.editing.feedback import done, not_found, several
+from pytest_super.trial.editing.places import Place, end_of_line, has_text, line_places, text_places
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+
+# A search holds a few copies of the file.
+LARGEST = 32 * 2**20
+# Of a name or a system's message; no real one has more.
+LONGEST = 4096
+LINE_END = re.compile(rb"\r?\n")
+
+
+class EditError(Exception):
+    """The edit was not made; the text says why, to the agent."""
+
+
+def replace_once(data: bytes, before: str, after: str) -> bytes:
+    """`data` with the only place where `before` stands replaced by `after`; no other byte changes.
+
+    A `before` that ends in a newline is whole lines, and so is `after` then: blank lines are equal whatever
+    spaces they hold, and an empty `after` deletes the lines. Any other `before` is text, which may be part of
+    a line. Empty data is filled by a `before` without text. Both are UTF-8.
+    A `before` without CRLF matches lines that end so too, and the newlines of `after` are then those of the
+    lines in their place: who writes LF does not see that a file has CRLF.
+    Linear in the size of `data`. Raises EditError.
+    """
+    return edit(data, before, after)[0]
+
+
+def edit_file(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, str]:
+    """Edit a file in the sandbox as `replace_once` does; a `before` without text makes a missing one.
+
+    Returns what to say of it, always less than 50,000 characters, and `ok` or `error`.
+    """
+    try:
+        data, place = edit(read(kernel, path, before), before, after)
+        kernel.write_file(path, data)
+    except EditError as error:
+        return str(error), "error"
+    except OSError as error:
+        reason = " ".join((error.strerror or str(error))[:LONGEST].split())
+        return f"ERROR: File {path[:LONGEST]} cannot be edited: {reason}.", "error"
+    return done(data, place, is_deletion=not after), "ok"
+
+
+def read(kernel: Kernel, path: str, before: str) -> bytes:
+    try:
+        data = kernel.read_file(path)
+    except FileNotFoundError:
+        if has_text(encoded(before)):
+            raise EditError(f"ERROR: File {path[:LONGEST]} does not exist.") from None
+        return b""
+    if len(data) > LARGEST:
+        raise EditError(f"ERROR: File {path} is too large to edit: more than {LARGEST // 2**20} MiB.")
+    return data
+
+
+def edit(data: bytes, before: str, after: str) -> tuple[bytes, Place]:
+    """The edited bytes, and the place of the new ones in them."""
+    old, new = encoded(before), encoded(after)
+    if not has_text(old):
+        return fill(data, new)
+    place = find(data, old)
+    if old.endswith(b"\n"):
+        place = place if new else Place(place.start, end_of_line(data, place.end))
+        new = new.removesuffix(b"\n")
+    if b"\r\n" not in old:
+        new = with_ends_of(data, place, new)
+    return data[: place.start] + new + data[place.end :], Place(place.start, place.start + len(new))
+
+
+def encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise EditError("ERROR: The edit holds half of a surrogate pair, which is no text.") from None
+
+
+def fill(data: bytes, new: bytes) -> tuple[bytes, Place]:
+    if data:
+        raise EditError(
+            "No lines to replace were given, and the file is not empty. Give lines that stand in it; to add "
+            "lines, give the one above or below them, and give it again with the new ones."
+        )
+    return new, Place(0, len(new))
+
+
+def find(data: bytes, old: bytes) -> Place:
+    """The only place of `old`; of lines without the end of the last one, which stays as it is."""
+    places = line_places(data, old) if old.endswith(b"\n") else text_places(data, old)
+    if len(places) == 1:
+        return places[0]
+    raise EditError(several(data, places) if places else not_found(data, old))
+
+
+def with_ends_of(data: bytes, place: Place, new: bytes) -> bytes:
+    """`new`, its n-th newline as the n-th of the lines that it replaces, further ones as the last of these.
+
+    Where none of these ends, which is at the end of the file, all are as that of the line above.
+    """
+    replaced = LINE_END.findall(data[place.start : end_of_line(data, place.end)])
+    if not replaced:
+        above = data.rfind(b"\n", 0, place.start)
+        replaced = [data[max(0, above - 1) : above + 1]]
+    ends = chain(replaced, repeat(replaced[-1]))
+    return LINE_END.sub(lambda end: b"\r\n" if next(ends) == b"\r\n" else end[0], new)

@@ -1,0 +1,218 @@
+"""The way from a program in a sandbox to the trial's model: OpenAI's API, charged to the trial."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from pytest_super.kernel.calls import Gone, Reply
+from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
+from pytest_super.model.streaming import events, wants_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_super.kernel.calls import Call
+    from pytest_super.model.client import Forwarded
+    from pytest_super.model.completion import Model
+    from pytest_super.model.liveness import UnixConnection
+    from pytest_super.trial.budget import Budget
+
+CHAT, MODELS = "/v1/chat/completions", "/v1/models"
+OFFERED = f"POST {CHAT} and GET {MODELS}"
+# Of what is not offered and was asked for all the same, so much is told in the trajectory.
+MOST_TOLD, LONGEST_TOLD = 5, 100
+# What is wrong with the request and not with the model, in the words of OpenAI's API, by which agents notice
+# that their prompt has grown too long.
+CODES = {
+    "context": "context_length_exceeded",
+    "filtered": "content_policy_violation",
+    "refused": "invalid_request",
+    "invalid_request": "invalid_request",
+}
+
+
+class Forwarding(Protocol):
+    """A model that takes requests as they are."""
+
+    @property
+    def name(self) -> str: ...
+
+    def forward(
+        self, method: str, path: str, body: bytes, opened: Callable[[UnixConnection], None]
+    ) -> Forwarded:
+        """See GatewayModel.forward."""
+
+
+class Door:
+    """Answers the HTTP requests of one program. `answer` is called in threads, several at once.
+
+    What goes wrong ends the trial, whatever the program makes of the answer: `failure` is what failed under
+    it, `spent` the limit that is reached. A request that is wrong, too long or refused by a content policy is
+    the program's own matter.
+    """
+
+    def __init__(self, model: Model, budget: Budget) -> None:
+        self.failure: ModelError | None = None
+        self.spent: str | None = None
+        self._model = model
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._since = 0.0
+        self._waited = 0.0
+        self._is_closed = False
+        self._not_offered: dict[str, None] = {}
+
+    def answer(self, call: Call) -> Reply:
+        """The reply to one request. Raises Gone when its client has left."""
+        method, path = call.method, call.path.partition("?")[0]
+        if (method, path) == ("GET", MODELS) or (method == "POST" and path == CHAT):
+            return self._ask(call, path)
+        return self._refuse(f"{method} {path}"[:LONGEST_TOLD])
+
+    def _refuse(self, asked: str) -> Reply:
+        with self._lock:
+            if len(self._not_offered) < MOST_TOLD:
+                self._not_offered[asked] = None
+        return refusal(404, "not_found", f"{asked} is not offered here, only {OFFERED}: chat completions")
+
+    @property
+    def note(self) -> str:
+        """What was asked for in vain, for whoever wonders why the program came to nothing; "" for nothing."""
+        with self._lock:
+            asked = ", ".join(self._not_offered)
+        return f"[The program asked for {asked}: only {OFFERED} are offered here.]" if asked else ""
+
+    @property
+    def waiting_seconds(self) -> float:
+        """How long at least one request was waiting for the model, until now or until `close`."""
+        with self._lock:
+            return self._waited + (self._budget.clock() - self._since if self._under_way else 0.0)
+
+    def close(self) -> None:
+        """Stop the clock; nothing is answered any more."""
+        with self._lock:
+            self._stop_clock()
+            self._under_way, self._is_closed = 0, True
+
+    def _stop_clock(self) -> None:
+        if self._under_way:
+            self._waited += self._budget.clock() - self._since
+
+    @contextmanager
+    def _clocked(self) -> Iterator[None]:
+        with self._lock:
+            if self._is_closed:
+                raise Gone
+            if not self._under_way:
+                self._since = self._budget.clock()
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                if not self._is_closed:
+                    if self._under_way == 1:
+                        self._stop_clock()
+                    self._under_way -= 1
+
+    def _ask(self, call: Call, path: str) -> Reply:
+        try:
+            if limit := self.spent or self._budget.spent():
+                raise BudgetSpentError(limit)
+            with self._clocked():
+                if hasattr(self._model, "forward"):
+                    return self._forward(cast("Forwarding", self._model), call, path)
+                return self._complete(self._model, call)
+        except Gone:
+            raise
+        except BudgetSpentError as spent:
+            return self._end(spent.limit)
+        except FilteredError as error:
+            return refusal(400, CODES["filtered"], str(error))
+        except Exception as error:
+            self.failure = self.failure or as_model_error(error)
+            return refusal(403, "model_error", str(error))
+
+    def _forward(self, model: Forwarding, call: Call, path: str) -> Reply:
+        def opened(connection: UnixConnection) -> None:
+            call.when_gone(connection.break_off)
+
+        forwarded = model.forward(call.method, path, call.body, opened)
+        if forwarded.trouble in CODES:
+            return refusal(400, CODES[forwarded.trouble], forwarded.message)
+        if forwarded.error is not None:
+            raise forwarded.error
+        if forwarded.used is not None:
+            self._charge(forwarded.used, forwarded.seconds)
+        response = forwarded.response
+        return Reply(status=200, body=response.body, type=response.headers.get_content_type())
+
+    def _charge(self, used: dict[str, Any], seconds: float) -> None:
+        """Book a call. Raises BudgetSpentError when that was the last: its answer is not told."""
+        names = ("prompt_tokens", "completion_tokens", "cost_usd")
+        with self._lock:
+            # From then on it is the model's books that tell.
+            if self._is_closed:
+                raise Gone
+            self._budget.charge_call(**{name: used[name] for name in names}, seconds=seconds)
+        if limit := self._budget.spent():
+            raise BudgetSpentError(limit)
+
+    def _end(self, limit: str) -> Reply:
+        self.spent = self.spent or limit
+        return refusal(403, f"budget_{limit}", f"the trial's {limit} budget is spent")
+
+    def _complete(self, model: Model, call: Call) -> Reply:
+        """By a model that knows conversations only, a fixture's for example."""
+        if call.path.startswith(MODELS):
+            return reply({"object": "list", "data": [{"id": "model", "object": "model"}]})
+        try:
+            asked = json.loads(call.body)
+            messages = asked["messages"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return refusal(400, "invalid_request", "the body must be a JSON object with a list of messages")
+        others = {name: asked[name] for name in asked if name not in ("messages", "model", "stream")}
+        try:
+            completion = model.complete(messages, **others)
+        except ValueError as error:
+            return refusal(400, "invalid_request", str(error))
+        self._charge(asdict(completion), completion.seconds)
+        body = chat_completion(completion)
+        if not asked.get("stream"):
+            return reply(body)
+        text = "".join(events(body, usage=wants_usage(asked)))
+        return Reply(status=200, body=text.encode(), type="text/event-stream")
+
+
+def chat_completion(completion: Completion) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
+    if completion.tool_calls:
+        message["tool_calls"] = completion.tool_calls
+    prompt, said = completion.prompt_tokens, completion.completion_tokens
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": completion.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": completion.finish_reason}],
+        "usage": {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said},
+    }
+
+
+def as_model_error(error: Exception) -> ModelError:
+    return error if isinstance(error, ModelError) else ModelError(f"the model failed: {error!r}")
+
+
+def reply(value: dict[str, Any], status: int = 200) -> Reply:
+    return Reply(status=status, body=json.dumps(value).encode())
+
+
+def refusal(status: int, code: str, message: str) -> Reply:
+    error = {"message": message, "type": "pytest_super", "param": None, "code": code}
+    return reply({"error": error}, status)

@@ -1,0 +1,68 @@
+"""Pre-executed cells and edits: run to their end before the agent starts, uncharged, uncredited."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.cell import Outcome, SandboxLostError
+from pytest_super.store.trajectory import Action, Step, now
+from pytest_super.trial.editing import edit_file
+from pytest_super.trial.observation import observation_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.tasks.task import Edit, PreExecuted, Task
+
+
+def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
+    """The steps of a task's prefix, but for the first `after`, each yielded when it has ended.
+
+    A cell may raise: a sub-problem can start from a failure. Raises InfrastructureError when the
+    prefix cannot be run at all, since the agent has done nothing yet.
+    """
+    for number, part in enumerate(task.pre_execute[after:], after + 1):
+        yield edit_step(part.edit, kernel, number) if part.edit else cell_step(part, kernel, number)
+
+
+def cell_step(part: PreExecuted, kernel: Kernel, number: int) -> Step:
+    assert part.cell is not None
+    started = now()
+    result = kernel.execute(part.cell)
+    if result.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
+        raise InfrastructureError(
+            f"pre-executed cell {number} ended in {result.outcome.value}: {result.detail}"
+        )
+    return Step(
+        number=number,
+        origin="pre_execute",
+        action=Action(type="execute", content=part.cell),
+        observation=observation_of(result),
+        outcome=result.outcome.value,
+        outputs=result.outputs,
+        omitted_characters=result.omitted,
+        started=started,
+        ended=now(),
+        seconds=result.seconds,
+    )
+
+
+def edit_step(edit: Edit, kernel: Kernel, number: int) -> Step:
+    started = now()
+    try:
+        observation, outcome = edit_file(kernel, edit.path, edit.before, edit.after)
+    except SandboxLostError as lost:
+        observation, outcome = str(lost), "error"
+    if outcome != "ok":
+        raise InfrastructureError(f"pre-executed edit {number} of {edit.path} cannot be made: {observation}")
+    return Step(
+        number=number,
+        origin="pre_execute",
+        action=Action(type="edit", content=json.dumps(edit.model_dump(), ensure_ascii=False)),
+        observation=observation,
+        started=started,
+        ended=now(),
+    )

@@ -1,0 +1,200 @@
+"""A program as one step: run in the sandbox to its end or to that of the trial's budget."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.output import CellOutput, output_text
+from pytest_super.trial.model_endpoint import Door
+from pytest_super.trial.observation import observation_of, shown_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.model.completion import Model
+    from pytest_super.trial.budget import Budget
+
+# How long a spent budget may go unnoticed. More than a second: then the kernel asks after a cell that may
+# have lost its end.
+TICK = 1.5
+KILL_SECONDS = 10.0
+NOT_FOUND = 127
+# A session of its own, so that `kill 0` does not mean the kernel; nothing to read, since nobody would answer.
+# A pipe of our own, each piece flushed before the next is read: the kernel itself takes in what its children
+# write faster than it passes it on, until its memory is full. The pipe's end is not waited for: what the
+# program leaves running may hold it open.
+CELL = """
+import codecs, json, os, select, subprocess, sys
+_given = json.loads({given!r})
+for _path, _text in _given["files"].items():
+    with open(_path, "wb") as _file:
+        _file.write(_text.encode("utf-8", "replace"))
+_near = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1"]))
+_program = subprocess.Popen(
+    ["/bin/sh", "-c", _given["command"]],
+    env={{**os.environ, "NO_PROXY": _near, "no_proxy": _near, **_given["environment"]}},
+    stdin=subprocess.DEVNULL,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+    start_new_session=True,
+)
+_decoder = codecs.getincrementaldecoder("utf-8")("replace")
+while True:
+    _ended = _program.poll() is not None
+    if select.select([_program.stdout], [], [], 0 if _ended else 0.2)[0]:
+        _data = os.read(_program.stdout.fileno(), 65536)
+        if not _data:
+            break
+        sys.stdout.write(_decoder.decode(_data))
+        sys.stdout.flush()
+    elif _ended:
+        break
+_program.wait()
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """How a program went."""
+
+    result: CellResult
+    note: str
+    """How it ended, for a person: its exit code, or what ended it."""
+    spent: str | None = None
+    """The limit that was reached; everything in the sandbox was killed."""
+
+    @property
+    def observation(self) -> str:
+        if not self.note:
+            return observation_of(self.result)
+        return "\n".join(filter(None, (shown_output(self.result).rstrip("\n"), self.note)))
+
+
+class Program:
+    """Runs one program, with the trial's model on the sandbox's loopback where there is one."""
+
+    def __init__(self, kernel: Kernel, budget: Budget, model: Model | None) -> None:
+        self._kernel = kernel
+        self._budget = budget
+        self._door = None if model is None else Door(model, budget)
+        self._output = CellOutput()
+
+    def run(
+        self,
+        command: str,
+        environment: Mapping[str, str],
+        files: Mapping[str, str],
+        listener: Callable[[str], None],
+    ) -> Ran:
+        """Write `files`, path to text, and run `command` by the sandbox's `sh -c`, with these variables too.
+
+        `listener` gets all its output as it streams. What it waits for the model is not charged as compute
+        time. Raises InfrastructureError, ModelError among them; SandboxLostError when the sandbox is gone
+        before it starts.
+        """
+        kernel, budget, door = self._kernel, self._budget, self._door
+        given = {"command": command, "environment": dict(environment), "files": dict(files)}
+        if door is None:
+            return self._run(given, listener)
+        given["environment"] = model_environment(kernel.serve(door.answer)) | dict(environment)
+        budget.stop_metering()
+        budget.start_metering(lambda: kernel.busy_seconds - door.waiting_seconds)
+        try:
+            return self._run(given, listener)
+        finally:
+            kernel.stop_serving()
+            door.close()
+
+    def _run(self, given: Mapping[str, Any], listener: Callable[[str], None]) -> Ran:
+        cell = CELL.format(given=json.dumps(given))
+        result = self._kernel.execute(cell, timeout=self._patience(), listener=listener)
+        code = self._take(result)
+        while result.is_running:
+            if self._is_over():
+                return self._killed(result)
+            result = self._kernel.wait(timeout=self._patience())
+            code = self._take(result)
+        if self._is_over():
+            return self._killed(result)
+        return self._ended(result, code)
+
+    def _patience(self) -> float:
+        return min(TICK, max(self._budget.seconds_left(), 0.01))
+
+    @property
+    def _spent(self) -> str | None:
+        return (self._door.spent if self._door else None) or self._budget.spent()
+
+    def _is_over(self) -> bool:
+        """Raises ModelError."""
+        if self._door is not None and self._door.failure is not None:
+            raise self._door.failure
+        return self._spent is not None
+
+    def _take(self, result: CellResult) -> int | None:
+        """Keep the program's output; gives its exit code, which is the cell's value."""
+        code = None
+        for output in result.outputs:
+            if output["output_type"] == "execute_result":
+                text = output_text(output)
+                code = int(text) if text.removeprefix("-").isdigit() else None
+            else:
+                self._output.add(*as_message(output))
+        return code
+
+    def _killed(self, result: CellResult) -> Ran:
+        """End every process in the sandbox, which has no more to do."""
+        spent = self._spent
+        if result.outcome not in (Outcome.SANDBOX_LOST, Outcome.KERNEL_DIED):
+            result = replace(result, outcome=Outcome.INTERRUPTED)
+            self._kernel.restart(timeout=KILL_SECONDS)
+        note = self._note(f"[The program was ended: {spent} spent.]")
+        return Ran(result=self._whole(result), note=note, spent=spent)
+
+    def _ended(self, result: CellResult, code: int | None) -> Ran:
+        whole = self._whole(result)
+        if code is None:
+            return Ran(result=whole, note="")
+        return Ran(result=with_exit_code(whole, code), note=self._note(exit_note(code)))
+
+    def _note(self, how: str) -> str:
+        """How it ended, and what it asked for in vain before that."""
+        return "\n".join(filter(None, (self._door.note if self._door else "", how)))
+
+    def _whole(self, result: CellResult) -> CellResult:
+        return with_output(result, self._output)
+
+
+def with_output(result: CellResult, output: CellOutput) -> CellResult:
+    """The result of a program that has put this out."""
+    outputs = output.outputs()
+    return replace(result, outputs=outputs, text="".join(map(output_text, outputs)), omitted=output.omitted)
+
+
+def with_exit_code(result: CellResult, code: int) -> CellResult:
+    """The result of a program that ended by itself; `code` is -N for the signal N."""
+    return replace(result, outcome=Outcome.ERROR if code else Outcome.OK, detail=exit_words(code))
+
+
+def exit_words(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+def exit_note(code: int) -> str:
+    why = ": a command was not found" if code == NOT_FOUND else ""
+    return f"[The program ended with {exit_words(code)}{why}.]"
+
+
+def model_environment(url: str) -> dict[str, str]:
+    """What clients of OpenAI's API look at; the key is none."""
+    base = f"{url}/v1"
+    return {"OPENAI_BASE_URL": base, "OPENAI_API_BASE": base, "OPENAI_API_KEY": "none-is-needed"}
+
+
+def as_message(output: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """An output as the message that it was made of."""
+    return output["output_type"], {name: value for name, value in output.items() if name != "output_type"}
