@@ -13,7 +13,7 @@ SETS = ("expert", "masked", "auto")
 
 def add_import_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add `import super` to the command line; its namespace carries `run`, a function of the namespace."""
-    from pytest_super.kernel.providers.docker.image import SUPER_IMAGE
+    from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
 
     top = subparsers.add_parser("import", help="task files from published data")
     commands = top.add_subparsers(required=True, metavar="DATA")

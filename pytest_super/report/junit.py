@@ -19,10 +19,9 @@ from pytest_super.store.atomic_write import write_atomically
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pytest_super.report.summary import Group
-    from pytest_super.session.settings import Settings
     from pytest_super.store.results import RunFolder, TrialResult
 
 FIGURES = (
@@ -40,10 +39,13 @@ FIGURES = (
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def rewrite_junit(path: str, run: RunFolder, settings: Settings, doubled: Collection[str] = ()) -> None:
+def rewrite_junit(
+    path: str, run: RunFolder, facts: Mapping[str, object], doubled: Collection[str] = ()
+) -> None:
     """Rewrite pytest's file at `path` in place, where there is one.
 
-    `doubled` names the trials that failed, and then their teardown, too: pytest writes two testcases then.
+    `facts` says what was run: the agent, the scoring, the number of epochs. `doubled` names the trials
+    that failed and whose teardown failed too: pytest writes two testcases for such a trial.
     Raises InfrastructureError when the file cannot be read or written.
     """
     file = Path(os.path.expanduser(os.path.expandvars(path)))
@@ -53,13 +55,13 @@ def rewrite_junit(path: str, run: RunFolder, settings: Settings, doubled: Collec
         # A device would be replaced by a file.
         if not file.is_file():
             raise OSError("it is no regular file")
-        rewrite(file, run, settings, doubled)
+        rewrite(file, run, facts, doubled)
     except (OSError, ValueError, ET.ParseError) as error:
         message = f"the JUnit XML {path} stays as pytest wrote it, without the figures of the run: {error}"
         raise InfrastructureError(message) from error
 
 
-def rewrite(file: Path, run: RunFolder, settings: Settings, doubled: Collection[str]) -> None:
+def rewrite(file: Path, run: RunFolder, facts: Mapping[str, object], doubled: Collection[str]) -> None:
     tree = ET.parse(file)
     by_name = {result.name: result for result in run.final()}
     for suite in tree.iter("testsuite"):
@@ -68,7 +70,7 @@ def rewrite(file: Path, run: RunFolder, settings: Settings, doubled: Collection[
             if result := by_name.get(case.get("name", "")):
                 complete(case, result)
         count_again(suite)
-        add_properties(suite, total_figures(run, settings))
+        add_properties(suite, total_figures(run, facts))
     write_atomically(file, ET.tostring(tree.getroot(), encoding="utf-8", xml_declaration=True))
 
 
@@ -154,11 +156,9 @@ def result_properties(result: TrialResult) -> list[tuple[str, object]]:
     return [(printable(f"super.{name}"), "" if value is None else value) for name, value in figures.items()]
 
 
-def total_figures(run: RunFolder, settings: Settings) -> Iterator[tuple[str, object]]:
+def total_figures(run: RunFolder, facts: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Name and value of each suite property; None where a metric applies to no trial."""
-    yield "super.agent", settings.agent
-    yield "super.scoring", settings.scoring
-    yield "super.epochs", settings.epochs
+    yield from ((f"super.{name}", value) for name, value in facts.items())
     results, attempts = run.final(), run.results.values()
     tokens = sum(result.prompt_tokens + result.completion_tokens for result in attempts)
     yield "super.tokens", tokens

@@ -7,17 +7,14 @@ any test.
 from __future__ import annotations
 
 import types
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError, TaskFileError
-from pytest_super.report.junit import static_properties
-from pytest_super.report.text import printable
-from pytest_super.session.outcome import RESULT, Unsolved
+from pytest_super.errors import TaskFileError
+from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
-from pytest_super.store.results import TrialFolder, TrialResult, epoch_name
+from pytest_super.store.results import epoch_name
 from pytest_super.tasks.loading import load_tasks
 
 if TYPE_CHECKING:
@@ -29,9 +26,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
     from pytest_super.trial.budget import Budget
     from pytest_super.trial.trial import Agent
-
-# Beyond limits.wall: time for the cell to be stopped, the trial scored and the sandbox removed.
-WALL_GRACE = 120.0
 
 TASK_PLACES = pytest.StashKey[dict[str, str]]()
 FIXTURES = pytest.StashKey[dict[pytest.Collector | None, Any]]()
@@ -94,13 +88,6 @@ class TaskFile(pytest.Module):
         return item
 
 
-@cache
-def mark(name: str, value: str) -> pytest.MarkDecorator:
-    """One for all tasks that have it: there are thousands of tasks, and few sets and categories."""
-    decorator: pytest.MarkDecorator = getattr(pytest.mark, name)(name=value)
-    return decorator
-
-
 def refuse_known_ids(tasks: list[Task], places: dict[str, str], file: str) -> None:
     """Results are kept by task id, so an id is unique in a run. Raises TaskFileError."""
     errors = []
@@ -111,76 +98,6 @@ def refuse_known_ids(tasks: list[Task], places: dict[str, str], file: str) -> No
             errors.append(f"{place}:1: the id `{task.id}` stands already at {known}")
     if errors:
         raise TaskFileError("\n".join(errors))
-
-
-class TaskItem(pytest.Function):
-    """One trial to be run: a task in one epoch."""
-
-    def __init__(self, *, task: Task, epoch: int, **arguments: Any) -> None:
-        self.task = task
-        self.epoch = epoch
-        super().__init__(**arguments)
-        self.add_marker(mark("super_set", task.set))
-        self.extra_keyword_matches.add(task.set)
-        if task.category:
-            self.add_marker(mark("super_category", task.category))
-            self.extra_keyword_matches.add(task.category)
-        if task.limits.wall is not None:
-            self.add_marker(pytest.mark.timeout(task.limits.wall + WALL_GRACE, method="signal"))
-        self._folder: TrialFolder | None = None
-
-    @property
-    def folder(self) -> TrialFolder:
-        """The trial's folder on disk, made when it is first asked for. Raises InfrastructureError."""
-        if self._folder is None:
-            self._folder = TrialFolder(self.config.stash[RUN].path, self.start_result())
-        return self._folder
-
-    def open_folder(self) -> None:
-        """Make the trial known on disk, before anything is done that could end this process."""
-        assert self.folder
-
-    def discard_folder(self) -> None:
-        """Forget a trial that was skipped after all."""
-        if self._folder is not None:
-            self._folder.discard()
-            self._folder = None
-
-    def known_result(self) -> TrialResult:
-        """As of the start of the trial: of its folder, where it has one."""
-        return self.start_result() if self._folder is None else self._folder.start
-
-    def start_result(self) -> TrialResult:
-        run = self.config.stash[RUN]
-        return TrialResult(
-            id=self.task.id,
-            set=self.task.set,
-            category=self.task.category,
-            epoch=self.epoch,
-            attempt=1,
-            agent=run.settings.agent,
-            model=run.settings.model,
-            sandbox=run.sandbox,
-            has_answer="answer" in self.task.model_fields_set,
-        )
-
-    def setup(self) -> None:
-        """A plugin may run an item again: that is another attempt, with a folder and a result of its own."""
-        self._folder = None
-        if RESULT in self.stash:
-            del self.stash[RESULT]
-        others = [(name, value) for name, value in self.user_properties if not name.startswith("super.")]
-        self.user_properties[:] = [*static_properties(self.start_result()), *others]
-        super().setup()
-
-    def reportinfo(self) -> tuple[Any, int | None, str]:
-        return self.path, self.task._line - 1, self.name
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """A short text for what is no fault in anybody's code; a traceback for what is."""
-        if isinstance(excinfo.value, (Unsolved, SuperError)):
-            return printable(str(excinfo.value))
-        return super().repr_failure(excinfo) if style is None else excinfo.getrepr(style=style)
 
 
 def deselect(items: list[pytest.Item], config: pytest.Config) -> None:

@@ -161,7 +161,7 @@ class Recorder:
     def complete_junit(self, path: str, folder: RunFolder) -> None:
         doubled = self.failed_trials & self.afterwards.keys()
         try:
-            rewrite_junit(path, folder, self.run.settings, doubled)
+            rewrite_junit(path, folder, self.run.junit_facts(), doubled)
         except InfrastructureError as error:
             self.trouble.append(str(error))
 

@@ -12,7 +12,8 @@ from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.session import fixtures
-from pytest_super.session.collection import TaskFile, TaskItem, deselect, pair_long_with_short
+from pytest_super.session.collection import TaskFile, deselect, pair_long_with_short
+from pytest_super.session.item import TaskItem
 from pytest_super.session.kernels import choose_next_place, make_sandbox, ready_kernel
 from pytest_super.session.listing import collected_lines, selection_hints
 from pytest_super.session.outcome import judge, status

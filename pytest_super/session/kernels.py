@@ -11,7 +11,7 @@ import pytest
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.sandbox import missing_capabilities
-from pytest_super.session.outcome import ISOLATED, PROVIDED
+from pytest_super.session.item import ISOLATED, PREFIX, PROVIDED
 from pytest_super.session.run import OWN, RUN
 from pytest_super.session.start_ahead import PREFETCH, Place, ReadyKernel
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.model.completion import Model
     from pytest_super.model.launch import Gateway
-    from pytest_super.session.collection import TaskItem
+    from pytest_super.session.item import TaskItem
     from pytest_super.session.run import Run
     from pytest_super.tasks.task import Repository, Task
     from pytest_super.trial.budget import Budget
 
 
-# The pre-executed steps of the trial's kernel.
-PREFIX = pytest.StashKey[Prefix]()
 OWN_FIXTURES = "pytest_super.session.fixtures"
 KERNELS = frozenset({"super_kernel", "super_make_kernel"})
 # This process's end of the machine's gateway.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_super.session.collection import TaskItem
+    from pytest_super.session.item import TaskItem
     from pytest_super.session.settings import Settings
     from pytest_super.tasks.task import Task
 

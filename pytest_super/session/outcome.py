@@ -5,35 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.report.junit import result_properties
 from pytest_super.report.text import printable, words_of
+from pytest_super.session.item import RESULT, Unsolved
 from pytest_super.session.run import RUN
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
-    from pytest_super.session.collection import TaskItem
+    import pytest
+
+    from pytest_super.session.item import TaskItem
     from pytest_super.store.results import TrialResult
 
-
-RESULT = pytest.StashKey["TrialResult"]()
-# Name of the folder into which the trial's repository was put.
-PROVIDED = pytest.StashKey[str]()
-# Whether the trial's sandbox claims that what is inside cannot reach what is outside.
-ISOLATED = pytest.StashKey[bool]()
 
 REQUEUED = "requeued"
 # What xdist says of a report that no worker made.
 CRASH_PHASE = "???"
-
-
-class Unsolved(Exception):
-    """The agent did not solve the task; the text says how far it came."""
-
-    # As pytest does with its own, so that the short summary shows the text and not a module's name.
-    __module__ = "builtins"
 
 
 def is_task(nodeid: str) -> bool:

@@ -48,6 +48,11 @@ class Run:
             record=str(settings.record / self.id) if settings.record else None,
         )
 
+    def junit_facts(self) -> dict[str, Any]:
+        """Suite properties that say what was run."""
+        settings = self.settings
+        return {"agent": settings.agent, "scoring": settings.scoring, "epochs": settings.epochs}
+
     def to_worker(self) -> dict[str, Any]:
         """What a worker cannot read from its options: the choices that must be made once."""
         return {

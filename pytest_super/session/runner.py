@@ -14,9 +14,9 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import describe, words_of
-from pytest_super.session.kernels import PREFIX
+from pytest_super.session.item import ISOLATED, PREFIX, PROVIDED, RESULT, Unsolved
 from pytest_super.session.leftovers import threads_noted
-from pytest_super.session.outcome import ISOLATED, PROVIDED, RESULT, Unsolved, stop_if_final
+from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.printed import prints_bounded
 from pytest_super.session.run import RUN
 from pytest_super.snapshots.prefix import Prefix
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.model.completion import Model
-    from pytest_super.session.collection import TaskItem
+    from pytest_super.session.item import TaskItem
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task

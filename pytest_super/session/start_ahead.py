@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.session.collection import TaskItem
+    from pytest_super.session.item import TaskItem
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 

@@ -14,10 +14,9 @@ import pytest
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker import image
-from pytest_super.kernel.providers.docker.engine import engine_errors
+from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, engine_errors
 from pytest_super.kernel.providers.docker.image import (
     DEFAULT_IMAGE,
-    SUPER_IMAGE,
     context,
     progress_lines,
     recipe,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from docker import APIClient
     from docker.errors import APIError
 
+SUPER_IMAGE = "pytest-super-kernel:super"
+"""The image of SUPER's tasks. Imported task files name it, so it keeps its name after an upgrade."""
 OLDEST_API = (1, 40)
 """Docker 19.03; podman 3 and later say 1.40 or 1.41."""
 HELLO_SECONDS = 5.0
@@ -142,9 +144,6 @@ def failure(doing: str, error: Exception) -> EngineError:
 
 
 def missing_image(image: str, *, is_final: bool) -> InfrastructureError:
-    # Loaded with the engine's own module, which it needs.
-    from pytest_super.kernel.providers.docker.image import SUPER_IMAGE
-
     if image == SUPER_IMAGE:
         return InfrastructureError(
             f"the engine has no image {image!r}: make it by `pytest-super image build --profile super`",

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
 from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.providers.docker import death
+from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.attach import AttachedStream, attach
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, tar_of
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.snapshot import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, owner_label, remove
 from pytest_super.kernel.providers.docker.watchdog import Watchdog

@@ -11,9 +11,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.attach import run_beside
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.docker.image import tar_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

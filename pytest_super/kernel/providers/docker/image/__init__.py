@@ -6,13 +6,13 @@ import hashlib
 import io
 import os
 import re
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, SuperError
-from pytest_super.kernel.providers.docker.engine import connect, engine_errors
+from pytest_super.kernel.providers.docker.archive import tar_of
+from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ STAGES = {"dangling": True, "label": "pytest-super.image=stage"}
 
 # That of the shipped tasks; the others lie in folders of their names.
 DEFAULT_PROFILE = "default"
-# Imported task files name it, so it is the same after an upgrade.
-SUPER_IMAGE = "pytest-super-kernel:super"
 
 _FAILED_STEP = re.compile(r"The command '.*' returned a non-zero code: (\d+)", re.DOTALL)
 # With what the engine's own lines begin, between those of the steps.
@@ -144,17 +142,6 @@ def given_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise SuperError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def tar_of(files: dict[str, bytes]) -> bytes:
-    """A tar archive of `files` (path: content), readable by everybody inside."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
 
 
 def proxies() -> dict[str, str]:
