@@ -1,5 +1,1 @@
-"""The stateful kernel of a trial and the sandboxes in which it lives. Knows nothing of agents or tasks."""
-
-from pytest_super.kernel.delivery import bridge_source
-
-__all__ = ["bridge_source"]
+"""The stateful kernel of a trial and the sandboxes it lives in. Knows nothing of agents or models."""

@@ -23,6 +23,10 @@ class Outcome(StrEnum):
     """The sandbox is gone while its engine answers."""
 
 
+class CellStateError(RuntimeError):
+    """A call that does not fit the state of the cell: to run one while another runs, to wait for none."""
+
+
 class SandboxLostError(Exception):
     """The sandbox is gone while its engine answers: what ran inside has ended it. `detail` says how."""
 

@@ -62,16 +62,16 @@ class FileChannel:
         *,
         lost: Callable[[], Exception],
         give_up: Callable[[str], None],
-        patience: float = ANSWER_SECONDS,
+        timeout: float = ANSWER_SECONDS,
     ) -> None:
         """`lost` makes the exception to raise when the sandbox has gone away.
 
-        `give_up` ends a sandbox that gave no answer for `patience` seconds; `end` is called then.
+        `give_up` ends a sandbox that gave no answer for `timeout` seconds; `end` is called then.
         """
         self._tell = tell
         self._lost = lost
         self._give_up = give_up
-        self._patience = patience
+        self._timeout = timeout
         self._ids = count(1)
         # Of the request under way; 0: none is.
         self._number = 0
@@ -154,12 +154,12 @@ class FileChannel:
 
         Raises what `lost` makes when the sandbox is gone, or was given up because it does not answer.
         """
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._timeout
         while True:
             try:
                 answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                self._give_up(f"it did not answer a request for a file for {self._patience:.0f} seconds")
+                self._give_up(f"it did not answer a request for a file for {self._timeout:.0f} seconds")
                 self._await_end()
                 answer = None
             if answer is None:

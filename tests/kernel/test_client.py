@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
-from pytest_super.kernel.cell import Outcome, SandboxLostError
-from pytest_super.kernel.client import CellStateError, Kernel
+from pytest_super.kernel.cell import CellStateError, Outcome, SandboxLostError
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until
 from pytest_super.kernel.inside import frames
 from tests.kernel.scripted import ScriptedBridge, ScriptedSandbox, answer_info

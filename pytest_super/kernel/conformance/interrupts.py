@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.kernel.cell import Outcome
-from pytest_super.kernel.client import CellStateError
+from pytest_super.kernel.cell import CellStateError, Outcome
 from pytest_super.kernel.conformance.support import IGNORES_INTERRUPTS, printed, still_works
 
 if TYPE_CHECKING:

@@ -1,0 +1,69 @@
+"""Where output goes: to the cell that runs, and to the listener of the cell that it comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.kernel.output import CellOutput, output_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.kernel.link import Message
+    from pytest_super.kernel.running_cell import RunningCell
+
+    Listener = Callable[[str], None]
+
+# Messages that only the cell that sent them can use.
+OWN_KINDS = frozenset(("clear_output", "error"))
+
+
+class Listeners:
+    """Background processes and threads of a cell can write after its end, so all listeners are remembered.
+
+    Their output goes to the cell that runs then. Output that arrives while no cell runs is kept for the next
+    one. `add`, `put_out` and `take_leftover` need the lock of the LiveKernel; `tell` must not have it, since
+    a listener can take its time.
+    """
+
+    def __init__(self) -> None:
+        self._by_request: dict[str, Listener | None] = {}
+        self._leftover = CellOutput()
+        self._error: Exception | None = None
+
+    def add(self, request_id: str, listener: Listener | None) -> None:
+        self._by_request[request_id] = listener
+
+    def take_leftover(self) -> CellOutput:
+        """What arrived while no cell ran."""
+        taken, self._leftover = self._leftover, CellOutput()
+        return taken
+
+    def put_out(self, message: Message, running: RunningCell | None) -> tuple[Listener | None, str]:
+        """Store an output message; returns the listener of the cell that it comes from, and its text."""
+        is_own = running is not None and running.owns(message)
+        is_from_earlier = message.parent in self._by_request and message.kind not in OWN_KINDS
+        if not (is_own or is_from_earlier):
+            return None, ""
+        if running is None:
+            self._leftover.add(message.kind, message.content)
+            return None, ""
+        return self._by_request.get(message.parent), running.put_out(message)
+
+    def tell(self, listener: Listener | None, text: str) -> None:
+        if listener is None or not text:
+            return
+        try:
+            listener(text)
+        except Exception as error:
+            self._error = error
+
+    def tell_leftover(self, listener: Listener | None, leftover: CellOutput) -> None:
+        """Tell the listener of the next cell what arrived before it."""
+        self.tell(listener, "".join(map(output_text, leftover.outputs())))
+
+    def raise_error(self) -> None:
+        """Raise what a listener has raised since the last call."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error

@@ -1,0 +1,301 @@
+"""The kernel of one sandbox while it lives: what its messages report, and waiting for that."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.cell import CellResult, CellStateError, Outcome, SandboxLostError
+from pytest_super.kernel.inside import frames
+from pytest_super.kernel.link import Link
+from pytest_super.kernel.listeners import Listeners
+from pytest_super.kernel.output import CellOutput
+from pytest_super.kernel.readiness import PROOF_SECONDS, Readiness
+from pytest_super.kernel.running_cell import RunningCell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.kernel.link import Message
+    from pytest_super.kernel.sandbox import Stream
+
+    Listener = Callable[[str], None]
+
+OUTPUT_KINDS = frozenset(
+    ("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output")
+)
+# How long to wait for a cell to begin before interrupting it anyway.
+BEGIN_SECONDS = 2.0
+# A cell that is not over by then is followed by a probe: code can break the messages that would end it.
+PROBE_SECONDS = 1.0
+# The pause between two requests of a cell that the kernel refused.
+REFUSED_SECONDS = 0.05
+
+
+class LiveKernel:
+    """Runs one cell at a time over the stream of a sandbox.
+
+    A reader thread takes in the messages and changes the state; the methods wait for those changes. Each
+    method takes the lock itself, so callers see no intermediate state. `files` and `calls` work beside the
+    kernel on the same stream.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        clock: Callable[[], float],
+        cause_of_death: Callable[[], str],
+        silence: float,
+        own_silence: float,
+        file_seconds: float,
+    ) -> None:
+        """`cause_of_death` is the sandbox's. The seconds are those of the Link."""
+        self._changed = threading.Condition()
+        self._clock = clock
+        self._cause_of_death = cause_of_death
+        self._cell: RunningCell | None = None
+        self._busy = 0.0
+        self._restarting_since: float | None = None
+        # Why the kernel died; None while it lives.
+        self._death: str | None = None
+        # Why the stream ended, "" where only the sandbox knows; None while it lasts.
+        self._end: str | None = None
+        self._end_detail: str | None = None
+        self._listeners = Listeners()
+        self._readiness = Readiness()
+        self._link = Link(
+            stream,
+            self,
+            lost=self._lost,
+            silence=silence,
+            own_silence=own_silence,
+            file_seconds=file_seconds,
+        )
+        self.files, self.calls = self._link.files, self._link.calls
+
+    # Life
+
+    def start(self, seconds: float) -> None:
+        """Start the bridge and return when the kernel runs cells. Raises InfrastructureError."""
+        self._link.start()
+        try:
+            self._await_ready(seconds)
+        except InfrastructureError as error:
+            if self._end is None:
+                raise
+            raise InfrastructureError(f"{error}: {self._cause_of_end()}") from None
+
+    def restart(self, seconds: float) -> None:
+        """Start a new kernel; a running cell ends without a result.
+
+        When no kernel starts in `seconds`, the kernel counts as dead.
+        """
+        with self._changed:
+            if self._cell is not None:
+                self._forget(self._cell)
+            self._restarting_since = self._clock()
+            self._death = None
+            self._readiness.reset()
+            self._link.restart()
+        try:
+            self._await_ready(seconds)
+        except InfrastructureError as error:
+            with self._changed:
+                self._death = self._death or str(error)
+        finally:
+            with self._changed:
+                self._busy += self._clock() - self._restarting_since
+                self._restarting_since = None
+
+    def close(self) -> None:
+        self._link.close()
+
+    @property
+    def death(self) -> str | None:
+        """Why the kernel died while its sandbox lives; None while it lives."""
+        return self._death if self._end is None else None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether neither the kernel nor its sandbox has ended."""
+        return self._death is None and self._end is None
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds that cells and restarts took, a running one until now."""
+        with self._changed:
+            now, cell, since = self._clock(), self._cell, self._restarting_since
+            restarting = 0.0 if since is None else now - since
+            return self._busy + restarting + (0.0 if cell is None else cell.seconds(now))
+
+    def _await_ready(self, seconds: float) -> None:
+        """Return when it is proven that published messages arrive. Raises InfrastructureError."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            self._await_start(lambda: self._link.has_kernel, deadline)
+            while not self._readiness.is_proven:
+                before = self._readiness.answers
+                self._readiness.asked(self._link.request("kernel_info_request", {}))
+                self._await_start(partial(self._readiness.has_more_than, before), deadline)
+                self._changed.wait_for(lambda: self._readiness.is_proven, PROOF_SECONDS)
+
+    def _await_start(self, condition: Callable[[], bool], deadline: float) -> None:
+        if not self._changed.wait_for(lambda: condition() or not self.is_alive, deadline - time.monotonic()):
+            raise InfrastructureError("the kernel in the sandbox did not start in time")
+        if self._death is not None:
+            raise InfrastructureError(f"the kernel in the sandbox did not start: {self._death}")
+        if self._end is not None:
+            raise InfrastructureError(f"the sandbox ended before its kernel was ready {self._end}".rstrip())
+
+    # Cells
+
+    @property
+    def has_cell(self) -> bool:
+        """Whether a cell runs, or has ended and nobody has taken its result."""
+        return self._cell is not None
+
+    def run(self, code: str, listener: Listener | None) -> None:
+        """Request a cell. What arrived between cells becomes the beginning of its output.
+
+        CellStateError while a cell runs.
+        """
+        with self._changed:
+            if self._cell is not None:
+                raise CellStateError("a cell still runs: wait for it, interrupt it or restart the kernel")
+            output = self._listeners.take_leftover()
+        self._listeners.tell_leftover(listener, output)
+        with self._changed:
+            self._request(RunningCell(code, listener, output=output, started=self._clock()))
+
+    def evaluate(self, expression: str) -> str:
+        """The value of a Python expression as the kernel displays it.
+
+        CellStateError while a cell runs, InfrastructureError when there is no value.
+        """
+        with self._changed:
+            if self._cell is not None:
+                raise CellStateError("a cell still runs")
+            cell = RunningCell("", None, output=CellOutput(), started=self._clock(), expression=expression)
+            self._request(cell)
+        result = self.await_cell(None)
+        if cell.value is None:
+            raise InfrastructureError(
+                f"the kernel did not evaluate an expression: {result.outcome} {result.detail}"
+            )
+        return cell.value
+
+    def interrupt(self, seconds: float) -> CellResult:
+        """Interrupt the running cell and wait for its end at most `seconds`."""
+        with self._changed:
+            cell = self._require_cell()
+            cell.interrupted()
+            # Between cells the kernel ignores the signal, and an interrupt that comes too early is lost.
+            self._changed.wait_for(
+                lambda: cell.has_begun or cell.is_over or not self.is_alive, min(seconds, BEGIN_SECONDS)
+            )
+            self._link.interrupt()
+            self._probe(cell)
+        return self.await_cell(seconds, is_interrupt=True)
+
+    def await_cell(self, seconds: float | None, *, is_interrupt: bool = False) -> CellResult:
+        """Wait for the end of the running cell, or return TIMED_OUT after `seconds`.
+
+        CellStateError when no cell runs, EngineError when the sandbox is lost because its engine failed, and
+        what the cell's listener raised.
+        """
+        began = time.monotonic()
+        deadline = None if seconds is None else began + seconds
+        with self._changed:
+            cell = self._require_cell()
+            while self.is_alive and not self._is_settled(cell):
+                left = PROBE_SECONDS if deadline is None else deadline - time.monotonic()
+                if left <= 0:
+                    return cell.result(Outcome.TIMED_OUT, "", self._clock())
+                self._changed.wait(min(left, PROBE_SECONDS))
+                if time.monotonic() - began > PROBE_SECONDS:
+                    self._probe(cell)
+            self._forget(cell)
+        self._listeners.raise_error()
+        return cell.result(*self._outcome(cell, is_interrupt), self._clock())
+
+    def _request(self, cell: RunningCell) -> None:
+        """Send the request; in a sandbox that has ended the wait for the cell ends at once."""
+        self._cell = cell
+        if self._end is None:
+            request_id = self._link.request("execute_request", cell.request())
+            self._listeners.add(request_id, cell.listener)
+            cell.requested(request_id)
+
+    def _probe(self, cell: RunningCell) -> None:
+        """Send a request behind the cell's, whose handling proves that the cell is over."""
+        if not cell.is_probed:
+            cell.probed(self._link.request("kernel_info_request", {}))
+
+    def _require_cell(self) -> RunningCell:
+        if self._cell is None:
+            raise CellStateError("no cell runs")
+        return self._cell
+
+    def _is_settled(self, cell: RunningCell) -> bool:
+        """Whether the cell is over; a cell that the kernel refused is requested again."""
+        if cell.is_over and cell.is_refused:
+            self._changed.wait(REFUSED_SECONDS)
+            self._request(cell)
+        return cell.is_over
+
+    def _forget(self, cell: RunningCell) -> None:
+        cell.stop(self._clock())
+        self._busy += cell.seconds(self._clock())
+        self._cell = None
+
+    def _outcome(self, cell: RunningCell, is_interrupt: bool) -> tuple[Outcome, str]:
+        if cell.is_over:
+            return cell.outcome(while_interrupting=is_interrupt)
+        if self._end is not None:
+            return Outcome.SANDBOX_LOST, self._cause_of_end()
+        return Outcome.KERNEL_DIED, str(self._death)
+
+    def _cause_of_end(self) -> str:
+        """Why the stream ended. EngineError when it was the engine that failed."""
+        if self._end_detail is None:
+            self._end_detail = self._end or self._cause_of_death()
+        return self._end_detail
+
+    def _lost(self) -> SandboxLostError:
+        return SandboxLostError(self._cause_of_end())
+
+    # What the link's reader thread reports
+
+    def on_kernel(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def on_death(self, why: str) -> None:
+        with self._changed:
+            self._death = why
+            self._stop_cell()
+
+    def on_end(self, why: str) -> None:
+        with self._changed:
+            self._end = why
+            self._stop_cell()
+
+    def _stop_cell(self) -> None:
+        if self._cell is not None:
+            self._cell.stop(self._clock())
+        self._changed.notify_all()
+
+    def on_message(self, message: Message) -> None:
+        if message.channel == frames.IOPUB and message.kind in OUTPUT_KINDS:
+            with self._changed:
+                listener, text = self._listeners.put_out(message, self._cell)
+            self._listeners.tell(listener, text)
+            return
+        with self._changed:
+            if not self._readiness.hear(message) and self._cell is not None:
+                self._cell.hear(message, self._clock())
+            self._changed.notify_all()
