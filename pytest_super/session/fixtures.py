@@ -49,7 +49,7 @@ def super_budget(super_task: Task) -> Budget:
 @pytest.fixture
 def super_model(request: pytest.FixtureRequest, super_budget: Budget) -> Model | None:
     """The model that --super-model names, charged to this trial; None without one."""
-    from pytest_super.session.kernels import open_model
+    from pytest_super.session.models import open_model
 
     return open_model(request.node, super_budget)
 

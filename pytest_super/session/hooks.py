@@ -1,26 +1,21 @@
-"""A session with an agent: what it collects, in which order, and what its trials' reports carry."""
+"""The pytest hooks of a run: what it collects, in which order, and what the reports of its trials carry."""
 
 from __future__ import annotations
 
-import gc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.registry import NEED_MODEL, find_agent
-from pytest_super.errors import SuperError
-from pytest_super.options import ini_value
-from pytest_super.session import fixtures
-from pytest_super.session.collection import TaskFile, deselect, pair_long_with_short
+from pytest_super.agents.registry import find_agent
+from pytest_super.session.collection import TaskFile
 from pytest_super.session.item import TaskItem
-from pytest_super.session.kernels import choose_next_place, make_sandbox, ready_kernel
+from pytest_super.session.kernels import make_sandbox
 from pytest_super.session.listing import collected_lines, selection_hints
 from pytest_super.session.outcome import judge, status
-from pytest_super.session.run import HINTS, RUN, is_worker, open_run
-from pytest_super.session.settings import read_settings
-from pytest_super.session.signals import Interrupts, die_with_parent
-from pytest_super.session.start_ahead import PREFETCH, Prefetch
+from pytest_super.session.run import HINTS, RUN, is_worker
+from pytest_super.session.selection import deselect, pair_long_with_short
+from pytest_super.session.start_ahead import START_AHEAD
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
@@ -28,87 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.session.settings import Settings
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Agent
-
-# xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
-DIST_MODES = ("no", "load")
-
-
-def activate(config: pytest.Config) -> None:
-    """Make this session a run; check first all that can be checked before money is spent.
-
-    Raises pytest.UsageError.
-    """
-    settings = read_settings(config)
-    if not is_worker(config):
-        refuse_dist_modes(config)
-        refuse_unknown_agent(config, settings.agent)
-        refuse_missing_options(settings)
-    collect_tasks_by_default(config)
-    run = open_run(config, settings)
-    config.stash[RUN] = run
-    config.stash[PREFETCH] = Prefetch(choose_next_place, ready_kernel)
-    config.pluginmanager.register(fixtures, "super-fixtures")
-    config.pluginmanager.register(Session(), "super-session")
-    config.pluginmanager.register(Interrupts(), "super-interrupts")
-    if is_worker(config):
-        die_with_parent()
-        # What is loaded by now stays: pytest looks through it all at its end, twice, for garbage.
-        gc.freeze()
-    elif not config.option.collectonly:
-        from pytest_super.session.controller import Recorder
-
-        config.pluginmanager.register(Recorder(config, run), "super-recorder")
-
-
-def refuse_dist_modes(config: pytest.Config) -> None:
-    mode = config.getoption("dist", "no")
-    if mode not in DIST_MODES:
-        raise pytest.UsageError(f"tasks run under --dist=load (what -n means by itself), not --dist={mode}")
-    # The order of the items counts only when they are handed out one by one.
-    if getattr(config.option, "maxschedchunk", 1) is None:
-        config.option.maxschedchunk = 1
-
-
-def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
-    """A conftest or plugin may make agents by names that are its own."""
-    own = ("super_agent", "pytest_super_make_agent")
-    if any(hasattr(plugin, attribute) for plugin in config.pluginmanager.get_plugins() for attribute in own):
-        return
-    try:
-        find_agent(name)
-    except SuperError as error:
-        raise pytest.UsageError(str(error)) from None
-
-
-def refuse_missing_options(settings: Settings) -> None:
-    """An agent that ships is told of what it needs before a sandbox is started for it."""
-    if settings.agent in NEED_MODEL and settings.model is None:
-        raise pytest.UsageError(
-            f"--super-agent={settings.agent} needs --super-model, for example --super-model=openai/gpt-4o"
-        )
-    if settings.attempts > 1 and settings.model is None:
-        raise pytest.UsageError(
-            "--super-attempts needs --super-model, to reflect on the attempts that failed"
-        )
-    if settings.agent == "replay" and settings.for_agent.trajectory is None:
-        raise pytest.UsageError("--super-agent=replay needs --super-trajectory, the run or file to replay")
-
-
-def collect_tasks_by_default(config: pytest.Config) -> None:
-    """With an agent and no path, the ini value super_tasks says what is collected."""
-    if config.args_source is pytest.Config.ArgsSource.ARGS:
-        return
-    paths = [config.rootpath / path for path in ini_value(config, "super_tasks")]
-    missing = [str(path) for path in paths if not path.exists()]
-    if missing:
-        raise pytest.UsageError(
-            f"there is no {', '.join(missing)} to collect tasks from: "
-            "name a path, set super_tasks, or make starter tasks with `pytest-super init`"
-        )
-    config.args = [str(path) for path in paths]
 
 
 class Session:
@@ -150,12 +66,12 @@ class Session:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        item.config.stash[PREFETCH].next = nextitem if isinstance(nextitem, TaskItem) else None
+        item.config.stash[START_AHEAD].next = nextitem if isinstance(nextitem, TaskItem) else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """After the teardown of the trial that ran, which is not to wait for the start of another."""
-        session.config.stash[PREFETCH].end()
+        session.config.stash[START_AHEAD].end()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -1,4 +1,4 @@
-"""A trial's sandbox, kernel and model: made as the task requires, provided with its repository."""
+"""The kernel of a trial: its sandbox chosen as the task requires, and the repository copied into it."""
 
 from __future__ import annotations
 
@@ -6,80 +6,45 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.sandbox import missing_capabilities
 from pytest_super.session.item import ISOLATED, PREFIX, PROVIDED
+from pytest_super.session.private_pytest import fixture_definitions
 from pytest_super.session.run import OWN, RUN
-from pytest_super.session.start_ahead import PREFETCH, Place, ReadyKernel
+from pytest_super.session.start_ahead import START_AHEAD, Place, ReadyKernel
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
 
 if TYPE_CHECKING:
+    import pytest
+
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.providers.docker.sandbox import DockerSettings
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.model.completion import Model
-    from pytest_super.model.launch import Gateway
     from pytest_super.session.item import TaskItem
     from pytest_super.session.run import Run
     from pytest_super.tasks.task import Repository, Task
-    from pytest_super.trial.budget import Budget
 
 
 OWN_FIXTURES = "pytest_super.session.fixtures"
 KERNELS = frozenset({"super_kernel", "super_make_kernel"})
-# This process's end of the machine's gateway.
-GATEWAY = pytest.StashKey["Gateway"]()
-
-
-def open_model(item: TaskItem, budget: Budget) -> Model | None:
-    """The run's model under the limits of this trial. Raises InfrastructureError."""
-    run = item.config.stash[RUN]
-    if run.settings.model is None:
-        return None
-    from pytest_super.model.client import GatewayModel
-
-    start = item.folder.start
-    return GatewayModel(
-        running_gateway(item.config, run),
-        task=start.id,
-        epoch=start.epoch,
-        attempt=start.attempt,
-        token_limit=lambda: budget.tokens_allowed,
-        cost_limit=budget.limits.cost,
-        seconds_left=budget.wall_left,
-    )
-
-
-def running_gateway(config: pytest.Config, run: Run) -> Gateway:
-    """The machine's gateway, which this process may be the first to need. Raises ModelError."""
-    if GATEWAY not in config.stash:
-        from pytest_super.model.launch import Gateway
-
-        gateway = Gateway(run.id, run.model_settings())
-        gateway.start()
-        config.stash[GATEWAY] = gateway
-        config.add_cleanup(gateway.close)
-    return config.stash[GATEWAY]
 
 
 def start_kernel(item: TaskItem, task: Task) -> Kernel:
     """A kernel that is ready, in a sandbox that can what the task requires. Raises InfrastructureError."""
     # So that a trial whose process dies while the kernel starts is known.
     item.open_folder()
-    prefetch = item.config.stash[PREFETCH]
+    ahead = item.config.stash[START_AHEAD]
     if PREFIX in item.stash:
         item.stash[PREFIX].close()
-    ready = prefetch.take(item, task) or first_ready(item, task)
+    ready = ahead.take(item, task) or first_ready(item, task)
     item.stash[PREFIX] = ready.prefix
     # A trial may end before its prefix is run.
     item.addfinalizer(ready.prefix.close)
     if ready.repository is not None:
         item.stash[PROVIDED] = ready.repository
     try:
-        prefetch.begin()
+        ahead.begin()
     except BaseException:
         ready.close()
         raise
@@ -115,15 +80,17 @@ def choose_next_place(item: TaskItem, task: Task) -> Place:
 
 
 def uses_snapshots(item: TaskItem) -> bool:
-    """Not where a project's own fixture may do to a kernel what no name of a snapshot tells."""
-    fixtures = [one for found in item._fixtureinfo.name2fixturedefs.values() for one in found]
-    is_theirs = any(has_kernel(one) for one in fixtures if one.func.__module__ != OWN_FIXTURES)
-    return not (is_theirs or item.config.stash[RUN].settings.no_cache)
+    """No where a fixture of the project handles the kernel: no snapshot's name covers what it does there."""
+    if item.config.stash[RUN].settings.no_cache:
+        return False
+    fixtures = fixture_definitions(item)
+    return fixtures is not None and not any(map(is_foreign_with_kernel, fixtures))
 
 
-def has_kernel(fixture: pytest.FixtureDef[Any]) -> bool:
-    """Whether it makes the kernel, or gets it."""
-    return not KERNELS.isdisjoint({fixture.argname, *fixture.argnames})
+def is_foreign_with_kernel(fixture: pytest.FixtureDef[Any]) -> bool:
+    """Whether a project's own fixture makes the kernel, or requests it."""
+    handles_kernel = not KERNELS.isdisjoint({fixture.argname, *fixture.argnames})
+    return handles_kernel and fixture.func.__module__ != OWN_FIXTURES
 
 
 def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:

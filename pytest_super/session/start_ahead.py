@@ -1,6 +1,6 @@
-"""The kernel of the next trial, started while this one runs.
+"""Starts the kernel of the next trial while this one runs.
 
-A trial mostly waits, for its model above all, and a sandbox needs a second or more of a processor to start.
+A trial mostly waits for its model, and a sandbox takes a second or more of processor time to start.
 """
 
 from __future__ import annotations
@@ -21,29 +21,28 @@ if TYPE_CHECKING:
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 
-# How long the end of a session waits for a kernel that is being started; the sandbox of one that needs longer
-# ends with this process.
+# How long the end of a session waits for a kernel that is starting. One that takes longer ends with the process.
 END_SECONDS = 4.0
 
-# No exceptions to Python, and raised by hooks all the same.
+# Hooks can raise these, and they do not derive from Exception.
 OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception)
 
-PREFETCH = pytest.StashKey["Prefetch"]()
+START_AHEAD = pytest.StashKey["StartAhead"]()
 
 
 class Place(NamedTuple):
-    """Where a trial will be."""
+    """The sandbox of a trial, and how its prefix is run there."""
 
     sandbox: Sandbox
     prefix: Prefix
 
 
 class ReadyKernel(NamedTuple):
-    """A kernel that runs cells, in a sandbox that has all that its task wants."""
+    """A kernel that runs cells, in a sandbox that holds everything the task requires."""
 
     kernel: Kernel
     repository: str | None
-    """Name of the folder into which it was put."""
+    """The folder inside the working directory that holds the repository."""
     prefix: Prefix
 
     def close(self) -> None:
@@ -51,10 +50,10 @@ class ReadyKernel(NamedTuple):
         self.prefix.close()
 
 
-class Prefetch:
-    """At most one kernel beside that of the trial that runs. Used by one thread.
+class StartAhead:
+    """Holds at most one kernel besides that of the running trial. Used by one thread.
 
-    What fails here is kept quiet: the trial that it was for tries it again, and tells.
+    Failures here are silent: the trial that the kernel was for tries again, and reports them.
     """
 
     def __init__(
@@ -62,19 +61,19 @@ class Prefetch:
         choose: Callable[[TaskItem, Task], Place],
         start: Callable[[Place, Task], ReadyKernel],
     ) -> None:
-        """`choose` is called by the caller's thread, `start` by one of ours."""
+        """`choose` runs in the caller's thread, `start` in a thread of its own."""
         self.next: TaskItem | None = None
-        """The item after the one that runs."""
+        """The item after the running one."""
         self._choose = choose
         self._start = start
         self._item: TaskItem | None = None
         self._future: Future[ReadyKernel] = Future()
-        self._is_vain = False
+        self._is_useless = False
 
     def begin(self) -> None:
-        """Start the kernel of the next item, unless that was begun; one that nobody took is closed."""
+        """Start the kernel of the next item, unless it was started already; close one that nobody took."""
         item = self.next
-        if item is None or item is self._item or self._is_vain:
+        if item is None or item is self._item or self._is_useless:
             return
         self.drop()
         future: Future[ReadyKernel] = Future()
@@ -92,14 +91,14 @@ class Prefetch:
             future.set_exception(error)
 
     def take(self, item: TaskItem, task: Task) -> ReadyKernel | None:
-        """The kernel started for this item, once it is ready; None where there is none that lives.
+        """The kernel started for this item, once it is ready; None where there is none, or where it has died.
 
-        A project whose fixture makes another task of the item's gets no more of them.
+        After a fixture of the project has replaced an item's task no further kernel is started ahead.
         """
         if self._item is not item:
             return None
         if item.task != task:
-            self._is_vain = True
+            self._is_useless = True
             self.drop()
             return None
         failure = self._future.exception()
@@ -113,7 +112,7 @@ class Prefetch:
         return None
 
     def drop(self) -> None:
-        """Close the kernel that nobody took, as soon as it has started."""
+        """Close the kernel that nobody took, once it has started."""
         if self._item is not None:
             self._item = None
             self._future.add_done_callback(close_kernel)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_super.errors import EngineError
-from pytest_super.session.start_ahead import Prefetch, ReadyKernel
+from pytest_super.session.start_ahead import ReadyKernel, StartAhead
 from pytest_super.snapshots.prefix import Prefix
 from pytest_super.tasks.task import Task
 
@@ -55,16 +55,16 @@ def starts() -> Starts:
 
 
 @pytest.fixture
-def prefetch(starts: Starts) -> Prefetch:
-    return Prefetch(lambda _item, _task: cast("Any", None), starts.start)
+def prefetch(starts: Starts) -> StartAhead:
+    return StartAhead(lambda _item, _task: cast("Any", None), starts.start)
 
 
-def begin(prefetch: Prefetch, next: Any) -> None:
+def begin(prefetch: StartAhead, next: Any) -> None:
     prefetch.next = next
     prefetch.begin()
 
 
-def test_the_trial_that_it_was_started_for_takes_it(prefetch: Prefetch, starts: Starts) -> None:
+def test_the_trial_that_it_was_started_for_takes_it(prefetch: StartAhead, starts: Starts) -> None:
     one = item("one")
     begin(prefetch, one)
     ready = prefetch.take(one, one.task)
@@ -74,14 +74,14 @@ def test_the_trial_that_it_was_started_for_takes_it(prefetch: Prefetch, starts: 
     assert not starts.kernel.is_closed.is_set()
 
 
-def test_it_is_taken_once(prefetch: Prefetch) -> None:
+def test_it_is_taken_once(prefetch: StartAhead) -> None:
     one = item("one")
     begin(prefetch, one)
     assert prefetch.take(one, one.task)
     assert prefetch.take(one, one.task) is None
 
 
-def test_a_kernel_that_is_being_started_is_waited_for(prefetch: Prefetch, starts: Starts) -> None:
+def test_a_kernel_that_is_being_started_is_waited_for(prefetch: StartAhead, starts: Starts) -> None:
     starts.gate.clear()
     one = item("one")
     begin(prefetch, one)
@@ -89,21 +89,21 @@ def test_a_kernel_that_is_being_started_is_waited_for(prefetch: Prefetch, starts
     assert prefetch.take(one, one.task)
 
 
-def test_another_trial_does_not_take_it(prefetch: Prefetch) -> None:
+def test_another_trial_does_not_take_it(prefetch: StartAhead) -> None:
     one, two = item("one"), item("two")
     begin(prefetch, two)
     assert prefetch.take(one, one.task) is None
     assert prefetch.take(two, two.task)
 
 
-def test_a_task_that_a_fixture_has_changed_gets_a_kernel_of_its_own(prefetch: Prefetch) -> None:
+def test_a_task_that_a_fixture_has_changed_gets_a_kernel_of_its_own(prefetch: StartAhead) -> None:
     one = item("one")
     begin(prefetch, one)
     assert prefetch.take(one, one.task.model_copy(update={"query": "another"})) is None
 
 
 def test_a_project_whose_fixture_changes_tasks_gets_none_that_it_cannot_use(
-    prefetch: Prefetch, starts: Starts
+    prefetch: StartAhead, starts: Starts
 ) -> None:
     one = item("one")
     begin(prefetch, one)
@@ -115,7 +115,7 @@ def test_a_project_whose_fixture_changes_tasks_gets_none_that_it_cannot_use(
 
 
 def test_it_is_begun_once_for_an_item_and_for_none_when_there_is_no_next(
-    prefetch: Prefetch, starts: Starts
+    prefetch: StartAhead, starts: Starts
 ) -> None:
     begin(prefetch, None)
     one = item("one")
@@ -125,13 +125,13 @@ def test_it_is_begun_once_for_an_item_and_for_none_when_there_is_no_next(
     assert starts.begun == ["one"]
 
 
-def test_one_that_nobody_took_is_closed(prefetch: Prefetch, starts: Starts) -> None:
+def test_one_that_nobody_took_is_closed(prefetch: StartAhead, starts: Starts) -> None:
     begin(prefetch, item("skipped"))
     begin(prefetch, item("one"))
     assert starts.kernel.is_closed.wait(SECONDS)
 
 
-def test_the_end_waits_for_the_start_and_closes(prefetch: Prefetch, starts: Starts) -> None:
+def test_the_end_waits_for_the_start_and_closes(prefetch: StartAhead, starts: Starts) -> None:
     starts.gate.clear()
     begin(prefetch, item("one"))
     threading.Timer(0.05, starts.gate.set).start()
@@ -139,7 +139,7 @@ def test_the_end_waits_for_the_start_and_closes(prefetch: Prefetch, starts: Star
     assert starts.kernel.is_closed.is_set()
 
 
-def test_one_that_has_died_meanwhile_is_not_given(prefetch: Prefetch, starts: Starts) -> None:
+def test_one_that_has_died_meanwhile_is_not_given(prefetch: StartAhead, starts: Starts) -> None:
     one = item("one")
     begin(prefetch, one)
     starts.kernel.is_alive = False
@@ -156,7 +156,7 @@ def test_what_fails_is_left_to_the_trial_to_meet(where: str, error: BaseExceptio
     def choose(*_: Any) -> Any:
         return None
 
-    prefetch = Prefetch(fail if where == "choose" else choose, fail)
+    prefetch = StartAhead(fail if where == "choose" else choose, fail)
     one = item("one")
     begin(prefetch, one)
     assert prefetch.take(one, one.task) is None
@@ -164,7 +164,7 @@ def test_what_fails_is_left_to_the_trial_to_meet(where: str, error: BaseExceptio
 
 
 def test_where_no_thread_can_be_started_none_is_waited_for(
-    prefetch: Prefetch, monkeypatch: pytest.MonkeyPatch
+    prefetch: StartAhead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

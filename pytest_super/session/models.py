@@ -1,0 +1,50 @@
+"""The model of a trial: the run's, reached through the machine's gateway, under the limits of the trial."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.session.run import RUN
+
+if TYPE_CHECKING:
+    from pytest_super.model.completion import Model
+    from pytest_super.model.launch import Gateway
+    from pytest_super.session.item import TaskItem
+    from pytest_super.session.run import Run
+    from pytest_super.trial.budget import Budget
+
+# This process's connection to the gateway.
+GATEWAY: pytest.StashKey[Gateway] = pytest.StashKey()
+
+
+def open_model(item: TaskItem, budget: Budget) -> Model | None:
+    """The run's model under the limits of this trial. Raises InfrastructureError."""
+    run = item.config.stash[RUN]
+    if run.settings.model is None:
+        return None
+    from pytest_super.model.client import GatewayModel
+
+    start = item.folder.start
+    return GatewayModel(
+        running_gateway(item.config, run),
+        task=start.id,
+        epoch=start.epoch,
+        attempt=start.attempt,
+        token_limit=lambda: budget.tokens_allowed,
+        cost_limit=budget.limits.cost,
+        seconds_left=budget.wall_left,
+    )
+
+
+def running_gateway(config: pytest.Config, run: Run) -> Gateway:
+    """The machine's gateway, which this process may be the first to need. Raises ModelError."""
+    if GATEWAY not in config.stash:
+        from pytest_super.model.launch import Gateway
+
+        gateway = Gateway(run.id, run.model_settings())
+        gateway.start()
+        config.stash[GATEWAY] = gateway
+        config.add_cleanup(gateway.close)
+    return config.stash[GATEWAY]

@@ -1,0 +1,58 @@
+"""Which of the collected tasks run, and in which order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.session.item import TaskItem
+from pytest_super.session.run import RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+    from pytest_super.session.settings import Settings
+    from pytest_super.tasks.task import Task
+
+
+def deselect(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Keep the tasks that --super-set and --super-category ask for, and all that is no task."""
+    settings = config.stash[RUN].settings
+    dropped = [item for item in items if isinstance(item, TaskItem) and not is_wanted(item.task, settings)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        gone = set(dropped)
+        items[:] = [item for item in items if item not in gone]
+
+
+def is_wanted(task: Task, settings: Settings) -> bool:
+    in_set = not settings.sets or task.set in settings.sets
+    in_category = not settings.categories or task.category in settings.categories
+    return in_set and in_category
+
+
+def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -> None:
+    """Order the tasks long, short, long, short among the places they hold.
+
+    An xdist worker always holds the next item while it runs one, so that two long ones in a row make
+    a worker the last to end (measured: the longest first is worse than a random order).
+    """
+    places = [index for index, item in enumerate(items) if isinstance(item, TaskItem)]
+    tasks = [item for item in items if isinstance(item, TaskItem)]
+
+    def seconds(item: TaskItem) -> float:
+        return expected.get(item.task.id, item.task.limits.compute)
+
+    ranked = sorted(tasks, key=lambda item: (-seconds(item), item.nodeid))
+    for place, item in zip(places, alternate(ranked), strict=True):
+        items[place] = item
+
+
+def alternate(ranked: list[TaskItem]) -> Iterator[TaskItem]:
+    low, high = 0, len(ranked) - 1
+    while low <= high:
+        yield ranked[low]
+        if low < high:
+            yield ranked[high]
+        low, high = low + 1, high - 1
