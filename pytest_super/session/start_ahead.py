@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 
-# How long the end of a session waits for a kernel that is starting. One that takes longer ends with the process.
+# How long the end of a session waits for a starting kernel. One that takes longer ends with the process.
 END_SECONDS = 4.0
 
 # Hooks can raise these, and they do not derive from Exception.
