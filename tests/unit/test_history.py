@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.agents.history import EARLIER_MARK, LAST_MARK, history_text, shown
+from pytest_super.agents.clipping import EARLIER_MARK, LAST_MARK, clipped
+from pytest_super.agents.history import history_text
 from pytest_super.store.trajectory import Action, Origin, Step
 from tests.unit.published import expert_trajectories
 from tests.unit.test_trial import Bench
@@ -112,7 +113,7 @@ def test_an_edit_of_another_form_is_shown_as_it_is(content: str) -> None:
 def test_what_is_shown_is_the_end_and_marked_only_where_something_is_missing(
     observation: str, limit: int, mark: str
 ) -> None:
-    text = shown(observation, limit, mark)
+    text = clipped(observation, limit, mark)
     if len(observation) <= limit:
         assert text is observation
     else:

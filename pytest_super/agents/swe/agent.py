@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import ask
-from pytest_super.agents.history import EARLIER, LAST, LAST_MARK, PRE_EXECUTED_THOUGHT, shown
+from pytest_super.agents.clipping import EARLIER, LAST, LAST_MARK, clipped
+from pytest_super.agents.history import PRE_EXECUTED_THOUGHT
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.react.agent import repository_lines
 from pytest_super.agents.swe.commands import FormatError
@@ -83,7 +84,7 @@ class SweAgent:
         messages: list[Message] = [{"role": "system", "content": self._system}, self._said(task, after=0)]
         for place, step in enumerate(trial.history, 1):
             is_last = place == len(trial.history)
-            seen = shown(step.observation, *((LAST, LAST_MARK) if is_last else (EARLIER,)))
+            seen = clipped(step.observation, *((LAST, LAST_MARK) if is_last else (EARLIER,)))
             messages += self._exchange(place, step, seen)
         return messages
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import zmq
 
 from pytest_super.kernel.inside import frames, processes
-from pytest_super.kernel.inside.clipping import Clipper
 from pytest_super.kernel.inside.filework import FileWork
+from pytest_super.kernel.inside.message_size import Clipper
 from pytest_super.kernel.inside.outbox import Outbox
 
 if TYPE_CHECKING:

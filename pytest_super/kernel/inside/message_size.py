@@ -1,6 +1,6 @@
-"""Keeps the kernel's messages at a size that the host can bear. Delivered into the sandbox.
+"""Keeps the kernel's messages at a size that the host can process. Delivered into the sandbox.
 
-A loop of short prints comes from ipykernel as messages of 50 MB.
+ipykernel collects a loop of short prints into messages of 50 MB.
 """
 
 from __future__ import annotations

@@ -1,0 +1,16 @@
+"""How much of an observation SUPER's agents show their model (section 4.1 of the paper)."""
+
+from __future__ import annotations
+
+# Characters kept from the end of the newest observation, and of those before it.
+LAST = 50_000
+EARLIER = 500
+# The published prompts mark a clipped beginning with these.
+LAST_MARK = "... (truncated) ..."
+EARLIER_MARK = "(truncated) ... "
+
+
+def clipped(observation: str, limit: int, mark: str = EARLIER_MARK) -> str:
+    """The observation, or `mark` and its last `limit` characters when it is longer."""
+    surplus = len(observation) - limit
+    return mark + observation[surplus:] if surplus > 0 else observation
