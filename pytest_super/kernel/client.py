@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pytest_super.kernel.calls import Answer
+    from pytest_super.kernel.http_requests import Answer
     from pytest_super.kernel.sandbox import Sandbox
 
 START_SECONDS = 120.0

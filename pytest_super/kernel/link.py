@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_super.kernel.calls import CallChannel
 from pytest_super.kernel.connection import Connection
 from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.files import FileChannel
+from pytest_super.kernel.http_requests import HttpChannel
 from pytest_super.kernel.inside import frames
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Link:
         self._connection = Connection(
             stream, on_frame=self._on_frame, on_end=self._on_end, silence=silence, own_silence=own_silence
         )
-        self.calls = CallChannel(self._connection.tell, lost=lost)
+        self.calls = HttpChannel(self._connection.tell, lost=lost)
         self.files = FileChannel(
             self._connection.tell, lost=lost, give_up=self._connection.give_up, timeout=file_seconds
         )

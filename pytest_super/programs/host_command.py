@@ -19,7 +19,7 @@ from pytest_super.model.redaction import is_secret
 from pytest_super.programs import command as inside
 from pytest_super.programs.command import AnswerReader, fill, model_name
 from pytest_super.programs.host_process import HostProgram
-from pytest_super.programs.trial_endpoint import TRIAL, TrialDoor
+from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
 from pytest_super.trial.program import Ran, exit_note, model_environment, with_exit_code, with_output
@@ -80,19 +80,19 @@ class HostRun:
             return self.run(folder)
 
     def run(self, folder: str) -> tuple[str, str]:
-        door = TrialDoor(self.trial)
-        with TrialServer(door.answer) as server:
+        endpoint = TrialEndpoint(self.trial)
+        with TrialServer(endpoint.answer) as server:
             environment = environment_beside(server, os.environ)
             try:
-                with HostProgram(self.line(folder), folder, environment, door.wake) as program:
-                    attend(door, program)
+                with HostProgram(self.line(folder), folder, environment, endpoint.wake) as program:
+                    attend(endpoint, program)
                     is_left = not program.is_running
                     code = program.end()
-                    door.close()
-                    door.is_over()
-                    return self.told(program, code if is_left else None, door.note)
+                    endpoint.close()
+                    endpoint.is_over()
+                    return self.told(program, code if is_left else None, endpoint.note)
             finally:
-                door.close()
+                endpoint.close()
 
     def line(self, folder: str) -> str:
         values = {
@@ -121,15 +121,15 @@ class HostRun:
         return f"{ran.observation}\n{found}", ran.result.outcome if said == "ok" else said
 
 
-def attend(door: TrialDoor, program: HostProgram) -> None:
+def attend(endpoint: TrialEndpoint, program: HostProgram) -> None:
     """Take the program's actions until it ends, or does not end although the trial is over.
 
     Raises ModelError.
     """
     over_since: float | None = None
     while program.is_running:
-        door.take(TICK)
-        if not door.is_over():
+        endpoint.take(TICK)
+        if not endpoint.is_over():
             continue
         over_since = over_since or time.monotonic()
         if time.monotonic() - over_since > LEAVE_SECONDS:

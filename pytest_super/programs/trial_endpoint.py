@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.store.trajectory import step_to_data
-from pytest_super.trial.model_endpoint import Door, refusal, reply
+from pytest_super.trial.model_endpoint import ModelEndpoint, refusal, reply
 from pytest_super.trial.trial import TrialEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_super.kernel.calls import Call, Reply
+    from pytest_super.kernel.http_requests import HttpRequest, Reply
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Trial
@@ -39,13 +39,13 @@ FIELDS: dict[str, dict[str, type | None]] = {
 class Asked:
     """An action that waits for its turn."""
 
-    call: Call
+    call: HttpRequest
     act: Callable[[], Step]
     reply: Future[Reply]
 
 
-class TrialDoor:
-    """Answers the HTTP requests of one program; the trial's model behind a door of its own.
+class TrialEndpoint:
+    """Answers the HTTP requests of one program; the trial's model behind an endpoint of its own.
 
     `answer` is called in threads, several at once. Actions are taken one by one and in the order in which
     they came, by whoever calls `take`: the trial and its kernel are one thread's.
@@ -53,12 +53,12 @@ class TrialDoor:
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
-        self._model = None if trial.model is None else Door(trial.model, trial.budget)
+        self._model = None if trial.model is None else ModelEndpoint(trial.model, trial.budget)
         self._waiting: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: HttpRequest) -> Reply:
         """The reply to one request. Raises Gone when its client has left."""
         if self._trial.stop_reason is not None or self._is_closed:
             return self._ended()
@@ -102,7 +102,7 @@ class TrialDoor:
 
     @property
     def note(self) -> str:
-        """See Door.note."""
+        """See ModelEndpoint.note."""
         return self._model.note if self._model is not None else ""
 
     def close(self) -> None:
@@ -116,19 +116,19 @@ class TrialDoor:
             if asked is not None:
                 asked.reply.set_result(self._ended())
 
-    def _ask_model(self, call: Call) -> Reply:
+    def _ask_model(self, call: HttpRequest) -> Reply:
         if self._model is None:
             return refusal(404, "no_model", "this run has no model: name one by --super-model")
         return self._model.answer(call)
 
-    def _tell(self, call: Call, path: str) -> Reply:
+    def _tell(self, call: HttpRequest, path: str) -> Reply:
         if call.method != "GET":
             return wrong_method("GET")
         if path == TRIAL:
             return reply(task_data(self._trial.task))
         return reply({"steps": [told_of(step) for step in list(self._trial.history)]})
 
-    def _act(self, call: Call, name: str) -> Reply:
+    def _act(self, call: HttpRequest, name: str) -> Reply:
         if call.method != "POST":
             return wrong_method("POST")
         try:

@@ -8,14 +8,14 @@ import threading
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.calls import Call, Gone
+from pytest_super.kernel.http_requests import Gone, HttpRequest
 from pytest_super.kernel.inside import endpoint
 from pytest_super.trial.model_endpoint import refusal
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pytest_super.kernel.calls import Answer
+    from pytest_super.kernel.http_requests import Answer
 
 # How soon the server notices that it is to end.
 POLL_SECONDS = 0.05
@@ -31,7 +31,7 @@ class TrialServer:
         """Raises InfrastructureError."""
         self.token = secrets.token_urlsafe()
         self._answer = answer
-        self._calls: set[Call] = set()
+        self._calls: set[HttpRequest] = set()
         try:
             self._server = Server(self)
         except OSError as error:
@@ -54,7 +54,7 @@ class TrialServer:
 
     def ask(self, client: endpoint.Handler, path: str, size: int) -> None:
         """Have one request answered whose body is still to be read. Raises endpoint.Gone, OSError."""
-        call = Call(0, client.command, path, size)
+        call = HttpRequest(0, client.command, path, size)
         call.body = client.read_piece(size)
         answered: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._calls.add(call)
@@ -69,7 +69,7 @@ class TrialServer:
         client.begin_answer(fields["status"], fields["type"], len(body))
         client.write_piece(body)
 
-    def _serve(self, call: Call, answered: queue.SimpleQueue[Any]) -> None:
+    def _serve(self, call: HttpRequest, answered: queue.SimpleQueue[Any]) -> None:
         """In a thread beside the connection's, which watches whether the client is still there."""
         made = refusal(500, "server_error", "this request could not be answered")
         try:

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pytest_super.kernel.calls import Gone, Reply
+from pytest_super.kernel.http_requests import Gone, Reply
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
 from pytest_super.model.streaming import events, wants_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.kernel.calls import Call
+    from pytest_super.kernel.http_requests import HttpRequest
     from pytest_super.model.client import Forwarded
     from pytest_super.model.completion import Model
     from pytest_super.model.liveness import UnixConnection
@@ -48,7 +48,7 @@ class Forwarding(Protocol):
         """See GatewayModel.forward."""
 
 
-class Door:
+class ModelEndpoint:
     """Answers the HTTP requests of one program. `answer` is called in threads, several at once.
 
     What goes wrong ends the trial, whatever the program makes of the answer: `failure` is what failed under
@@ -68,7 +68,7 @@ class Door:
         self._is_closed = False
         self._not_offered: dict[str, None] = {}
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: HttpRequest) -> Reply:
         """The reply to one request. Raises Gone when its client has left."""
         method, path = call.method, call.path.partition("?")[0]
         if (method, path) == ("GET", MODELS) or (method == "POST" and path == CHAT):
@@ -121,7 +121,7 @@ class Door:
                         self._stop_clock()
                     self._under_way -= 1
 
-    def _ask(self, call: Call, path: str) -> Reply:
+    def _ask(self, call: HttpRequest, path: str) -> Reply:
         try:
             if limit := self.spent or self._budget.spent():
                 raise BudgetSpentError(limit)
@@ -139,7 +139,7 @@ class Door:
             self.failure = self.failure or as_model_error(error)
             return refusal(403, "model_error", str(error))
 
-    def _forward(self, model: Forwarding, call: Call, path: str) -> Reply:
+    def _forward(self, model: Forwarding, call: HttpRequest, path: str) -> Reply:
         def opened(connection: UnixConnection) -> None:
             call.when_gone(connection.break_off)
 
@@ -168,7 +168,7 @@ class Door:
         self.spent = self.spent or limit
         return refusal(403, f"budget_{limit}", f"the trial's {limit} budget is spent")
 
-    def _complete(self, model: Model, call: Call) -> Reply:
+    def _complete(self, model: Model, call: HttpRequest) -> Reply:
         """By a model that knows conversations only, a fixture's for example."""
         if call.path.startswith(MODELS):
             return reply({"object": "list", "data": [{"id": "model", "object": "model"}]})

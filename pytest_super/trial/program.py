@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.output import CellOutput, output_text
-from pytest_super.trial.model_endpoint import Door
+from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.observation import observation_of, shown_output
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Program:
     def __init__(self, kernel: Kernel, budget: Budget, model: Model | None) -> None:
         self._kernel = kernel
         self._budget = budget
-        self._door = None if model is None else Door(model, budget)
+        self._endpoint = None if model is None else ModelEndpoint(model, budget)
         self._output = CellOutput()
 
     def run(
@@ -96,18 +96,18 @@ class Program:
         time. Raises InfrastructureError, ModelError among them; SandboxLostError when the sandbox is gone
         before it starts.
         """
-        kernel, budget, door = self._kernel, self._budget, self._door
+        kernel, budget, endpoint = self._kernel, self._budget, self._endpoint
         given = {"command": command, "environment": dict(environment), "files": dict(files)}
-        if door is None:
+        if endpoint is None:
             return self._run(given, listener)
-        given["environment"] = model_environment(kernel.serve(door.answer)) | dict(environment)
+        given["environment"] = model_environment(kernel.serve(endpoint.answer)) | dict(environment)
         budget.stop_metering()
-        budget.start_metering(lambda: kernel.busy_seconds - door.waiting_seconds)
+        budget.start_metering(lambda: kernel.busy_seconds - endpoint.waiting_seconds)
         try:
             return self._run(given, listener)
         finally:
             kernel.stop_serving()
-            door.close()
+            endpoint.close()
 
     def _run(self, given: Mapping[str, Any], listener: Callable[[str], None]) -> Ran:
         cell = CELL.format(given=json.dumps(given))
@@ -127,12 +127,12 @@ class Program:
 
     @property
     def _spent(self) -> str | None:
-        return (self._door.spent if self._door else None) or self._budget.spent()
+        return (self._endpoint.spent if self._endpoint else None) or self._budget.spent()
 
     def _is_over(self) -> bool:
         """Raises ModelError."""
-        if self._door is not None and self._door.failure is not None:
-            raise self._door.failure
+        if self._endpoint is not None and self._endpoint.failure is not None:
+            raise self._endpoint.failure
         return self._spent is not None
 
     def _take(self, result: CellResult) -> int | None:
@@ -163,7 +163,7 @@ class Program:
 
     def _note(self, how: str) -> str:
         """How it ended, and what it asked for in vain before that."""
-        return "\n".join(filter(None, (self._door.note if self._door else "", how)))
+        return "\n".join(filter(None, (self._endpoint.note if self._endpoint else "", how)))
 
     def _whole(self, result: CellResult) -> CellResult:
         return with_output(result, self._output)

@@ -12,22 +12,22 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_super.kernel import calls
-from pytest_super.kernel.calls import CallChannel, Reply
+from pytest_super.kernel import http_requests as calls
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until as comes_true
+from pytest_super.kernel.http_requests import HttpChannel, Reply
 from pytest_super.kernel.inside import endpoint
 from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.kernel.calls import Answer, Call
+    from pytest_super.kernel.http_requests import Answer, HttpRequest
 
 MIB = 2**20
 
 
-def echo(call: Call) -> Reply:
+def echo(call: HttpRequest) -> Reply:
     """What came, as it came."""
     return Reply(status=200, body=call.body or f"{call.method} {call.path}".encode(), type="text/plain")
 
@@ -90,11 +90,11 @@ class Held:
     """An answer that waits until the test lets it go; `leaves` counts the clients that left meanwhile."""
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[HttpRequest] = []
         self.leaves = threading.Semaphore(0)
         self._go = threading.Event()
 
-    def __call__(self, call: Call) -> Reply:
+    def __call__(self, call: HttpRequest) -> Reply:
         call.when_gone(self.leaves.release)
         self.calls.append(call)
         self._go.wait(30)
@@ -275,7 +275,7 @@ class Liar:
 
     def __init__(self, answer: Answer = echo) -> None:
         self.told: list[tuple[str, dict[str, Any], bytes]] = []
-        self.channel = CallChannel(self._tell, lost=lambda: RuntimeError("lost"))
+        self.channel = HttpChannel(self._tell, lost=lambda: RuntimeError("lost"))
         self.channel.hear({"op": "listening", "port": 1}, b"")
         self.channel.listen(answer)
         self.told.clear()
@@ -369,6 +369,6 @@ def test_an_answer_goes_no_faster_than_it_is_asked_for() -> None:
 
 
 def test_a_sandbox_that_ends_while_the_endpoint_opens_is_told() -> None:
-    channel = CallChannel(lambda *_, **__: channel.end(), lost=lambda: RuntimeError("lost"))
+    channel = HttpChannel(lambda *_, **__: channel.end(), lost=lambda: RuntimeError("lost"))
     with pytest.raises(RuntimeError, match="lost"):
         channel.listen(echo)

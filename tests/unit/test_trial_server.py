@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pytest_super.kernel.conformance.support import until
 from pytest_super.kernel.inside import endpoint
-from pytest_super.programs.trial_endpoint import FIELDS, TrialDoor, read_fields
+from pytest_super.programs.trial_endpoint import FIELDS, TrialEndpoint, read_fields
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import FakeModel
@@ -26,7 +26,7 @@ from tests.unit.test_trial import Bench
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.kernel.calls import Call, Reply
+    from pytest_super.kernel.http_requests import HttpRequest, Reply
 
 ASK = {"messages": [{"role": "user", "content": "go on"}]}
 Answer = tuple[int, Any]
@@ -37,20 +37,20 @@ class Beside:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.door = TrialDoor(bench.trial)
+        self.endpoint = TrialEndpoint(bench.trial)
         self.server = TrialServer(self.answer)
-        self.heard: list[Call] = []
+        self.heard: list[HttpRequest] = []
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: HttpRequest) -> Reply:
         self.heard.append(call)
-        return self.door.answer(call)
+        return self.endpoint.answer(call)
 
     def together(self, *requests: Callable[[], Answer]) -> list[Answer]:
         """The answers to requests that are under way at once."""
         with ThreadPoolExecutor() as pool:
             asked = [pool.submit(request) for request in requests]
             while not all(future.done() for future in asked):
-                self.door.take(0.01)
+                self.endpoint.take(0.01)
             return [future.result() for future in asked]
 
     def send(self, path: str, body: bytes | None = None, *, method: str = "", **headers: str) -> Answer:
@@ -81,7 +81,7 @@ def beside(bench: Bench) -> Iterator[Beside]:
     program = Beside(bench)
     with program.server:
         yield program
-        program.door.close()
+        program.endpoint.close()
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_the_model_is_asked_and_charged() -> None:
 def test_a_spent_budget_ends_the_trial_whoever_spent_it() -> None:
     with beside(Bench(tokens=2, model=FakeModel("hello"))) as program:
         assert program.ask("/v1/chat/completions", json.dumps(ASK).encode())[0] == 403
-        assert program.door.is_over()
+        assert program.endpoint.is_over()
         assert program.act("execute", code="1")[1]["stop_reason"] == "tokens"
 
 
@@ -252,10 +252,10 @@ def test_a_spent_budget_ends_the_trial_whoever_spent_it() -> None:
 )
 def test_another_part_of_the_models_api_is_told_what_is_offered(method: str, path: str) -> None:
     with beside(Bench(model=FakeModel("hello"))) as program:
-        assert program.door.note == ""
+        assert program.endpoint.note == ""
         for _ in range(2):
             status, answer = program.ask(f"{path}?beta=true", b"{}", method=method)
-        told = program.door.note
+        told = program.endpoint.note
     assert status == 404
     assert answer["error"].keys() == {"message", "type", "param", "code"}
     offered = "only POST /v1/chat/completions and GET /v1/models"
@@ -267,7 +267,7 @@ def test_of_what_is_asked_in_vain_a_few_lines_are_told() -> None:
     with beside(Bench(model=FakeModel("hello"))) as program:
         for number in range(20):
             program.ask(f"/v1/{number}{'x' * 900}", b"{}")
-        assert len(program.door.note) < 1000
+        assert len(program.endpoint.note) < 1000
 
 
 def test_without_a_model_the_answer_says_how_to_name_one(program: Beside) -> None:
@@ -284,7 +284,7 @@ def test_an_action_whose_client_has_left_before_its_turn_is_not_done(program: Be
         client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
         assert until(lambda: bool(program.heard), 30)
     assert until(lambda: program.heard[0].is_gone, 30)
-    program.door.take(0)
+    program.endpoint.take(0)
     assert not program.bench.recorded
 
 
@@ -338,7 +338,7 @@ def test_what_waits_when_the_door_closes_is_answered(program: Beside) -> None:
     with ThreadPoolExecutor() as pool:
         waiting = [pool.submit(program.send, "/trial/execute", b'{"code": "1"}') for _ in range(4)]
         assert until(lambda: len(program.heard) == 4, 30)
-        program.door.close()
+        program.endpoint.close()
         assert [future.result()[0] for future in waiting] == [410] * 4
     assert not program.bench.recorded
 

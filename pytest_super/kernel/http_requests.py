@@ -19,7 +19,7 @@ from pytest_super.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Answer = Callable[["Call"], "Reply"]
+    Answer = Callable[["HttpRequest"], "Reply"]
 
 PIECE = 256 * 2**10
 # Bytes of request bodies that are held at once; a single one may have as many.
@@ -44,7 +44,7 @@ class Gone(Exception):
     """The client has left, or the sandbox."""
 
 
-class Call:
+class HttpRequest:
     """One request from inside."""
 
     def __init__(self, number: int, method: str, path: str, size: int) -> None:
@@ -91,14 +91,14 @@ class Call:
         return payload
 
 
-class CallChannel:
+class HttpChannel:
     """Requests of programs inside, answered by a function in threads. `hear` and `end` are the reader's."""
 
     def __init__(self, tell: Callable[..., None], *, lost: Callable[[], Exception]) -> None:
         """`lost` makes the exception to raise when the sandbox has gone away."""
         self._tell = tell
         self._lost = lost
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, HttpRequest] = {}
         self._answer: Answer | None = None
         self._url = ""
         self._changed = threading.Condition()
@@ -170,7 +170,7 @@ class CallChannel:
             self._calls[number] = call
         threading.Thread(target=self._serve, args=(call, self._answer), daemon=True).start()
 
-    def _serve(self, call: Call, answer: Answer) -> None:
+    def _serve(self, call: HttpRequest, answer: Answer) -> None:
         """The thread of one call. Nothing is held for it but its number before there is room."""
         try:
             with self._slots:
@@ -181,7 +181,7 @@ class CallChannel:
             with self._changed:
                 del self._calls[call.number]
 
-    def _answered(self, call: Call, answer: Answer) -> Reply:
+    def _answered(self, call: HttpRequest, answer: Answer) -> Reply:
         self._reserve(call.size)
         try:
             self._receive(call)
@@ -196,7 +196,7 @@ class CallChannel:
             self._room -= size
             self._changed.notify_all()
 
-    def _receive(self, call: Call) -> None:
+    def _receive(self, call: HttpRequest) -> None:
         pieces = []
         for start in range(0, call.size, PIECE):
             call.expect(min(PIECE, call.size - start))
@@ -204,7 +204,7 @@ class CallChannel:
             pieces.append(call.receive())
         call.body = b"".join(pieces)
 
-    def _send(self, call: Call, reply: Reply) -> None:
+    def _send(self, call: HttpRequest, reply: Reply) -> None:
         body = reply.body
         call.expect(0)
         self._say(call, "answer", body[:PIECE], status=reply.status, type=reply.type, size=len(body))
@@ -213,16 +213,16 @@ class CallChannel:
             call.expect(0)
             self._say(call, "piece", body[start : start + PIECE])
 
-    def _say(self, call: Call, what: str, payload: bytes = b"", **fields: Any) -> None:
+    def _say(self, call: HttpRequest, what: str, payload: bytes = b"", **fields: Any) -> None:
         if call.is_gone:
             raise Gone
         self._tell("call", payload, id=call.number, what=what, **fields)
 
 
-def call_of(number: int, fields: dict[str, Any]) -> Call | None:
+def call_of(number: int, fields: dict[str, Any]) -> HttpRequest | None:
     method, path, size = (fields.get(name) for name in ("method", "path", "size"))
     if not (isinstance(method, str) and isinstance(path, str) and isinstance(size, int)):
         return None
     if len(method) > LONGEST_PATH or len(path) > LONGEST_PATH or not 0 <= size <= MAX_BODIES:
         return None
-    return Call(number, method, path, size)
+    return HttpRequest(number, method, path, size)
