@@ -1,19 +1,16 @@
-"""The pre-executed steps of a trial: run in its kernel, or found in a snapshot, or run and made into one."""
+"""The pre-executed steps of a trial: run in its kernel, or run and saved, or restored from a snapshot."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from contextlib import ExitStack, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.snapshots import state
+from pytest_super.snapshots.naming import owner_name, snapshot_name
+from pytest_super.snapshots.plan import plan_of
 from pytest_super.snapshots.record import (
-    FORMAT,
     Record,
     StillMadeError,
     archive_of,
@@ -22,11 +19,13 @@ from pytest_super.snapshots.record import (
     replace_snapshot,
     write_record,
 )
+from pytest_super.snapshots.state import KERNEL, State, state_of, unsaved_change
 from pytest_super.store.user_cache import cache_folder
 from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox, SnapshotSandbox
@@ -34,24 +33,24 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
-# Of the steps that it would spare: what takes less is done again sooner than it is saved.
+# Running steps that take less is faster than saving and restoring their files.
 WORTH_SECONDS = 1.0
-# What comes from the network is another thing some day.
+# Downloads change, so a snapshot made with a network expires.
 NETWORK_SECONDS = 86400.0
-# After one could not be saved or used: on a full disk each trial would fail at it again.
+# After a failure to save or restore: on a full disk every trial would fail at it again.
 FAILED_SECONDS = 600.0
 
 
 class UnlikeError(InfrastructureError):
-    """What a snapshot gave is not what the prefix gave."""
+    """The kernel that starts from a snapshot differs from the one that the steps gave."""
 
 
 class NotMadeError(Exception):
-    """There is no snapshot yet: the first trial that needs it makes it."""
+    """There is no snapshot yet, and the caller must not make one."""
 
 
 class Prefix:
-    """Run by the trial itself."""
+    """All steps are run by the trial itself."""
 
     holds_repository = False
     """Whether the sandbox starts with the task's repository in it."""
@@ -60,18 +59,18 @@ class Prefix:
         self.task = task
 
     def prepare(self, kernel: Kernel) -> None:
-        """Called when the kernel has started in its sandbox. Raises InfrastructureError."""
+        """Called once, when the kernel has started. Raises InfrastructureError."""
 
     def steps(self, kernel: Kernel) -> Iterator[Step]:
-        """Each when it has ended. Raises InfrastructureError."""
+        """Yields each step when it has ended. Raises InfrastructureError."""
         yield from pre_execute(self.task, kernel)
 
     def close(self) -> None:
-        """Give up what others wait for. Idempotent."""
+        """Let trials that wait for this one continue. Idempotent."""
 
 
 class RestoredPrefix(Prefix):
-    """The first steps are in the files of the sandbox, their state is made by `prepare`."""
+    """The sandbox starts with the files of the first steps; the others are run."""
 
     holds_repository = True
 
@@ -83,34 +82,24 @@ class RestoredPrefix(Prefix):
         self.actions = 0
 
     def prepare(self, kernel: Kernel) -> None:
-        for index, step in enumerate(self.task.pre_execute[: self.plan.length]):
-            if index in self.plan.replayed:
-                self.replay(kernel, index)
-            elif step.cell is not None:
-                state.skip_cell(kernel, step.cell)
-        state.set_exit_code(kernel, self.record.state)
-        if differs := state.difference(state.digests(state.state_of(kernel)), self.record.state):
-            raise UnlikeError(f"another kernel than before: {differs}")
+        if self.plan.settings:
+            kernel.execute(self.plan.settings)
+        # Only a new kernel sees what `pip install -e` puts on its path.
+        if state_of(kernel).get(KERNEL) != self.record.kernel:
+            raise UnlikeError("the kernel has another folder, environment or module path than before")
         self.actions = kernel.actions
-
-    def replay(self, kernel: Kernel, index: int) -> None:
-        cell = self.task.pre_execute[index].cell
-        assert cell is not None
-        found, wanted = kernel.execute(cell).outcome.value, self.record.steps[index].outcome
-        if found != wanted:
-            raise UnlikeError(f"cell {index + 1} ended in {found}, and before in {wanted}")
 
     def steps(self, kernel: Kernel) -> Iterator[Step]:
         if kernel.actions != self.actions:
             raise InfrastructureError(
-                "something acted in the kernel before its prefix, which is in its files already: "
+                "something acted in the kernel before its prefix, whose files are already there: "
                 "use --super-no-cache"
             )
         yield from self.record.steps
         yield from pre_execute(self.task, kernel, after=self.plan.length)
 
     def refuse(self, error: Exception) -> None:
-        """Let nobody try it again: for a while where it could not be used, for good where it differs."""
+        """Stop using the snapshot: for good if it differs, for a while if it could not be restored."""
         expires = None if isinstance(error, UnlikeError) else time.time() + FAILED_SECONDS
         with suppress(OSError):
             write_record(self.path, Record(useless=str(error), expires=expires))
@@ -118,7 +107,7 @@ class RestoredPrefix(Prefix):
 
 
 class SavedPrefix(Prefix):
-    """Run by the trial itself, and saved for others, who wait for it until it is closed."""
+    """All steps are run, and the files of the first ones saved; other trials wait for that."""
 
     def __init__(
         self, task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox, claim: ExitStack
@@ -128,44 +117,45 @@ class SavedPrefix(Prefix):
         self.path = path
         self.sandbox = sandbox
         self.claim = claim
-        self.before: state.State = {}
+        self.before: State = {}
         self.actions = 0
 
     def prepare(self, kernel: Kernel) -> None:
         with suppress(InfrastructureError):
-            self.before = state.state_of(kernel)
+            self.before = state_of(kernel)
         self.actions = kernel.actions
 
     def steps(self, kernel: Kernel) -> Iterator[Step]:
         done: list[Step] = []
-        # What a project's own code did before is not in the name.
-        is_alone = bool(self.before) and kernel.actions == self.actions
+        # What a project's own code did in the kernel is not part of the snapshot's name.
+        can_save = bool(self.before) and kernel.actions == self.actions
         try:
             for step in super().steps(kernel):
                 yield step
                 done.append(step)
-                if len(done) == self.plan.length and is_alone:
+                if len(done) == self.plan.length and can_save:
                     self.save(kernel, done)
                     self.close()
         finally:
             self.close()
 
     def save(self, kernel: Kernel, done: list[Step]) -> None:
-        """What does not become a snapshot is no fault of this trial."""
+        """A failure is recorded and does not end the trial."""
         try:
-            record = self.record(kernel, done)
+            record = self.make(kernel, done)
         except (InfrastructureError, OSError) as error:
             record = Record(useless=f"it could not be saved: {error}", expires=time.time() + FAILED_SECONDS)
         with suppress(OSError):
             write_record(self.path, record)
-            replace_snapshot(self.path, owner_of(self.task))
+            replace_snapshot(self.path, owner_name(self.task))
 
-    def record(self, kernel: Kernel, done: list[Step]) -> Record:
-        spared = sum(step.seconds for index, step in enumerate(done) if index not in self.plan.replayed)
-        if spared < WORTH_SECONDS:
-            return Record(useless=f"it would spare {spared:.2f} s")
-        after = state.state_of(kernel)
-        if useless := state.trouble(self.before, after):
+    def make(self, kernel: Kernel, done: list[Step]) -> Record:
+        """Raises InfrastructureError and OSError."""
+        seconds = sum(step.seconds for step in done)
+        if seconds < WORTH_SECONDS:
+            return Record(useless=f"it would spare {seconds:.2f} s")
+        after = state_of(kernel)
+        if useless := unsaved_change(self.before, after):
             return Record(useless=useless)
         draft = self.path.with_suffix(f".{os.getpid()}.tar")
         try:
@@ -174,23 +164,19 @@ class SavedPrefix(Prefix):
         finally:
             draft.unlink(missing_ok=True)
         expires = time.time() + NETWORK_SECONDS if self.task.sandbox.network else None
-        return Record(steps=done, state=state.digests(after), expires=expires)
+        return Record(steps=done, kernel=str(after.get(KERNEL)), expires=expires)
 
     def close(self) -> None:
         self.claim.close()
 
 
 def prefix_of(task: Task, sandbox: Sandbox, *, may_make: bool, folder: Path | None = None) -> Prefix:
-    """How the trial comes by its prefix; the sandbox, which is not open yet, may be told to start elsewhere.
+    """The prefix of a trial whose `sandbox` is not open yet; sets what the sandbox starts from.
 
-    Waits while another trial makes the snapshot. Where not `may_make`, raises NotMadeError instead of waiting
+    Waits while another trial makes the snapshot. Raises NotMadeError, without `may_make`, instead of waiting
     or making one.
     """
-    if not (task.pre_execute and sandbox.capabilities.snapshots):
-        return Prefix(task)
-    from pytest_super.snapshots.plan import plan_of
-
-    plan = plan_of(task.pre_execute)
+    plan = plan_of(task.pre_execute) if sandbox.capabilities.snapshots else None
     if plan is None:
         return Prefix(task)
     try:
@@ -203,7 +189,7 @@ def cached_prefix(
     task: Task, plan: Plan, sandbox: SnapshotSandbox, may_make: bool, folder: Path | None
 ) -> Prefix:
     folder = folder or cache_folder("snapshots")
-    path = folder / f"{name_of(task, plan, sandbox.identity)}.json"
+    path = folder / f"{snapshot_name(task, plan.length, sandbox.identity)}.json"
     if found := known_prefix(task, plan, path, sandbox):
         return found
     if not may_make:
@@ -217,7 +203,7 @@ def cached_prefix(
 
 
 def known_prefix(task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox) -> Prefix | None:
-    """None where nobody has tried yet, or the snapshot is gone."""
+    """None if no trial has recorded a result yet, or the snapshot is gone."""
     record = read_record(path)
     if record is None:
         return None
@@ -225,39 +211,3 @@ def known_prefix(task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox) -
         return Prefix(task)
     sandbox.restore(archive_of(path))
     return RestoredPrefix(task, plan, path, record)
-
-
-def name_of(task: Task, plan: Plan, identity: str) -> str:
-    """By content: the same steps on the same files in the same sandbox have the same name."""
-    steps = [step.model_dump() for step in task.pre_execute[: plan.length]]
-    return digest([FORMAT, identity, repository_of(task), steps])
-
-
-def repository_of(task: Task) -> Any:
-    repository = task.repository
-    if repository is None or not repository.provide:
-        return None
-    if repository.path is None:
-        return repository.model_dump()
-    # Not pinned: its files can change.
-    root = Path(task._path).parent / repository.path
-    return [root.name, [entry_of(root, path) for path in sorted(root.rglob("*"))]]
-
-
-def entry_of(root: Path, path: Path) -> list[Any]:
-    found = path.lstat()
-    content = ""
-    if path.is_symlink():
-        content = os.readlink(path)
-    elif path.is_file():
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-    return [str(path.relative_to(root)), found.st_mode, content]
-
-
-def owner_of(task: Task) -> str:
-    """Of whom there is one snapshot at a time, so that an edited task file leaves none behind."""
-    return digest([task._path, task.id])
-
-
-def digest(data: Any) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""`pytest-super prune`: remove the snapshots of prefixes, and what is known of them."""
+"""`pytest-super prune`: remove the snapshots of prefixes and their records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_prune_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
 
 
 def run_prune(_arguments: Namespace) -> int:
-    """Also which prefixes have none is forgotten."""
+    """Also removes the records of prefixes that cannot have a snapshot."""
     removed = remove_snapshots(cache_folder("snapshots"))
     print(f"removed {removed} snapshots")
     return 0

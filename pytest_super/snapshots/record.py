@@ -1,4 +1,4 @@
-"""What is known of a snapshot, and its files: two files in the user's cache folder."""
+"""A snapshot on disk: a record and an archive of files, in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Part of every name: what was saved in another manner is not used.
-FORMAT = 2
-# The ending of a file that names the last snapshot that a task made.
+# Part of every name, so that snapshots of another format are not used.
+FORMAT = 3
+# Suffix of the file that names the last snapshot of a task.
 OWNER = ".owner"
-# How long one trial waits for another that makes what both need.
+# How long, in seconds, a trial waits for another one that makes the snapshot both need.
 PATIENCE = 300.0
 LOOK_SECONDS = 0.1
 
 
 class StillMadeError(Exception):
-    """Another trial has made the snapshot for so long that it is better not to wait."""
+    """Another trial is still making the snapshot."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
     steps: list[Step] = field(default_factory=list)
-    """As they went when the snapshot was made."""
-    state: dict[str, str] = field(default_factory=dict)
-    """Digests of what the kernel was after them, by part."""
+    """The steps it covers, as they were run when it was made."""
+    kernel: str = ""
+    """Digest of the kernel's state after these steps."""
     useless: str = ""
-    """Why the prefix is run by every trial all the same."""
+    """Why there is no archive, so that every trial runs the prefix itself."""
     expires: float | None = None
-    """When it counts no more, in seconds since the epoch."""
+    """When the record stops being valid, in seconds since the epoch."""
 
 
 def archive_of(path: Path) -> Path:
-    """The files of the snapshot whose record is at `path`."""
+    """The archive that belongs to the record at `path`."""
     return path.with_suffix(".tar")
 
 
 def read_record(path: Path) -> Record | None:
-    """None where there is none, or none that counts."""
+    """None if there is no valid record, or its archive is missing."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         record = Record(**{**data, "steps": [step_from_data(step) for step in data["steps"]]})
@@ -64,9 +64,9 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def replace_snapshot(path: Path, owner: str) -> None:
-    """Remove the one that the owner made before this: of each there is one at a time. Raises OSError."""
+    """Make the snapshot at `path` the only one of its owner. Raises OSError."""
     made = path.parent / f"{owner}{OWNER}"
-    # A ValueError: what stands there is no name.
+    # ValueError: the file does not contain a file name.
     with suppress(FileNotFoundError, ValueError):
         former = path.with_name(made.read_text())
         if former != path:
@@ -75,14 +75,14 @@ def replace_snapshot(path: Path, owner: str) -> None:
 
 
 def remove_snapshots(folder: Path) -> int:
-    """Gives how many there were."""
+    """Returns how many there were."""
     for made in folder.glob(f"*{OWNER}"):
         made.unlink(missing_ok=True)
     return sum(map(remove_snapshot, folder.glob("*.json")))
 
 
 def remove_snapshot(path: Path) -> bool:
-    """Whether there was one: a record alone says why there is none."""
+    """Whether there was an archive: a record alone is not a snapshot."""
     was_there = archive_of(path).exists()
     for file in (path, archive_of(path)):
         with suppress(OSError):
@@ -92,7 +92,7 @@ def remove_snapshot(path: Path) -> bool:
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold it, alone on this machine; it ends with the process. Raises StillMadeError and OSError."""
+    """Hold a lock between processes of this machine. Raises StillMadeError and OSError."""
     deadline = time.monotonic() + PATIENCE
     with path.open("w") as file:
         while not try_lock(file.fileno()):

@@ -151,6 +151,8 @@ class PreExecuted(Model):
 
     cell: Text | None = None
     edit: Edit | None = None
+    files: bool = False
+    """Later steps need nothing of this cell but the files that it writes, so a snapshot can cover it."""
 
     @model_validator(mode="after")
     def check_kind(self) -> Self:

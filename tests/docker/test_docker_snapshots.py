@@ -1,21 +1,175 @@
-"""Prefixes that are run once: the same files, the same state, the same scores as without."""
+"""Prefixes that are run once: trials that start from a snapshot find what they would have found without."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pytest
 
+from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, SavedPrefix, UnlikeError, prefix_of
+from pytest_super.tasks.task import Task
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from pytest_super.store.trajectory import Step
 
 pytestmark = pytest.mark.docker
 
-# Long enough to be worth a snapshot, and different each time that it is run.
-STAMP = "!sleep 1.2; cat /proc/sys/kernel/random/uuid > stamp"
-SHOW = "print('stamp', open('stamp').read())"
+# Another text each time that it is run.
+STAMP = "!cat /proc/sys/kernel/random/uuid > stamp"
+TASK: dict[str, Any] = {"set": "masked", "category": "data", "query": "q", "answer": 42}
+
+
+# Single trials, up to the end of their prefix
+
+
+class Trial(NamedTuple):
+    prefix: Prefix
+    steps: list[Step]
+    kernel: Kernel
+
+    def show(self, expression: str) -> str:
+        """What the agent would be shown of the expression."""
+        return self.kernel.execute(f"import os\nprint({expression})").text
+
+
+class Begin(Protocol):
+    """Begins a trial with this prefix, in a container of its own."""
+
+    def __call__(self, *prefix: Any, settings: DockerSettings | None = ..., **sandbox: Any) -> Trial: ...
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "snapshots"
+
+
+@pytest.fixture
+def begin(settings: DockerSettings, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    monkeypatch.setattr("pytest_super.snapshots.prefix.WORTH_SECONDS", 0.0)
+    kernels: list[Kernel] = []
+    common = settings
+
+    def begin_trial(*prefix: Any, settings: DockerSettings | None = None, **sandbox: Any) -> Trial:
+        task = Task.model_validate({**TASK, "id": "one", "pre_execute": list(prefix), "sandbox": sandbox})
+        container = DockerSandbox(task.sandbox, settings or common)
+        chosen = prefix_of(task, container, may_make=True, folder=cache)
+        kernels.append(Kernel(container))
+        kernels[-1].start()
+        chosen.prepare(kernels[-1])
+        return Trial(chosen, list(chosen.steps(kernels[-1])), kernels[-1])
+
+    yield begin_trial
+    for kernel in kernels:
+        kernel.close()
+
+
+def records_in(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in folder.glob("*.json")]
+
+
+def test_a_trial_from_a_snapshot_finds_what_the_prefix_leaves(begin: Begin) -> None:
+    prefix = (
+        "!mkdir deep",
+        "%env LEVEL=3",
+        f"{STAMP.replace('> stamp', '> deep/stamp')}; printf $LEVEL > deep/level",
+        {"edit": {"path": "deep/level", "before": "3", "after": "4"}},
+        {"cell": "made = open('deep/made', 'w').write('5')", "files": True},
+        "%cd deep",
+        "k = open('level').read()\nopen('more', 'w').write('1')",
+        "!echo 2 >> more",
+    )
+    first, second = begin(*prefix), begin(*prefix)
+    assert isinstance(first.prefix, SavedPrefix)
+    assert isinstance(second.prefix, RestoredPrefix)
+    left = "os.getcwd(), os.environ['LEVEL'], k, [open(name).read() for name in sorted(os.listdir())]"
+    assert first.show(left) == second.show(left)
+    assert second.show("os.getcwd(), k, open('more').read()") == "/workspace/deep 4 12\n\n"
+    assert first.show("made") == "1\n"
+    assert "NameError" in second.show("made")
+    told = [
+        [(step.number, step.origin, step.action, step.outcome, step.observation) for step in trial.steps]
+        for trial in (first, second)
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]) == len(prefix)
+
+
+def test_files_are_as_if_they_had_been_written_in_the_trial(begin: Begin) -> None:
+    prefix = (
+        "!mkdir -p deep/er; touch -d '2001-02-03 04:05:06.123456789Z' deep/er/old; ln -s er deep/link; "
+        "echo 1 > deep/a; ln deep/a deep/b; chmod 751 deep/a; rm /etc/debian_version"
+    )
+    begin(prefix)
+    second = begin(prefix)
+    assert second.show(
+        "os.rename('deep', 'moved'), os.stat('moved/er/old').st_mtime_ns, os.readlink('moved/link'), "
+        "os.stat('moved/a').st_ino == os.stat('moved/b').st_ino, oct(os.stat('moved/a').st_mode & 0o777), "
+        "os.path.exists('/etc/debian_version'), "
+        "[name for name in os.listdir('/') if name.startswith('.pytest')]"
+    ) == ("None 981173106123456789 er True 0o751 False []\n")
+
+
+def test_a_snapshot_that_would_give_another_kernel_is_not_used(begin: Begin) -> None:
+    # A running kernel does not see what `pip install -e` adds to its path; one that starts after it does.
+    install = (
+        "import site, pathlib; pathlib.Path(site.getsitepackages()[0], 'x.pth').write_text('/workspace')"
+    )
+    begin(f'!python3 -c "{install}"')
+    with pytest.raises(UnlikeError, match="module path"):
+        begin(f'!python3 -c "{install}"')
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("!echo 10.0.0.7 data.example >> /dev/shm/x", "writes where no files are saved"),
+        ("!echo 10.0.0.7 data.example >> /etc/hosts", "writes where no files are saved"),
+        ("%%bash\nsetsid sleep 600 > /dev/null 2>&1 &", "leaves processes running"),
+        # Nothing is left to pack it with.
+        ("!rm /bin/tar", "could not be saved"),
+    ],
+)
+def test_a_prefix_that_cannot_be_saved_is_run_by_every_trial(
+    begin: Begin, cache: Path, cell: str, reason: str
+) -> None:
+    assert begin(cell).steps[0].outcome == Outcome.OK
+    (record,) = records_in(cache)
+    assert reason in record["useless"]
+    assert not list(cache.glob("*.tar"))
+
+
+def test_a_snapshot_has_no_settings_of_this_machine(
+    begin: Begin, settings: DockerSettings, cache: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "pip.conf"
+    config.write_text("[global]\nindex-url = https://user:secret@host/simple\n")
+    for _ in range(2):
+        trial = begin(STAMP, settings=dataclasses.replace(settings, pip_config=config))
+        assert trial.show("'secret' in open('/etc/pytest-super/pip.conf').read()") == "True\n"
+    (archive,) = cache.glob("*.tar")
+    assert b"secret" not in archive.read_bytes()
+
+
+def test_the_disk_limit_counts_what_the_prefix_wrote_once(begin: Begin) -> None:
+    prefix = "!head -c 60M /dev/zero > zeros"
+    begin(prefix, disk="100MB")
+    second = begin(prefix, disk="100MB")
+    assert isinstance(second.prefix, RestoredPrefix)
+    assert second.kernel.execute("!head -c 20M /dev/zero > more; sleep 3").outcome == Outcome.OK
+    lost = second.kernel.execute("!head -c 60M /dev/zero > most; sleep 30")
+    assert lost.outcome == Outcome.SANDBOX_LOST
+    assert "disk limit" in lost.detail
+
+
+# Runs
 
 
 class Project:
@@ -23,33 +177,23 @@ class Project:
 
     def __init__(self, pytester: pytest.Pytester, cache: Path) -> None:
         self.pytester = pytester
-        self.cache = cache
+        self.cache = cache / "pytest-super/snapshots"
 
-    def task(self, *prefix: str, check: str = "1", **fields: Any) -> None:
-        cells = [SHOW, f"import os\n42 * ({check})"]
-        data = {"id": "one", "set": "masked", "category": "data", "query": "q", "answer": 42}
-        whole = data | {"pre_execute": list(prefix), "solution": {"cells": cells}} | fields
-        (self.pytester.path / f"{whole['id']}.task.yaml").write_text(json.dumps(whole))
-
-    def run(self, *options: str) -> pytest.RunResult:
-        return self.pytester.runpytest_subprocess("--super-agent=gold", ".", *options)
+    def task(self, id: str = "one") -> None:
+        cells = ["print('stamp', open('stamp').read())", "42"]
+        data = {**TASK, "id": id, "pre_execute": [STAMP], "solution": {"cells": cells}}
+        folder = self.pytester.path / id
+        folder.mkdir(exist_ok=True)
+        (folder / f"{id}.task.yaml").write_text(json.dumps(data))
 
     def stamps(self, *options: str) -> list[str]:
-        """Those that the trials of a run saw; all of them have to be solved."""
-        result = self.run(*options)
+        """The stamps that the trials of a run saw; all of them have to be solved."""
+        result = self.pytester.runpytest_subprocess("--super-agent=gold", ".", *options)
         assert result.ret == 0, result.stdout.str()
         folder = self.pytester.path / ".super/runs/latest/trials"
         texts = [path.read_text() for path in folder.glob("*/*/trajectory.jsonl")]
-        steps = [json.loads(line) for text in texts for line in text.splitlines()]
-        return [step["observation"].split()[1] for step in steps if step["action"]["content"] == SHOW]
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        return [json.loads(path.read_text()) for path in self.cache.glob("pytest-super/snapshots/*.json")]
-
-    @property
-    def archives(self) -> list[Path]:
-        return list(self.cache.glob("pytest-super/snapshots/*.tar"))
+        shown = [json.loads(line)["observation"] for text in texts for line in text.splitlines()]
+        return [text.split()[1] for text in shown if text.startswith("stamp")]
 
 
 @pytest.fixture
@@ -64,205 +208,46 @@ def project(
     pytester.makeini(
         f"[pytest]\npythonpath = .\nsuper_image = {image}\nsuper_sandbox = docker\nfilterwarnings = error\n"
     )
+    pytester.makeconftest("import pytest_super.snapshots.prefix as it\nit.WORTH_SECONDS = 0.0\n")
     return Project(pytester, cache)
 
 
-def test_a_prefix_is_run_once_for_all_epochs_and_runs(project: Project) -> None:
-    project.task(STAMP)
-    stamps = project.stamps("--super-epochs=3") + project.stamps()
+def test_a_prefix_is_run_once_for_all_workers_epochs_and_runs(project: Project) -> None:
+    project.task()
+    stamps = project.stamps("--super-epochs=4", "-n2")
     assert len(stamps) == 4
     assert len(set(stamps)) == 1
-
-
-def test_workers_wait_for_the_one_that_makes_the_snapshot(project: Project) -> None:
-    project.task(STAMP)
-    assert len(set(project.stamps("--super-epochs=4", "-n2"))) == 1
+    assert set(project.stamps()) == set(stamps)
+    (archive,) = project.cache.glob("*.tar")
+    archive.write_bytes(b"no archive")
+    assert set(project.stamps()).isdisjoint(stamps), "a broken snapshot fails no trial"
+    (record,) = records_in(project.cache)
+    assert record["useless"]
+    assert record["expires"]
 
 
 def test_no_cache_runs_it_in_every_trial(project: Project) -> None:
-    project.task(STAMP)
-    before = project.stamps()
-    after = project.stamps("--super-no-cache", "--super-epochs=2")
-    assert len({*before, *after}) == 3
-    assert len(project.records) == 1
+    project.task()
+    assert len(set(project.stamps("--super-no-cache", "--super-epochs=2"))) == 2
+    assert not project.cache.exists()
 
 
-def test_a_kernel_from_a_snapshot_is_in_the_state_that_the_prefix_leaves(project: Project) -> None:
-    project.task(
-        "import json\nfactor = 2",
-        "!mkdir deep",
-        "%env LEVEL=3",
-        STAMP.replace("> stamp", "> deep/stamp; printf $LEVEL > deep/level"),
-        "%cd deep",
-        "!cat ../deep/level",
-        check="os.getcwd() == '/workspace/deep' and factor == 2 "
-        "and open('level').read() == os.environ['LEVEL'] == '3'",
-    )
-    assert len(set(project.stamps("--super-epochs=2"))) == 1
-
-
-def test_the_steps_of_the_prefix_are_told_as_they_went(project: Project) -> None:
-    project.task("k = 1", STAMP, "print('seen', k)", "!cat stamp")
-    project.stamps("--super-epochs=2")
-    folder = project.pytester.path / ".super/runs/latest/trials"
-    told = [
-        [
-            (step["number"], step["origin"], step["action"], step["outcome"], step["observation"])
-            for step in map(json.loads, path.read_text().splitlines())
-            if step["origin"] == "pre_execute"
-        ]
-        for path in folder.glob("*/*/trajectory.jsonl")
-    ]
-    assert len(told) == 2
-    assert told[0] == told[1]
-    assert [step[0] for step in told[0]] == [1, 2, 3, 4]
-
-
-def test_what_stands_behind_the_snapshot_is_run_in_every_trial(project: Project) -> None:
-    project.task(
-        STAMP, "open('more', 'w').write('1')", "!echo 2 >> more", check="open('more').read() == '12\\n'"
-    )
-    assert len(set(project.stamps("--super-epochs=2"))) == 1
-
-
-def test_a_prefix_that_leaves_a_process_is_run_in_every_trial(project: Project) -> None:
-    start = (
-        "from subprocess import Popen; Popen(['sleep', '600'], start_new_session=True, stdout=-3, stderr=-3)"
-    )
-    project.task(STAMP, f'!python3 -c "{start}"')
-    assert len(set(project.stamps("--super-epochs=2"))) == 2
-    assert "processes" in project.records[0]["useless"]
-
-
-def test_a_snapshot_that_gives_another_kernel_is_not_used(project: Project) -> None:
-    # What a running kernel does not see of an installation in place, one that starts after it would.
-    install = (
-        "import site, pathlib; pathlib.Path(site.getsitepackages()[0], 'x.pth').write_text('/workspace')"
-    )
-    project.task(f'{STAMP}; python3 -c "{install}"', check="'/workspace' not in __import__('sys').path")
-    assert len(set(project.stamps("--super-epochs=3"))) == 3
-    assert "path" in project.records[0]["useless"]
-
-
-@pytest.mark.parametrize(
-    "fixture",
-    [
-        pytest.param("def super_kernel(super_kernel): return own(super_kernel)", id="its own kernel"),
-        pytest.param(
-            "def super_make_kernel(super_make_kernel): return lambda: own(super_make_kernel())",
-            id="its own way to make one",
-        ),
-        pytest.param(
-            "def super_agent(super_agent, super_kernel): own(super_kernel); return super_agent",
-            id="a fixture that gets it",
-        ),
-        pytest.param(
-            "def super_agent(super_agent, request):"
-            " own(request.getfixturevalue('super_kernel')); return super_agent",
-            id="a fixture that asks for it",
-        ),
-    ],
-)
-def test_what_a_project_does_to_its_kernels_is_in_no_snapshot(project: Project, fixture: str) -> None:
-    project.pytester.makeconftest(
-        f"""
-import pytest
-
-def own(kernel):
-    kernel.write_file("own", b"1")
-    return kernel
-
-@pytest.fixture
-{fixture}
-"""
-    )
-    project.task(STAMP)
-    assert len(set(project.stamps("--super-epochs=2"))) == 2
-    assert project.archives == []
-
-
-def test_pruned_snapshots_are_made_again(project: Project) -> None:
-    project.task(STAMP)
-    first = project.stamps()
-    result = project.pytester.run("pytest-super", "prune")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["removed 1 snapshots"])
-    assert not project.archives
-    assert not project.records
-    assert project.stamps() != first
-
-
-@pytest.mark.parametrize("counts", [True, False])
-def test_a_snapshot_takes_the_place_of_the_one_before_of_its_task(project: Project, counts: bool) -> None:
-    project.task(STAMP)
-    project.stamps()
-    (old,) = project.archives
-    if not counts:
-        old.with_suffix(".json").write_text("no record")
-    project.task(STAMP + " # again")
-    project.stamps()
-    (new,) = project.archives
-    assert new != old
-
-
-def test_a_snapshot_holds_no_settings_of_this_machine(project: Project) -> None:
-    settings = project.pytester.path / "pip.conf"
-    settings.write_text("[global]\nindex-url = https://user:secret@host/simple\n")
-    project.task(STAMP, check="'secret' in open('/etc/pytest-super/pip.conf').read()")
-    assert len(set(project.stamps("--super-epochs=2", f"--super-pip-config={settings}"))) == 1
-    (archive,) = project.archives
-    assert b"secret" not in archive.read_bytes()
-
-
-def test_files_are_as_if_they_had_been_written_in_the_trial(project: Project) -> None:
-    project.task(
-        f"{STAMP}; mkdir -p deep/er; touch -d '2001-02-03 04:05:06.123456789Z' deep/er/old; "
-        "ln -s er deep/link; "
-        "echo 1 > deep/a; ln deep/a deep/b; chmod 751 deep/a; rm /etc/debian_version",
-        check="(os.rename('deep', 'moved'), os.stat('moved/er/old').st_mtime_ns == 981173106123456789"
-        " and os.readlink('moved/link') == 'er' and os.stat('moved/a').st_ino == os.stat('moved/b').st_ino"
-        " and os.stat('moved/a').st_mode & 0o777 == 0o751 and not os.path.exists('/etc/debian_version')"
-        " and not [name for name in os.listdir('/') if name.startswith('.pytest')])[1]",
-    )
-    assert len(set(project.stamps("--super-epochs=2"))) == 1
-
-
-def test_cells_see_of_ipython_what_they_would_have_seen(project: Project) -> None:
-    project.task(
-        STAMP,
-        "21 * 2",
-        "!sleep 0.1; exit 3",
-        "seen = _exit_code",
-        check="(seen, _exit_code, Out[2], len(In), get_ipython().execution_count) == (3, 3, 42, 7, 7)",
-    )
-    assert len(set(project.stamps("--super-epochs=2"))) == 1
-
-
-@pytest.mark.parametrize("path", ["/dev/shm/x", "/etc/hosts"])
-def test_what_cannot_be_saved_is_made_by_every_trial(project: Project, path: str) -> None:
-    check = f"'data.example' in open('{path}').read()"
-    project.task(f"{STAMP}; echo 10.0.0.7 data.example >> {path}", check=check)
-    assert len(set(project.stamps("--super-epochs=2"))) == 2
-
-
-def test_a_snapshot_that_cannot_be_saved_fails_no_trial(project: Project) -> None:
-    # Nothing to pack it with.
-    project.task(f"{STAMP}; rm /bin/tar")
-    assert len(set(project.stamps("--super-epochs=2"))) == 2
-    (record,) = project.records
-    assert "could not be saved" in record["useless"]
-    assert record["expires"]
-
-
-def test_a_snapshot_that_is_broken_fails_no_trial(project: Project) -> None:
-    project.task(STAMP)
-    first = project.stamps()
-    (archive,) = project.archives
-    archive.write_bytes(b"no archive")
-    assert project.stamps() != first
-    (record,) = project.records
-    assert record["useless"]
-    assert record["expires"]
+def test_what_a_project_does_to_its_kernels_is_in_no_snapshot(project: Project) -> None:
+    fixtures = {
+        "kernel": "def super_kernel(super_kernel): return own(super_kernel)",
+        "maker": "def super_make_kernel(super_make_kernel): return lambda: own(super_make_kernel())",
+        "getter": "def super_agent(super_agent, super_kernel): own(super_kernel); return super_agent",
+        "asker": "def super_agent(super_agent, request):"
+        " own(request.getfixturevalue('super_kernel')); return super_agent",
+    }
+    for id, fixture in fixtures.items():
+        project.task(id)
+        (project.pytester.path / id / "conftest.py").write_text(
+            "import pytest\n\ndef own(kernel):\n    kernel.write_file('own', b'1')\n    return kernel\n\n"
+            f"@pytest.fixture\n{fixture}\n"
+        )
+    assert len(set(project.stamps("--super-epochs=2"))) == 2 * len(fixtures)
+    assert not list(project.cache.glob("*.tar"))
 
 
 def test_attempts_at_a_task_share_its_prefix(project: Project) -> None:
@@ -275,22 +260,8 @@ def test_attempts_at_a_task_share_its_prefix(project: Project) -> None:
         """
     )
     (project.pytester.path / "model.yaml").write_text('["try again"]')
-    project.task(STAMP)
+    project.task()
     result = project.pytester.runpytest_subprocess(
         "--super-agent=agent:Fickle", "--super-model=scripted:model.yaml", "--super-attempts=2", "."
     )
     result.assert_outcomes(passed=1)
-
-
-@pytest.mark.parametrize(
-    ("then", "is_over"),
-    [("!head -c 60M /dev/zero > more; sleep 30", True), ("!chmod +x stamp; sleep 8", False)],
-)
-def test_the_disk_limit_counts_what_the_prefix_wrote_once(project: Project, then: str, is_over: bool) -> None:
-    prefix = "!sleep 1; head -c 60M /dev/zero > stamp"
-    project.task(prefix, solution={"cells": [then, "42"]}, sandbox={"disk": "100MB"})
-    for _ in range(2):
-        result = project.run()
-        assert result.parseoutcomes() == ({"failed": 1} if is_over else {"passed": 1})
-        (path,) = project.pytester.path.glob(".super/runs/latest/trials/*/*/trajectory.jsonl")
-        assert ("disk limit" in path.read_text()) is is_over

@@ -1,4 +1,4 @@
-"""Which steps of a prefix a snapshot holds, and what its name tells apart."""
+"""Which steps of a prefix a snapshot covers, when it is used, and what its name depends on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_super.cli import main
 from pytest_super.errors import EngineError
-from pytest_super.snapshots.plan import plan_of
+from pytest_super.snapshots.plan import Plan, plan_of
 from pytest_super.snapshots.prefix import NotMadeError, Prefix, RestoredPrefix, SavedPrefix, prefix_of
 from pytest_super.snapshots.record import (
     Record,
@@ -26,68 +27,59 @@ if TYPE_CHECKING:
 EDIT = {"edit": {"path": "train.py", "before": "a", "after": "b"}}
 
 
-def plan(*steps: str | dict[str, Any]) -> tuple[int, tuple[int, ...]] | None:
+def plan(*steps: str | dict[str, Any]) -> Plan | None:
     return plan_of(
         [PreExecuted.model_validate({"cell": one} if isinstance(one, str) else one) for one in steps]
     )
 
 
 @pytest.mark.parametrize(
-    ("steps", "expected"),
+    "step",
     [
-        (("!git clone https://host/code", "%cd code", "!pip install -r requirements.txt"), (3, (1,))),
-        (("import os", EDIT, "x = 1"), (2, (0,))),
-        (("%%writefile run.sh\necho hi", "%pip install foo", "%%capture\n!pip install bar"), (3, ())),
-        (("%env LEVEL=3", "%%bash\necho $LEVEL > level"), (2, (0,))),
-        (("k = 7", "!make data", "m = k * 2", "!ls"), (4, (0, 2))),
-        (
-            ("import sys\nsys.path.insert(0, 'code')", "x = 3\ndef f(a=x):\n    return a", "!make {x} $x"),
-            (3, (0, 1)),
-        ),
+        EDIT,
+        "!make data",
+        "# What the code needs:\n!pip install a \\\n  b\n\n!make",
+        "%pip install foo",
+        "%conda install foo",
+        "%%bash\nfor x in 1 2; do make $x; done",
+        "%%sh\nmake",
+        "%%writefile run.sh\necho hi",
+        {"cell": "from pathlib import Path\nPath('a').write_text('1')", "files": True},
     ],
 )
-def test_files_are_saved_and_cells_with_state_are_run_again(
-    steps: tuple[str | dict[str, Any], ...], expected: tuple[int, tuple[int, ...]]
-) -> None:
-    assert plan(*steps) == expected
+def test_a_step_that_leaves_only_files_is_covered(step: str | dict[str, Any]) -> None:
+    found = plan(step, "x = 1")
+    assert found is not None
+    assert (found.length, found.settings) == (1, "")
 
 
 @pytest.mark.parametrize(
-    "steps",
+    "step",
     [
-        pytest.param(("x = 1", "import json"), id="nothing is spared"),
-        pytest.param(
-            ("rows = open('data.csv').read()", "!sort -o data.csv data.csv"), id="read before it changed"
-        ),
-        pytest.param(("import model", EDIT), id="imported before the edit"),
-        pytest.param(("import foo", "!pip install foo"), id="imported before the installation"),
-        pytest.param(("import numpy", "!pip install -r wanted.txt"), id="imported before any installation"),
-        pytest.param(("import tempfile\nd = tempfile.mkdtemp()", "!ls"), id="another name each time"),
-        pytest.param(("import time\nrun = time.time()", "!ls"), id="another time"),
-        pytest.param(("from glob import glob\nold = glob('*')", "!ls"), id="what is there at the time"),
-        pytest.param(("f = f'{now}'", "!ls"), id="a text that is made"),
-        pytest.param(("rows = [row for row in table]", "!ls"), id="a loop"),
-        pytest.param(("!echo {next(it)} > f",), id="code in a shell line"),
-        pytest.param(("%%bash --out x\nls", "!ls"), id="a shell cell that binds"),
-        pytest.param(("files = !ls", "!ls"), id="a shell line that binds"),
-        pytest.param(("here = %pwd", "!ls"), id="a magic that binds"),
-        pytest.param(("ok = _exit_code == 0", "!ls"), id="what IPython keeps"),
-        pytest.param(("x = _", "!ls"), id="the last result"),
-        pytest.param(("open('n', 'w').write('1')", "!cat n"), id="python that writes a file"),
-        pytest.param(("out = !make data", "!ls"), id="a program whose output is kept"),
-        pytest.param(("%run train.py", "!ls"), id="a program in the kernel"),
-        pytest.param(("exec(code)", "!ls"), id="anything"),
-        pytest.param(("this is no python", "!ls"), id="nothing that can be read"),
+        "import os",
+        "open('n', 'w').write('1')",
+        "!ls\nx = 1",
+        "files = !ls",
+        "%%bash --out x\nls",
+        "%%python\nprint(1)",
+        "%run train.py",
+        "%time 1",
+        "%%capture x\n!ls",
     ],
 )
-def test_a_prefix_whose_state_cannot_be_made_anew_has_no_snapshot(
-    steps: tuple[str | dict[str, Any], ...],
-) -> None:
-    assert plan(*steps) is None
+def test_the_first_other_cell_ends_the_snapshot(step: str) -> None:
+    assert plan(step, "!ls") is None
+    found = plan("!make", step, "!ls")
+    assert found is not None
+    assert found.length == 1
 
 
-def test_a_snapshot_ends_before_the_first_cell_that_cannot_be_run_again() -> None:
-    assert plan("!make data", "x = 1", "open('n', 'w').write('1')", "!make more") == (1, ())
+def test_changes_of_folder_and_environment_are_run_again_in_their_order() -> None:
+    found = plan(
+        "!git clone https://host/code\n%cd code\n!make", "%env LEVEL=3", "%%bash\n%cd no", "%cd b", "x"
+    )
+    assert found is not None
+    assert (found.length, found.settings) == (4, "%cd code\n%env LEVEL=3\n%cd b")
 
 
 class Place:
@@ -104,7 +96,7 @@ class Place:
         self.restored.append(archive)
 
 
-def task(*cells: str, **fields: Any) -> Task:
+def task(*cells: str | dict[str, Any], **fields: Any) -> Task:
     data = {
         "id": "a",
         "set": "masked",
@@ -219,7 +211,8 @@ def test_a_name_tells_all_apart_that_the_files_depend_on(tmp_path: Path) -> None
     names = [
         name(task("!make data"), tmp_path),
         name(task("!make more"), tmp_path),
-        name(task("k = 1", "!make data"), tmp_path),
+        name(task("%cd code", "!make data"), tmp_path),
+        name(task({"cell": "!make data", "files": True}), tmp_path),
         name(task("!make data"), tmp_path, Place("another image")),
         name(task("!make data", repository={**pinned, "provide": True}), tmp_path),
         name(task("!make data", repository={**pinned, "provide": True, "version": "0.4"}), tmp_path),
@@ -233,6 +226,19 @@ def test_what_files_do_not_depend_on_is_not_in_the_name(tmp_path: Path) -> None:
     assert {name(one, tmp_path) for one in others} == {some}
 
 
+def test_pruned_snapshots_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "pytest-super/snapshots"
+    replace_snapshot(make(task("!make data"), folder), "me")
+    write_record(folder / "other.json", Record(useless="it would spare nothing"))
+    assert main(["prune"]) == 0
+    assert capsys.readouterr().out == "removed 1 snapshots\n"
+    assert [path.suffix for path in folder.iterdir()] == [".lock"]
+    assert name(task("!make data"), folder)
+
+
 def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
     for text in ("", "{", "[]", '{"steps": 3}', '{"steps": [], "colour": 1}'):
         (tmp_path / "a.json").write_text(text)
@@ -240,7 +246,7 @@ def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("owned", ["", "../other.json", "b.json"])
-def test_what_is_told_of_an_owner_may_be_anything(tmp_path: Path, owned: str) -> None:
+def test_an_owner_has_one_snapshot_whatever_its_file_says(tmp_path: Path, owned: str) -> None:
     (tmp_path / "me.owner").write_text(owned)
     (tmp_path / "b.tar").touch()
     replace_snapshot(tmp_path / "a.json", "me")

@@ -1,0 +1,49 @@
+"""Names of snapshots, made of everything that their files depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.snapshots.record import FORMAT
+
+if TYPE_CHECKING:
+    from pytest_super.tasks.task import Task
+
+
+def snapshot_name(task: Task, length: int, identity: str) -> str:
+    """The same for the same first `length` steps on the same files in the same sandbox."""
+    steps = [step.model_dump() for step in task.pre_execute[:length]]
+    return digest([FORMAT, identity, repository_of(task), steps])
+
+
+def owner_name(task: Task) -> str:
+    """The same for every version of a task: each owner has at most one snapshot."""
+    return digest([task._path, task.id])
+
+
+def repository_of(task: Task) -> Any:
+    repository = task.repository
+    if repository is None or not repository.provide:
+        return None
+    if repository.path is None:
+        return repository.model_dump()
+    # A folder is not pinned: its files can change.
+    root = Path(task._path).parent / repository.path
+    return [root.name, [entry_of(root, path) for path in sorted(root.rglob("*"))]]
+
+
+def entry_of(root: Path, path: Path) -> list[Any]:
+    content = ""
+    if path.is_symlink():
+        content = os.readlink(path)
+    elif path.is_file():
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+    return [str(path.relative_to(root)), path.lstat().st_mode, content]
+
+
+def digest(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
