@@ -1,4 +1,4 @@
-"""`pytest-super mask`: masked sub-problems, cut from the solution of one task."""
+"""`pytest-super mask`: propose sub-problems of a solution, or prove those of a task file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
 
 SANDBOXES = ("auto", "docker", "local")
-# Options by what the namespace calls them.
+# Options that go with --check, and their names in the namespace.
 OF_CHECK = {"--id": "id", "--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
 
 
 def add_mask_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add `mask` to the command line; its namespace carries `run`, a function of the namespace."""
-    parser = subparsers.add_parser("mask", help="propose sub-problems of a solution, or prove its own")
+    """Add `mask` to the command line; its namespace has `run`, a function that takes the namespace."""
+    parser = subparsers.add_parser("mask", help="propose sub-problems, or prove those of a task file")
     parser.add_argument("path", type=Path, metavar="PATH", help="a notebook or a task file")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the YAML there")
     parser.add_argument("--check", action="store_true", help="prove a task file's sub-problems in kernels")
@@ -42,13 +42,13 @@ def run_mask(arguments: Namespace) -> int:
 
 
 def refuse_idle_options(arguments: Namespace) -> None:
-    """Raises SuperError where an option is given that would do nothing."""
+    """Raises SuperError for an option that would have no effect."""
     from pytest_super.errors import SuperError
 
     if arguments.check and arguments.output is not None:
-        raise SuperError("--output is for proposals, --check writes no file")
+        raise SuperError("--output goes with a proposal: --check writes no file")
     given = [option for option, name in OF_CHECK.items() if getattr(arguments, name)]
     if given and not arguments.check:
         raise SuperError(
-            f"{', '.join(given)} {'is' if len(given) == 1 else 'are'} for --check, which is not there"
+            f"{', '.join(given)} {'goes' if len(given) == 1 else 'go'} with --check, which is not given"
         )

@@ -1,4 +1,4 @@
-"""The cells of a solution, and how a task file refers to them."""
+"""The cells of a solution, and how a task file refers to them: by number, id or tag."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class SolutionCell:
     number: int
-    """Among the code cells, from 1."""
+    """Position among the code cells, from 1."""
     source: str
     id: str | None = None
     tags: tuple[str, ...] = ()
     note: str = ""
-    """The text cell right before it."""
+    """The Markdown cell right before it."""
     has_failed: bool = False
-    """Whether its stored output is that of an error."""
+    """Whether the notebook stores an error as its output."""
 
 
 class UnknownCellError(Exception):
-    """A reference leads to no cell, or to several where one is meant; the text says so, with what is near."""
+    """A reference names no cell, or several where one is needed; the text suggests similar names."""
 
 
 def solution_cells(solution: Solution, folder: Path) -> list[SolutionCell]:
-    """Raises TaskFileError where the notebook cannot be read."""
+    """Raises TaskFileError when the notebook cannot be read."""
     if solution.notebook is not None:
         return cells_of(folder / solution.notebook)
     return [SolutionCell(number=number, source=text) for number, text in enumerate(solution.cells or (), 1)]
 
 
 def cells_of(notebook: Path) -> list[SolutionCell]:
-    """Raises TaskFileError where the notebook cannot be read."""
+    """Raises TaskFileError when the notebook cannot be read."""
     found: list[SolutionCell] = []
     note = ""
     for cell in notebook_cells(notebook):
@@ -77,7 +77,7 @@ def tags_of(cell: dict[str, Any]) -> tuple[str, ...]:
 
 
 def find_cells(cells: Sequence[SolutionCell], reference: int | str) -> list[int]:
-    """Indices of the cells that are meant: an id goes before a tag. Raises UnknownCellError."""
+    """Indices of the cells with this number, id or tag; an id wins over a tag. Raises UnknownCellError."""
     if isinstance(reference, int):
         if reference > len(cells):
             raise UnknownCellError(f"there is no cell {reference}: the solution has {len(cells)} code cells")
@@ -90,7 +90,7 @@ def find_cells(cells: Sequence[SolutionCell], reference: int | str) -> list[int]
 
 
 def find_cell(cells: Sequence[SolutionCell], reference: int | str) -> int:
-    """Raises UnknownCellError, also where several cells have the tag."""
+    """The index of one cell. Raises UnknownCellError, also when several cells have the tag."""
     found = find_cells(cells, reference)
     if len(found) > 1:
         numbers = ", ".join(str(index + 1) for index in found)

@@ -1,4 +1,4 @@
-"""What `pytest-super mask` does: propose sub-problems, or prove those of a task file."""
+"""The work of `pytest-super mask`: propose sub-problems, or prove those of a task file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def write_proposal(path: Path, output: Path | None) -> int:
-    """Prints the YAML, or writes it to `output`, which must not exist. Raises SuperError."""
+    """Print the YAML, or write it to `output`, which must not exist. Raises SuperError."""
     text = of_notebook(path, output) if path.suffix == ".ipynb" else of_tasks(path)
     if output is None:
         sys.stdout.write(text)
@@ -45,12 +45,12 @@ def of_notebook(path: Path, output: Path | None) -> str:
 
 
 def name_from(notebook: Path, output: Path | None) -> str:
-    """The notebook as the task file names it, which is meant to lie beside it where it is only printed."""
+    """The notebook's path as the task file states it. A file that is printed is meant to lie beside it."""
     if output is None:
         return notebook.name
     place, folder = notebook.parent.resolve() / notebook.name, output.parent.resolve()
     if not place.is_relative_to(folder):
-        raise SuperError(f"{output}: a task file lies beside {notebook}, its notebook, or in a folder above")
+        raise SuperError(f"{output}: a task file lies beside its notebook, {notebook}, or in a folder above")
     return place.relative_to(folder).as_posix()
 
 
@@ -69,12 +69,12 @@ def of_tasks(path: Path) -> str:
 def proposal(id: str, cells: Sequence[SolutionCell], answer: int) -> str:
     blocks = propose(cells, answer)
     if not blocks:
-        return "# No cell deals with one thing alone, as far as can be seen: give cells tags.\n"
+        return "# No cell was recognised as part of a sub-problem: give cells the tag of a category.\n"
     return subproblems_yaml(id, cells, blocks, answer)
 
 
 def check(path: Path, ids: Sequence[str], sandbox: str, image: str | None, pip_config: Path | None) -> int:
-    """Proves sub-problems, those of `ids` or all, a line each. Exit status 1 where one is not proven."""
+    """Prove the sub-problems `ids`, or all, and print a line for each. Exit status 1 if any is not proven."""
     tasks = [task for task in load_tasks(path) if task._derivation is not None]
     if unknown := sorted(set(ids) - {task.id for task in tasks}):
         raise SuperError(f"{path}: there is no sub-problem {unknown[0]}")
@@ -99,7 +99,7 @@ def proofs(tasks: Sequence[Task], start: Callable[[Task], Kernel]) -> Iterator[P
 
 
 def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
-    """A kernel that is ready, with the task's repository. Raises InfrastructureError."""
+    """A kernel that runs cells, with the task's repository beside it. Raises InfrastructureError."""
     from pytest_super.kernel.sandbox import missing_capabilities
     from pytest_super.session.kernels import ready_kernel
     from pytest_super.session.start_ahead import Place
@@ -112,7 +112,7 @@ def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
 
 
 def sandbox_maker(kind: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Sandbox]:
-    """Docker where it is there, unless another is asked for, as for the agent gold. Raises SuperError."""
+    """Docker if it is available, else local, unless `kind` names one. Raises SuperError."""
     if kind == "local":
         return local_sandbox
     trouble = docker_trouble(image)

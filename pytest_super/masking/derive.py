@@ -1,17 +1,18 @@
-"""Sub-problems as tasks of their own: cut from the solution of the task that they stand in."""
+"""Sub-problems: masked tasks, cut from the solution of the task in whose file they are stated.
+
+Only the stated cells count. No code is read here, so loading a task file costs nothing that grows with its
+solution, and a task is the same on every machine.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
 from pytest_super.errors import TaskFileError
 from pytest_super.masking.cells import UnknownCellError, find_cell, find_cells, solution_cells
-from pytest_super.masking.dataflow import independent_cells, needed_cells
-from pytest_super.masking.flow import Notebook
-from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import Derivation, PreExecuted, Solution, SubProblem, Task
 from pytest_super.tasks.validation import broken_rules
 
@@ -19,49 +20,63 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from pytest_super.masking.cells import SolutionCell
-    from pytest_super.masking.effects import Effects
 
-Broken = tuple[tuple[str | int, ...], str]
+Location = tuple[str | int, ...]
+Broken = tuple[Location, str]
 
+# A cell of a notebook with this tag leaves nothing that later cells need but files.
+FILES_TAG = "files"
 INHERITED = (
     *("repository", "answer", "answer_unknown", "tolerance", "landmarks", "entrypoint"),
     *("sandbox", "limits", "tags"),
 )
-# Their fields are inherited one by one.
+# Mappings whose fields are inherited one by one.
 MERGED = ("sandbox", "limits")
 ANSWER = frozenset({"answer", "answer_unknown"})
-# What is wrong with these was told where they stand, in the parent.
-TOLD_BEFORE = frozenset({"repository", "solution", "entrypoint", "category"})
+# Errors in these fields are reported for the parent.
+CHECKED_IN_PARENT = frozenset({"repository", "solution", "entrypoint", "category"})
 
 
 class BadReferenceError(Exception):
-    """Carries what is wrong, at which place within the sub-problem."""
+    """The text says what is wrong, `location` where, within the sub-problem."""
 
-    def __init__(self, location: tuple[str | int, ...], message: str) -> None:
+    def __init__(self, location: Location, message: str) -> None:
         super().__init__(message)
         self.location = location
+
+
+class Cut(NamedTuple):
+    """How one sub-problem divides the cells of a solution; all cells by index."""
+
+    masked: Collection[int]
+    prefix: list[tuple[int | None, PreExecuted]]
+    """Each step with the cell that it is, None where it is no cell of the solution."""
+    gold: list[int]
 
 
 def derived_tasks(
     parent: Task, items: object, unknown: Collection[str] = ()
 ) -> tuple[list[tuple[int, Task]], list[Broken]]:
-    """The task of each sub-problem with its index in the list, and what is wrong, with its place in the file.
+    """The task of each sub-problem with its index in the list, and all errors with their places in the file.
 
-    The parent's fields in `unknown` have errors of their own: that a sub-problem lacks their value is none.
-    `items` are as the file has them: what is no sub-problem at all was told with the parent's fields.
+    `items` is the field as the file states it; an item that is not a sub-problem at all is skipped, because
+    its errors are reported with the parent's fields. So are those of the parent's fields in `unknown`: a
+    sub-problem is not blamed for inheriting nothing from them.
     """
-    known = [(index, valid(item)) for index, item in enumerate(items if isinstance(items, list) else ())]
     if parent.solution is None:
         return [], [(("subproblems",), "sub-problems are cut from a `solution`, and the task has none")]
     try:
-        workshop = Workshop(parent, unknown)
+        cells = solution_cells(parent.solution, Path(parent._path).parent)
     except TaskFileError:
+        return [], []
+    answer = (parent.solution.answer_cell or len(cells)) - 1
+    if answer >= len(cells):
         return [], []
     tasks: list[tuple[int, Task]] = []
     broken: list[Broken] = []
-    for index, item in known:
+    for index, item in enumerate(map(valid, items if isinstance(items, list) else ())):
         if item is not None:
-            task, found = workshop.cut(item)
+            task, found = derived_task(parent, item, cells, answer, unknown)
             broken += [(("subproblems", index, *location), message) for location, message in found]
             tasks.append((index, task))
     return tasks, broken
@@ -74,145 +89,137 @@ def valid(item: object) -> SubProblem | None:
         return None
 
 
-class Workshop:
-    """Where the sub-problems of one task are cut; its solution is read once for all of them."""
+def derived_task(
+    parent: Task, item: SubProblem, cells: Sequence[SolutionCell], answer: int, unknown: Collection[str]
+) -> tuple[Task, list[Broken]]:
+    """The task and its errors, with places within the sub-problem."""
+    try:
+        task = task_of(parent, item, cells, cut(item, cells, answer))
+    except BadReferenceError as error:
+        # A stand-in, so that a duplicate of its id is still reported.
+        return Task(id=item.id, set="masked", query=item.query), [(error.location, str(error))]
+    given = parent.model_fields_set | set(unknown)
+    inherits_answer = "answer" not in item.model_fields_set and not ANSWER.isdisjoint(given)
+    skipped = CHECKED_IN_PARENT | (ANSWER if inherits_answer else frozenset())
+    return task, list(broken_rules(task, Path(parent._path).parent, skipped))
 
-    def __init__(self, parent: Task, unknown: Collection[str]) -> None:
-        """Raises TaskFileError where the solution cannot be read."""
-        assert parent.solution is not None
-        self.parent = parent
-        self.given = parent.model_fields_set | set(unknown)
-        self.folder = Path(parent._path).parent
-        self.cells = solution_cells(parent.solution, self.folder)
-        self.answer = read_solution(parent.solution, self.folder).answer
-        self.notebook = Notebook()
-        self.effects = [self.notebook.read(cell.source) for cell in self.cells]
 
-    def cut(self, item: SubProblem) -> tuple[Task, list[Broken]]:
-        """The task, and what is wrong, with places within the sub-problem."""
+def cut(item: SubProblem, cells: Sequence[SolutionCell], answer: int) -> Cut:
+    """Raises BadReferenceError."""
+    masked = set(found_cells(cells, item.mask, "mask"))
+    goal = goal_of(item, cells, answer, masked)
+    prefix = list(prefix_of(item, cells, masked, goal))
+    pre_executed = {index for index, _ in prefix}
+    if item.solution is None:
+        gold = [index for index in range(goal + 1) if index not in pre_executed]
+    else:
+        gold = sorted({*found_cells(cells, item.solution, "solution")})
+        check_solution(gold, pre_executed, masked, goal)
+    return Cut(masked, prefix, gold)
+
+
+def goal_of(item: SubProblem, cells: Sequence[SolutionCell], answer: int, masked: Collection[int]) -> int:
+    goal = answer
+    if item.goal is not None:
         try:
-            task = Cut(self, item).task()
-        except BadReferenceError as error:
-            # For its id, which may stand twice.
-            return Task(id=item.id, set="masked", query=item.query), [(error.location, str(error))]
-        return task, list(self.broken(item, task))
-
-    def broken(self, item: SubProblem, task: Task) -> Iterator[Broken]:
-        is_inherited = "answer" not in item.model_fields_set and not ANSWER.isdisjoint(self.given)
-        yield from broken_rules(task, self.folder, TOLD_BEFORE | (ANSWER if is_inherited else frozenset()))
-
-    def effects_to(self, goal: int, submit: str | None) -> list[Effects]:
-        after = [self.notebook.fork().read(submit)] if submit else []
-        return [*self.effects[: goal + 1], *after]
-
-
-class Cut:
-    """One sub-problem: which cells become what. Raises BadReferenceError."""
-
-    def __init__(self, workshop: Workshop, item: SubProblem) -> None:
-        self.parent = workshop.parent
-        self.item = item
-        self.cells: Sequence[SolutionCell] = workshop.cells
-        self.masked = self.find_masked()
-        self.goal = self.find_goal(workshop.answer)
-        effects = workshop.effects_to(self.goal, item.submit)
-        if item.pre_execute is None:
-            self.prefix = independent_cells(effects, self.masked, self.goal)
-            self.steps = [self.of_cell(index) for index in self.prefix]
-        else:
-            self.prefix, self.steps = self.stated_prefix()
-        self.gold = needed_cells(effects, self.prefix, self.masked, self.goal)
-
-    def of_cell(self, index: int) -> PreExecuted:
-        return PreExecuted(cell=self.cells[index].source)
-
-    def find_masked(self) -> set[int]:
-        masked = set()
-        for place, reference in enumerate(self.item.mask):
-            masked.update(self.find(reference, ("mask", place)))
-        return masked
-
-    def find(self, reference: int | str, location: tuple[str | int, ...]) -> list[int]:
-        try:
-            return find_cells(self.cells, reference)
+            goal = find_cell(cells, item.goal)
         except UnknownCellError as error:
-            raise BadReferenceError(location, str(error)) from None
-
-    def find_goal(self, answer: int) -> int:
-        goal = answer
-        if self.item.goal is not None:
-            try:
-                goal = find_cell(self.cells, self.item.goal)
-            except UnknownCellError as error:
-                raise BadReferenceError(("goal",), str(error)) from None
-        name = f"the goal, cell {goal + 1},"
-        if goal in self.masked:
-            raise BadReferenceError(("goal",), f"{name} is masked")
-        if goal < max(self.masked):
-            raise BadReferenceError(("goal",), f"{name} stands before the masked cell {max(self.masked) + 1}")
-        return goal
-
-    def stated_prefix(self) -> tuple[list[int], list[PreExecuted]]:
-        prefix: list[int] = []
-        steps: list[PreExecuted] = []
-        for place, step in enumerate(self.item.pre_execute or ()):
-            if step.solution_cell is None:
-                steps.append(PreExecuted(cell=step.cell, edit=step.edit))
-                continue
-            location = ("pre_execute", place)
-            for index in self.find(step.solution_cell, location):
-                if index in self.masked or index == self.goal:
-                    kind = "masked" if index in self.masked else "the goal"
-                    raise BadReferenceError(
-                        location, f"cell {index + 1} is {kind}, so it is not pre-executed"
-                    )
-                prefix.append(index)
-                steps.append(self.of_cell(index))
-        return prefix, steps
-
-    def task(self) -> Task:
-        sources = [self.cells[index].source for index in self.gold]
-        task = Task.model_validate(
-            {
-                "id": self.item.id,
-                "set": "masked",
-                "category": self.item.category,
-                "query": self.item.query,
-                "pre_execute": [*self.parent.pre_execute, *self.steps],
-                "solution": Solution(cells=[*sources, *([self.item.submit] if self.item.submit else [])]),
-                "metadata": self.item.metadata,
-                **self.inherited(),
-            }
+            raise BadReferenceError(("goal",), str(error)) from None
+    if goal in masked:
+        raise BadReferenceError(("goal",), f"the goal, cell {goal + 1}, is masked")
+    if goal < max(masked):
+        raise BadReferenceError(
+            ("goal",), f"the goal, cell {goal + 1}, comes before the masked cell {max(masked) + 1}"
         )
-        task._path = self.parent._path
-        task._derivation = Derivation(
-            parent=self.parent.id,
-            prefix=numbers(self.prefix),
-            masked=numbers(sorted(self.masked)),
-            gold=numbers(self.gold),
-            is_computed=self.item.pre_execute is None,
+    return goal
+
+
+def prefix_of(
+    item: SubProblem, cells: Sequence[SolutionCell], masked: Collection[int], goal: int
+) -> Iterator[tuple[int | None, PreExecuted]]:
+    if item.pre_execute is None:
+        yield from ((index, pre_executed(cells[index])) for index in range(min(masked)))
+        return
+    for place, step in enumerate(item.pre_execute):
+        if step.solution_cell is None:
+            yield None, PreExecuted(cell=step.cell, edit=step.edit, files=step.files)
+            continue
+        location = ("pre_execute", place)
+        for index in found(cells, step.solution_cell, location):
+            if index in masked or index == goal:
+                kind = "masked" if index in masked else "the goal"
+                raise BadReferenceError(location, f"cell {index + 1} is {kind}, so it is not pre-executed")
+            yield index, pre_executed(cells[index], files=step.files)
+
+
+def pre_executed(cell: SolutionCell, *, files: bool = False) -> PreExecuted:
+    return PreExecuted(cell=cell.source, files=files or FILES_TAG in cell.tags)
+
+
+def check_solution(
+    gold: Sequence[int], pre_executed: Collection[int | None], masked: Collection[int], goal: int
+) -> None:
+    for index in gold:
+        if index in pre_executed or index > goal:
+            reason = "is pre-executed" if index in pre_executed else f"comes after the goal, cell {goal + 1}"
+            raise BadReferenceError(
+                ("solution",), f"cell {index + 1} {reason}, so it is not part of the solution"
+            )
+    if missing := sorted({*masked, goal}.difference(gold)):
+        kind = "the goal" if missing[0] == goal else "masked"
+        raise BadReferenceError(
+            ("solution",), f"cell {missing[0] + 1} is {kind}, so it must be part of the solution"
         )
-        return task
-
-    def inherited(self) -> dict[str, Any]:
-        """The fields that it takes from its parent, or states in its place."""
-        own, inherited = self.item.model_fields_set, self.parent.model_fields_set
-        fields = {name: getattr(self.parent, name) for name in INHERITED if name in inherited}
-        if "answer" in own:
-            fields.pop("answer_unknown", None)
-        for name in own & set(INHERITED):
-            value = getattr(self.item, name)
-            if name in MERGED and value is not None:
-                value = getattr(self.parent, name).model_copy(update=given_fields(value))
-            # Without a value such a field is left at its default, but an answer must be seen to be wrong.
-            if value is not None or name in ("answer", "entrypoint"):
-                fields[name] = value
-        return fields
 
 
-def given_fields(model: Any) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in model.model_fields_set}
+def found_cells(cells: Sequence[SolutionCell], references: Sequence[int | str], field: str) -> Iterator[int]:
+    for place, reference in enumerate(references):
+        yield from found(cells, reference, (field, place))
 
 
-def numbers(indices: Sequence[int]) -> tuple[int, ...]:
-    return tuple(index + 1 for index in indices)
+def found(cells: Sequence[SolutionCell], reference: int | str, location: Location) -> list[int]:
+    try:
+        return find_cells(cells, reference)
+    except UnknownCellError as error:
+        raise BadReferenceError(location, str(error)) from None
+
+
+def task_of(parent: Task, item: SubProblem, cells: Sequence[SolutionCell], parts: Cut) -> Task:
+    solution = [cells[index].source for index in parts.gold] + ([item.submit] if item.submit else [])
+    task = Task.model_validate(
+        {
+            "id": item.id,
+            "set": "masked",
+            "category": item.category,
+            "query": item.query,
+            "pre_execute": [*parent.pre_execute, *(step for _, step in parts.prefix)],
+            "solution": Solution(cells=solution),
+            "metadata": item.metadata,
+            **inherited(parent, item),
+        }
+    )
+    task._path = parent._path
+    task._derivation = Derivation(
+        parent=parent.id,
+        prefix=tuple(index + 1 for index, _ in parts.prefix if index is not None),
+        masked=tuple(index + 1 for index in sorted(parts.masked)),
+        gold=tuple(index + 1 for index in parts.gold),
+    )
+    return task
+
+
+def inherited(parent: Task, item: SubProblem) -> dict[str, Any]:
+    """The fields that the sub-problem takes from its parent or states instead."""
+    fields = {name: getattr(parent, name) for name in INHERITED if name in parent.model_fields_set}
+    if "answer" in item.model_fields_set:
+        fields.pop("answer_unknown", None)
+    for name in item.model_fields_set & set(INHERITED):
+        value = getattr(item, name)
+        if name in MERGED and value is not None:
+            stated = {key: getattr(value, key) for key in value.model_fields_set}
+            value = getattr(parent, name).model_copy(update=stated)
+        # A field stated as null is left at its default, except an answer, which must be seen to be wrong, and
+        # an entrypoint, which null takes away.
+        if value is not None or name in ("answer", "entrypoint"):
+            fields[name] = value
+    return fields

@@ -1,4 +1,4 @@
-"""The proof of a sub-problem, in kernels: with the masked cells the gold answer, without them not."""
+"""The proof of a sub-problem, in kernels: the gold answer with the masked cells, another one without them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pytest_super.agents.gold import error_of, value_of
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.accuracy import accuracy
+from pytest_super.snapshots.plan import plan_of
 from pytest_super.store.trajectory import Action, Step, now
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.prefix import pre_execute
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from pytest_super.kernel.client import Kernel
+    from pytest_super.snapshots.plan import Plan
     from pytest_super.tasks.task import Derivation, Task
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What came of one sub-problem."""
+    """The result for one sub-problem."""
 
     id: str
     is_proven: bool
@@ -31,36 +33,47 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """One run of a prefix and of cells after it."""
+    """One run of a prefix and of the solution's cells."""
 
     prefix: list[Step]
     steps: list[Step]
     names: list[str]
-    """Of the cells of `steps`, for a person."""
+    """The cells of `steps`, as messages call them."""
     score: float | None
-    """The accuracy of the last cell's value; None where it has none."""
+    """Accuracy of the last cell's value; None if the last cell has no value."""
 
     @property
     def failure(self) -> str:
-        """The first cell after the prefix that failed, "" where none did."""
-        for name, step in zip(self.names, self.steps, strict=True):
-            if step.outcome != Outcome.OK:
-                return f"{name} failed: {error_of(step)}"
-        return ""
+        """The first cell of the solution that failed, or "".
+
+        A cell of the prefix can fail on purpose, so it is named only together with one that failed after it.
+        """
+        failed = [(name, step) for name, step in zip(self.names, self.steps, strict=True) if has_failed(step)]
+        if not failed:
+            return ""
+        found = [(f"pre-executed step {step.number}", step) for step in self.prefix if has_failed(step)]
+        return ", after ".join(f"{name} failed: {error_of(step)}" for name, step in [*failed[:1], *found[:1]])
+
+
+def has_failed(step: Step) -> bool:
+    # An edit has no outcome.
+    return step.outcome not in (None, Outcome.OK)
 
 
 def prove(task: Task, start: Callable[[Task], Kernel]) -> Proof:
-    """Run a derived task twice, each time in a kernel of its own, which `start` makes; it is closed here.
+    """Run a derived task with its masked cells and without them, in a fresh kernel each.
 
-    Raises InfrastructureError when a sandbox or a prefix cannot be run at all.
+    `start` makes the kernels, which are closed here. Raises InfrastructureError when a sandbox or a prefix
+    cannot be run at all.
     """
     derivation = task._derivation
     assert derivation is not None
     if "answer" not in task.model_fields_set:
         return Proof(id=task.id, is_proven=False, reason="its answer is not known")
-    trouble = trouble_with_mask(task, derivation, start)
-    if trouble:
-        return Proof(id=task.id, is_proven=False, reason=trouble)
+    replay = run(task, derivation, start)
+    if replay.score != 1:
+        reason = f"with the masked cells {missed(replay)}{restart_note(task)}"
+        return Proof(id=task.id, is_proven=False, reason=reason)
     replay = run(task, derivation, start, without=derivation.masked)
     numbers = ", ".join(map(str, derivation.masked))
     cells = f"the masked cell{'s' if len(derivation.masked) > 1 else ''} {numbers}"
@@ -73,28 +86,9 @@ def prove(task: Task, start: Callable[[Task], Kernel]) -> Proof:
     )
 
 
-def trouble_with_mask(task: Task, derivation: Derivation, start: Callable[[Task], Kernel]) -> str:
-    """Why the prefix, the masked cells and the goal do not give the gold answer; "" when they do."""
-    replay = run(task, derivation, start)
-    if trouble := broken_prefix(derivation, replay.prefix):
-        return trouble
-    return "" if replay.score == 1 else f"with the masked cells {missed(replay)}"
-
-
 def missed(replay: Replay) -> str:
     score = "there is no answer" if replay.score is None else f"accuracy is {replay.score:.2f}"
     return f"{score} ({replay.failure})" if replay.failure else score
-
-
-def broken_prefix(derivation: Derivation, steps: Sequence[Step]) -> str:
-    """A cell that failed behind the first masked one; a failure before it may be what is to be solved."""
-    if not derivation.is_computed:
-        return ""
-    own = steps[len(steps) - len(derivation.prefix) :]
-    for number, step in zip(derivation.prefix, own, strict=True):
-        if number > derivation.masked[0] and step.outcome not in (None, Outcome.OK):
-            return f"the pre-executed cell {number} failed: {error_of(step)}: state `pre_execute` without it"
-    return ""
 
 
 def run(
@@ -104,12 +98,12 @@ def run(
     assert task.solution.cells is not None
     gold = [f"cell {number}" for number in derivation.gold]
     dropped = {f"cell {number}" for number in without}
-    # What comes after the goal has no number.
+    # `submit` comes after the goal and has no number.
     named = [*gold, *["`submit`"] * (len(task.solution.cells) - len(gold))]
     kept = [pair for pair in zip(named, task.solution.cells, strict=True) if pair[0] not in dropped]
     kernel = start(task)
     try:
-        prefix = list(pre_execute(task, kernel))
+        prefix = run_prefix(task, kernel)
         steps = run_cells(kernel, [cell for _, cell in kept], task.limits.compute)
     finally:
         kernel.close()
@@ -118,8 +112,35 @@ def run(
     return Replay(prefix=prefix, steps=steps, names=names, score=score)
 
 
+def run_prefix(task: Task, kernel: Kernel) -> list[Step]:
+    """Run the prefix, and restart the kernel after cells that are tagged `files`.
+
+    A kernel that starts from a snapshot has only the files of these cells. If a later cell needs more, it
+    fails after the restart, too.
+    """
+    plan = tagged_plan(task)
+    steps = []
+    for step in pre_execute(task, kernel):
+        steps.append(step)
+        if plan and step.number == plan.length:
+            kernel.restart()
+            if plan.settings:
+                kernel.execute(plan.settings)
+    return steps
+
+
+def tagged_plan(task: Task) -> Plan | None:
+    plan = plan_of(task.pre_execute)
+    return plan if plan and plan.has_tagged else None
+
+
+def restart_note(task: Task) -> str:
+    plan = tagged_plan(task)
+    return f"; the kernel was restarted after step {plan.length}, for the tag `files`" if plan else ""
+
+
 def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step]:
-    """The steps of the cells, up to one that leaves no kernel for the next or no time."""
+    """The steps of the cells, until one ends the kernel or exhausts the time."""
     steps: list[Step] = []
     for number, cell in enumerate(cells, 1):
         started = now()

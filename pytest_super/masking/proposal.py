@@ -1,11 +1,11 @@
-"""Proposed sub-problems as YAML with the reasons as comments, to be completed by the author."""
+"""Proposed sub-problems as YAML, with the reasons as comments, for the author to complete."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.masking.dataflow import independent_cells, needed_cells
-from pytest_super.masking.flow import effects_of
+from pytest_super.masking.def_use import Names, independent_cells, names_of
+from pytest_super.masking.propose import only_looks
 from pytest_super.report.terminal import one_line
 from pytest_super.tasks.yaml_writer import to_yaml
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_super.masking.cells import SolutionCell
-    from pytest_super.masking.effects import Effects
     from pytest_super.masking.propose import Block
 
 REMAINS = {
@@ -37,7 +36,7 @@ STEPS = {
 
 
 def skeleton(id: str, notebook: str) -> str:
-    """A task around a notebook that has none yet."""
+    """A task file for a notebook that has none yet."""
     fields = {
         "id": id,
         "set": "expert",
@@ -50,26 +49,29 @@ def skeleton(id: str, notebook: str) -> str:
 
 
 def subproblems_yaml(id: str, cells: Sequence[SolutionCell], blocks: Iterable[Block], answer: int) -> str:
-    """The field `subproblems` of the task `id`; each with what speaks for it and what it comes to."""
-    effects = effects_of(cell.source for cell in cells[: answer + 1])
+    """The field `subproblems` of the task `id`, with a comment that gives the reason for each cell."""
+    names = [Names() if only_looks(cell) else names_of(cell.source) for cell in cells]
     lines = ["subproblems:"]
     for block in blocks:
-        lines += [one_line(f"  # {line}") for line in comments(cells, effects, block, answer)]
-        lines += to_yaml({"subproblems": [fields_of(id, cells, block)]}).splitlines()[1:]
+        prefix = independent_cells(names, block.cells, answer)
+        lines += [one_line(f"  # {line}") for line in comments(cells, block, prefix, answer)]
+        fields = fields_of(id, cells, block, prefix)
+        lines += to_yaml({"subproblems": [fields]}).splitlines()[1:]
     return "\n".join(lines) + "\n"
 
 
-def fields_of(id: str, cells: Sequence[SolutionCell], block: Block) -> dict[str, Any]:
+def fields_of(id: str, cells: Sequence[SolutionCell], block: Block, prefix: Sequence[int]) -> dict[str, Any]:
     return {
         "id": f"{id}_{block.name}",
         "category": block.category,
         "mask": [reference(cells[index]) for index in block.cells],
+        "pre_execute": [reference(cells[index]) for index in prefix],
         "query": query_of(block),
     }
 
 
 def reference(cell: SolutionCell) -> int | str:
-    """The id where there is one: it stays when cells are added."""
+    """The id if there is one: it stays the same when cells are added."""
     return cell.id or cell.number
 
 
@@ -83,12 +85,11 @@ def query_of(block: Block) -> str:
 
 
 def comments(
-    cells: Sequence[SolutionCell], effects: Sequence[Effects], block: Block, answer: int
+    cells: Sequence[SolutionCell], block: Block, prefix: Sequence[int], answer: int
 ) -> Iterator[str]:
     for index, reason in zip(block.cells, block.reasons, strict=True):
         yield f"cell {cells[index].number} {reason}: {first_line(cells[index].source)}"
-    prefix = independent_cells(effects, block.cells, answer)
-    gold = needed_cells(effects, prefix, block.cells, answer)
+    gold = [index for index in range(answer + 1) if index not in prefix]
     yield f"runs before: {listed(prefix)}; the solution: {listed(gold)}"
     if nearer := [index for index in gold if max(block.cells) < index < answer]:
         yield f"a nearer `goal`, with `submit` and `answer` of its own: {listed(nearer)}"

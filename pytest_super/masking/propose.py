@@ -1,4 +1,4 @@
-"""Blocks of a solution that make sub-problems: found by the tags of its cells, else by what is in them."""
+"""Blocks of a solution that can become sub-problems: found by the tags of its cells, else by their text."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.masking.dataflow import depends
-from pytest_super.masking.files import ANY, holds_code
-from pytest_super.masking.flow import effects_of
+from pytest_super.masking.def_use import names_of
 from pytest_super.tasks.task import CATEGORIES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_super.masking.cells import SolutionCell
-    from pytest_super.masking.effects import Effects
 
+# The tag of a category, alone or followed by a name: `data`, `data-labels`.
 TAG = re.compile(rf"(?:{'|'.join(CATEGORIES)})(?:[-_:].+)?")
 
 IMPORT = re.compile(r"^\s*(?:import|from)\s.*$", re.MULTILINE)
+LOOK = re.compile(r"!\s*(?:cat|du|echo|find|grep|head|ls|pwd|sed -n|tail|tree|wc)\b[^>]*")
+INSTALL = re.compile(r"^\s*[!%].*\b(?:pip3?|conda|mamba|uv|apt|apt-get) (?:.* )?install\b", re.MULTILINE)
+RUN = re.compile(
+    r"^\s*(?:%run\b|!(?!.*\bpip install\b)(?:.*[\s;&|])?(?:(?:python3?|bash|sh|make)\s|\./))", re.MULTILINE
+)
+EDIT = re.compile(r"\bsed -i|\.replace\(|\breplace\(|re\.sub\(|^%%writefile|\.write_text\(", re.MULTILINE)
+CONFIGURATION_FILE = re.compile(r"%%writefile\s+\S+\.(?:ya?ml|json|cfg|ini|toml|sh)\b")
 DEVICE = re.compile(r"cuda|cupy|\bgpus?\b|\bdevice\b|map_location|no_cuda", re.IGNORECASE)
 SETTING = re.compile(
     r"argparse|hyper.?param|config|epochs?\b|batch.?size|learning.?rate|\blr\b|\bseed\b|max_iter|num_|n_iter"
@@ -36,30 +41,27 @@ TROUBLE = re.compile(
     r"|has no|took .* away",
     re.IGNORECASE,
 )
-REPLACING = re.compile(r"\bsed -i|\.replace\(|re\.sub\(|\breplace\(")
-CONFIGURATION_FILE = re.compile(r"\.(?:ya?ml|json|cfg|ini|toml|sh)$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Cells that deal with one thing, by index, and what speaks for it."""
+    """Cells that deal with one thing, by index."""
 
     name: str
-    """Of the sub-problem, behind that of the task; in most cases the category."""
+    """Added to the task's id; in most cases the category."""
     category: str
     cells: tuple[int, ...]
     reasons: tuple[str, ...]
-    """One for each cell."""
+    """Why each cell belongs to the block."""
 
 
 def propose(cells: Sequence[SolutionCell], answer: int) -> list[Block]:
-    """The blocks that are seen in a solution, in the order of the categories.
+    """The blocks of a solution, in the order of the categories.
 
-    `answer` is the index of the cell with the answer, which is the goal and in no block. Where any cell has
-    the tag of a category, alone or with a name behind it (`data-labels`), only tags count.
+    `answer` is the index of the cell with the answer; it is the goal and belongs to no block. If any cell has
+    the tag of a category, only tags count.
     """
-    before = cells[:answer]
-    blocks = list(tagged(before)) or list(recognised(before, effects_of(cell.source for cell in cells)))
+    blocks = list(tagged(cells[:answer])) or list(recognised(cells, answer))
     return sorted(blocks, key=lambda block: CATEGORIES.index(block.category))
 
 
@@ -72,82 +74,73 @@ def tagged(cells: Sequence[SolutionCell]) -> Iterator[Block]:
         yield Block(name=name, category=category, cells=found, reasons=(f"has the tag `{tag}`",) * len(found))
 
 
-def recognised(cells: Sequence[SolutionCell], effects: Sequence[Effects]) -> Iterator[Block]:
-    found: dict[str, list[tuple[int, str]]] = {}
-    verdicts = [category_of(cells, effects, index) for index in range(len(cells))]
-    prepared = [index for index, verdict in enumerate(verdicts) if verdict and verdict[0] != "data"]
-    known = {index for index, verdict in enumerate(verdicts) if verdict}
-    start = start_of_goal(effects, len(cells), known, max(prepared, default=-1))
-    for index, verdict in enumerate(verdicts[:start]):
-        if verdict is not None:
-            found.setdefault(verdict[0], []).append((index, verdict[1]))
-    if start < len(cells):
-        first = "runs the last program" if effects[start].runs else "stands before the answer, which needs it"
-        found["goal"] = [
-            (start, first),
-            *((index, "comes after it") for index in range(start + 1, len(cells))),
-        ]
-    for category, pairs in found.items():
-        yield Block(
-            name=category,
-            category=category,
-            cells=tuple(index for index, _ in pairs),
-            reasons=tuple(reason for _, reason in pairs),
-        )
+def recognised(cells: Sequence[SolutionCell], answer: int) -> Iterator[Block]:
+    found = [category_of(cells, index) for index in range(answer)]
+    start, reason = start_of_goal(cells, answer, found)
+    for index in range(start, answer):
+        found[index] = "goal", reason if index == start else "comes after it"
+    for category in CATEGORIES:
+        pairs = [(index, one[1]) for index, one in enumerate(found) if one and one[0] == category]
+        if pairs:
+            indices, reasons = zip(*pairs, strict=True)
+            yield Block(name=category, category=category, cells=indices, reasons=reasons)
 
 
-def start_of_goal(effects: Sequence[Effects], answer: int, known: Collection[int], prepared: int) -> int:
-    """From where on cells lead to the answer: the last program that is run, else the last cell it needs.
+def start_of_goal(
+    cells: Sequence[SolutionCell], answer: int, found: Sequence[tuple[str, str] | None]
+) -> tuple[int, str]:
+    """From which cell on all cells lead to the answer, and why; `answer` if there is no such cell.
 
-    What runs before the last cell that prepares something, whose index is `prepared`, is only a trial. The
-    cells in `known` are seen to deal with something else.
+    It is the last cell that runs a program, unless something is prepared after it, which makes it a trial
+    run; else the last cell that binds a name of the answer and deals with nothing else.
     """
-    runs = [index for index in range(prepared + 1, answer) if effects[index].runs]
-    if runs:
-        return runs[-1]
-    needed = [index for index in range(answer) if index not in known and depends(effects, answer, index, ())]
-    return needed[-1] if needed else answer
+    prepared = max((index for index, one in enumerate(found) if one and one[0] != "data"), default=-1)
+    for index in reversed(range(prepared + 1, answer)):
+        if RUN.search(cells[index].source):
+            return index, "runs the last program"
+    wanted = names_of(cells[answer].source).loads
+    for index in reversed(range(answer)):
+        if found[index] is None and not wanted.isdisjoint(names_of(cells[index].source).binds):
+            return index, "binds a name that the answer needs"
+    return answer, ""
 
 
-def category_of(
-    cells: Sequence[SolutionCell], effects: Sequence[Effects], index: int
-) -> tuple[str, str] | None:
-    """The category of one cell and why; None of one that deals with nothing of that kind."""
-    cell, found = cells[index], effects[index]
-    if found.only_looks:
-        return None
+def category_of(cells: Sequence[SolutionCell], index: int) -> tuple[str, str] | None:
+    """The category of one cell and the reason; None if its text shows none."""
+    cell = cells[index]
     source = IMPORT.sub("", cell.source)
-    if found.installs:
-        names = sorted(found.installs - {ANY})
-        return "dependencies", f"installs {', '.join(names) or 'packages'}"
-    code = sorted(path for path in found.files_written if holds_code(path))
-    settings = sorted(path for path in found.files_written if CONFIGURATION_FILE.search(path))
+    if only_looks(cell):
+        return None
+    if INSTALL.search(source):
+        return "dependencies", "installs packages"
     if match := DEVICE.search(source):
         return "cpu", f"deals with `{match[0]}`"
-    if settings:
-        return "configuration", f"writes {', '.join(settings)}"
-    if code and not found.runs:
-        return category_of_edit(cells, index, f"{note_of(cells, effects, index)}\n{source}", code)
+    if match := CONFIGURATION_FILE.search(source):
+        return "configuration", f"has `{match[0]}`"
+    if EDIT.search(source) and not RUN.search(source):
+        return category_of_edit(cells, index, f"{note_of(cells, index)}\n{source}")
     if match := FETCHING.search(source):
         return "data", f"has `{match[0].strip()}`"
     return None
 
 
-def category_of_edit(
-    cells: Sequence[SolutionCell], index: int, text: str, paths: Sequence[str]
-) -> tuple[str, str]:
-    shown = "files" if list(paths) == [ANY] else ", ".join(path for path in paths if path != ANY)
+def category_of_edit(cells: Sequence[SolutionCell], index: int, text: str) -> tuple[str, str]:
     if index and cells[index - 1].has_failed:
-        return "issue", f"changes {shown} after a cell that failed"
+        return "issue", "changes files after a cell that failed"
     for category, pattern in (("issue", TROUBLE), ("configuration", SETTING), ("data", FETCHING)):
         if match := pattern.search(text):
-            return category, f"changes {shown} and has `{match[0].strip()}`"
-    is_source = any(path.endswith(".py") for path in paths) or REPLACING.search(text)
-    return "issue" if is_source else "data", f"changes {shown}"
+            return category, f"changes files and has `{match[0].strip()}`"
+    return "issue", "changes files"
 
 
-def note_of(cells: Sequence[SolutionCell], effects: Sequence[Effects], index: int) -> str:
-    """The text before a cell, also where it stands before cells that only look, and it before the next."""
-    while not cells[index].note and index and effects[index - 1].only_looks:
+def only_looks(cell: SolutionCell) -> bool:
+    """Whether the cell only prints what is there."""
+    lines = [line.strip() for line in cell.source.splitlines() if line.strip()]
+    return all(LOOK.fullmatch(line) and not EDIT.search(line) for line in lines)
+
+
+def note_of(cells: Sequence[SolutionCell], index: int) -> str:
+    """The text before a cell, or before the cells right before it that only look."""
+    while not cells[index].note and index and only_looks(cells[index - 1]):
         index -= 1
     return cells[index].note

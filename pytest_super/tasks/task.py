@@ -227,6 +227,8 @@ class PrefixStep(Model):
     solution_cell: CellReference | None = None
     cell: Text | None = None
     edit: Edit | None = None
+    files: bool = False
+    """As in the task's own `pre_execute`. A cell of a notebook can have the tag `files` instead."""
 
     @model_validator(mode="after")
     def check_kind(self) -> Self:
@@ -236,9 +238,9 @@ class PrefixStep(Model):
 
 
 class SubProblem(Model):
-    """A masked task that is cut from the solution of the task it stands in (SUPER, section 3.2).
+    """A masked task that is cut from the solution of its task (SUPER, section 3.2).
 
-    What is left out is as in that task, but for `metadata`.
+    Fields that are left out are taken from that task, except `metadata`.
     """
 
     id: Annotated[str, Field(pattern=TASK_ID, max_length=200)]
@@ -248,14 +250,16 @@ class SubProblem(Model):
     mask: Annotated[list[CellReference], Field(min_length=1)]
     """The cells that are taken away."""
     goal: CellReference | None = None
-    """The cell to which the sub-problem leads, behind all that are masked; by default the answer's."""
+    """The last cell of the sub-problem's solution, after all masked cells; by default the answer's cell."""
     submit: Text | None = None
     """Code that is run after the goal and whose value is the answer; by default the goal's own value is."""
     pre_execute: (
         list[Annotated[PrefixStep, BeforeValidator(step_of, json_schema_input_type=int | str | PrefixStep)]]
         | None
     ) = None
-    """In place of the cells that are found to need none of the masked ones."""
+    """What is run before the agent starts; by default all cells before the first masked one."""
+    solution: Annotated[list[CellReference], Field(min_length=1)] | None = None
+    """The cells that solve it; by default all cells up to the goal that are not pre-executed."""
     answer: Any = None
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     landmarks: list[Regex] | None = None
@@ -271,17 +275,15 @@ class SubProblem(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Derivation:
-    """Of which cells of a solution a sub-problem was made. Cells are told by number, from 1."""
+    """The cells of a solution from which a sub-problem was made, by number, from 1."""
 
     parent: str
     """Id of the task with the solution."""
     prefix: tuple[int, ...]
-    """Cells that are pre-executed; with the parent's own prefix and edits they are `pre_execute`."""
+    """Cells that are pre-executed; the parent's own prefix, edits and other cells have no number."""
     masked: tuple[int, ...]
     gold: tuple[int, ...]
-    """Cells of the sub-problem's solution, the masked ones included; `submit` is no cell of these."""
-    is_computed: bool
-    """Whether the prefix was worked out, and not stated."""
+    """Cells of the sub-problem's solution, including the masked ones but not `submit`."""
 
 
 DEFAULT_SANDBOX = SandboxSpec()

@@ -24,7 +24,14 @@ CELLS = [
 ]
 ITEMS: list[dict[str, Any]] = [
     {"id": "sum_issue", "category": "issue", "query": "Mend tool.py.", "mask": [3]},
-    {"id": "sum_data", "category": "data", "query": "Make rows.", "mask": [2], "landmarks": [r"\b3\b"]},
+    {
+        "id": "sum_data",
+        "category": "data",
+        "query": "Make rows.",
+        "mask": [2],
+        "pre_execute": [{"solution_cell": 1, "files": True}, 3],
+        "landmarks": [r"\b3\b"],
+    },
 ]
 
 
@@ -83,18 +90,31 @@ def test_gold_solves_a_task_and_its_sub_problems(sums: Project) -> None:
     assert scores == {"sum": (1, None), "sum_issue": (1, None), "sum_data": (1, 1)}
 
 
-def test_check_proves_each_sub_problem_and_tells_which_it_is_not(
+def test_check_proves_each_sub_problem_and_says_which_it_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "sum.task.yaml"
     needless = {"id": "sum_cpu", "category": "cpu", "query": "q", "mask": [1], "pre_execute": [3]}
     path.write_text(
-        json.dumps({"id": "sum", "set": "expert", "query": "q", **expert(ITEMS[0], needless)}),
+        json.dumps({"id": "sum", "set": "expert", "query": "q", **expert(*ITEMS, needless)}),
         encoding="utf-8",
     )
     assert main(["mask", "--check", "--sandbox=local", str(path)]) == 1
-    issue, cpu = capsys.readouterr().out.splitlines()
+    issue, data, cpu = capsys.readouterr().out.splitlines()
     assert issue.startswith("sum_issue: proven: with the masked cell 3 the answer is the gold one; without: ")
     assert "cell 4 failed: SyntaxError" in issue
+    assert data.startswith("sum_data: proven: ")
     assert cpu.startswith("sum_cpu: not proven: with the masked cells there is no answer (cell 4 failed: ")
     assert main(["mask", "--check", "--sandbox=local", "--id=sum_issue", str(path)]) == 0
+
+
+def test_check_restarts_the_kernel_after_cells_that_are_tagged_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sum.task.yaml"
+    tagged = {**ITEMS[0], "pre_execute": [1, {"solution_cell": 2, "files": True}]}
+    path.write_text(json.dumps({"id": "sum", "set": "expert", "query": "q", **expert(tagged)}))
+    assert main(["mask", "--check", "--sandbox=local", str(path)]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "cell 4 failed: NameError: name 'rows' is not defined" in line
+    assert line.endswith("; the kernel was restarted after step 2, for the tag `files`")

@@ -124,12 +124,14 @@ def test_what_leads_from_the_last_program_to_the_answer_is_the_goal(bench: Bench
 def test_a_proposal_says_why_and_what_it_comes_to(bench: Bench) -> None:
     out = bench.propose(
         code("import json"),
-        code("!wget https://host.example/a.csv"),
-        code("print(3)"),
-        code("open('a.csv').read()"),
+        code("rows = pandas.read_csv('a.csv')"),
+        code("n = 3"),
+        code("total = sum(rows)"),
+        code("(total, n)"),
     )
-    assert "  # cell 2 has `wget`: !wget https://host.example/a.csv\n" in out
-    assert "  # runs before: 1, 3; the solution: 2, 4\n" in out
+    assert "  # cell 2 has `read_csv`: rows = pandas.read_csv('a.csv')\n" in out
+    assert "  # runs before: 1, 3; the solution: 2, 4, 5\n" in out
+    assert "    pre_execute:\n      - 1\n      - 3\n" in out
 
 
 def test_the_query_of_a_proposal_asks_the_author_for_what_is_missing(bench: Bench) -> None:
@@ -141,7 +143,7 @@ def test_the_query_of_a_proposal_asks_the_author_for_what_is_missing(bench: Benc
 def test_a_notebook_in_which_nothing_is_seen_gives_a_task_without_sub_problems(bench: Bench) -> None:
     out = bench.propose(code("1"), code("2"))
     assert "subproblems:" not in out
-    assert "give cells tags" in out
+    assert "give cells the tag of a category" in out
 
 
 def test_a_task_file_gives_the_field_alone(bench: Bench) -> None:
@@ -210,7 +212,7 @@ def test_a_task_file_cannot_name_a_notebook_outside_of_its_folder(bench: Bench) 
     folder.mkdir()
     assert main(["mask", str(notebook), f"--output={folder / 'out.task.yaml'}"]) == 1
     assert list(folder.iterdir()) == []
-    assert f"beside {notebook}" in bench.capsys.readouterr().err
+    assert f"beside its notebook, {notebook}" in bench.capsys.readouterr().err
 
 
 @pytest.mark.parametrize("sign", ["\r", "\x85", "\u2028", "\x1b", "\ud800"])
@@ -223,11 +225,11 @@ def test_no_sign_in_a_tag_ends_a_comment(bench: Bench, sign: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--check", "--output=out.yaml"], "--output is for proposals, --check writes no file"),
-        (["--id=a"], "--id is for --check"),
+        (["--check", "--output=out.yaml"], "--output goes with a proposal: --check writes no file"),
+        (["--id=a"], "--id goes with --check"),
         (
             ["--id=a", "--image=b", "--pip-config=c", "--sandbox=local"],
-            "--id, --sandbox, --image, --pip-config",
+            "--id, --sandbox, --image, --pip-config go with --check",
         ),
     ],
 )
@@ -308,16 +310,27 @@ def test_the_cell_that_failed_is_named(shop: Shop) -> None:
     assert "`submit` failed" in shop.prove(["x = 2", "x"], [1], submit="1 / 0").reason
 
 
-def test_a_cell_that_fails_behind_the_mask_must_not_be_pre_executed_unless_that_is_stated(shop: Shop) -> None:
-    cells = ["a = 1", "b = 2", "1 / 0", "a + b"]
-    proof = shop.prove(cells, [2])
-    assert not proof.is_proven
-    assert proof.reason.startswith("the pre-executed cell 3 failed: ZeroDivisionError: division by zero")
-    assert shop.prove(cells, [2], pre_execute=[1, 3]).is_proven
+def test_a_pre_executed_cell_that_failed_is_named_where_it_can_be_the_reason(shop: Shop) -> None:
+    cells = ["a = 1", "b = 2", "c = 1 / 0", "a + b + c"]
+    assert shop.prove(cells, [2], pre_execute=[1, 3]).reason == (
+        "with the masked cells there is no answer (cell 4 failed: NameError: name 'c' is not defined, "
+        "after pre-executed step 2 failed: ZeroDivisionError: division by zero)"
+    )
 
 
 def test_a_cell_that_fails_before_the_mask_may_be_what_is_to_be_solved(shop: Shop) -> None:
     assert shop.prove(["1 / 0", "x = 3", "x"], [2]).is_proven
+
+
+def test_a_cell_tagged_files_has_to_leave_nothing_else_that_is_needed(shop: Shop) -> None:
+    cells = ["w = 1", "x = 2", "x + 1"]
+    tagged = {"solution_cell": 1, "files": True}
+    assert shop.prove(cells, [2], pre_execute=[tagged]).is_proven
+    assert [kernel.restarts for kernel in shop.kernels] == [1, 1]
+    proof = shop.prove(["w = 1", "x = 2", "x + w"], [2], pre_execute=[tagged])
+    assert not proof.is_proven
+    assert proof.reason.startswith("with the masked cells there is no answer (cell 3 failed: NameError")
+    assert proof.reason.endswith("the kernel was restarted after step 1, for the tag `files`")
 
 
 def test_tolerance_and_submit_count(shop: Shop) -> None:

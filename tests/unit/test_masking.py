@@ -1,8 +1,9 @@
-"""Sub-problems in a task file: tasks of their own, cut from the solution that stands there."""
+"""Sub-problems in a task file: tasks of their own, cut from the solution that the file states."""
 
 from __future__ import annotations
 
 import json
+import re
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -104,10 +105,10 @@ def test_a_sub_problem_is_a_masked_task_behind_its_parent(bench: Bench) -> None:
     assert (task.id, task.set, task.category, task.query) == ("t_data", "masked", "data", "Make rows.")
 
 
-def test_what_does_not_need_the_mask_runs_before_and_the_rest_is_the_solution(bench: Bench) -> None:
-    task = bench.derive({"mask": [2]})
-    assert prefix(task) == [CELLS[0], CELLS[2]]
-    assert solution(task) == [CELLS[1], CELLS[3], CELLS[5]]
+def test_all_before_the_mask_runs_before_and_the_rest_up_to_the_goal_is_the_solution(bench: Bench) -> None:
+    task = bench.derive({"mask": [2, 4]})
+    assert prefix(task) == CELLS[:1]
+    assert solution(task) == CELLS[1:]
 
 
 @pytest.mark.parametrize("mask", [[2, 4], ["rows", "total"], ["data"], ["rows", 4], ["rows", "data"]])
@@ -115,7 +116,6 @@ def test_cells_are_named_by_number_id_or_tag(bench: Bench, mask: list[int | str]
     task = bench.derive({"mask": mask})
     assert task._derivation is not None
     assert task._derivation.masked == (2, 4)
-    assert prefix(task) == [CELLS[0], CELLS[2]]
 
 
 def test_an_id_goes_before_a_tag_of_the_same_name(bench: Bench) -> None:
@@ -127,20 +127,20 @@ def test_an_id_goes_before_a_tag_of_the_same_name(bench: Bench) -> None:
 
 
 def test_cells_in_the_task_file_have_numbers(bench: Bench) -> None:
-    task = bench.derive({"mask": [2]}, solution={"cells": CELLS})
-    assert solution(task) == [CELLS[1], CELLS[3], CELLS[5]]
+    task = bench.derive({"mask": [2], "pre_execute": [1, 3, 4]}, solution={"cells": CELLS})
+    assert solution(task) == [CELLS[1], CELLS[4], CELLS[5]]
 
 
 def test_the_goal_is_the_answer_cell_unless_another_is_named(bench: Bench) -> None:
-    assert solution(bench.derive({"mask": [2], "goal": "total"})) == [CELLS[1], CELLS[3]]
+    assert solution(bench.derive({"mask": [2], "goal": "total"})) == CELLS[1:4]
     cells = {"cells": [*CELLS, "print('the end')"], "answer_cell": 6}
     assert solution(bench.derive({"mask": [2]}, solution=cells))[-1] == CELLS[5]
 
 
-def test_submit_runs_last_and_what_it_uses_is_kept(bench: Bench) -> None:
+def test_submit_runs_last(bench: Bench) -> None:
     cells = ["a = 1", "b = 2", "c = b + 1", "print(b)"]
-    task = bench.derive({"mask": [2], "goal": 4, "submit": "c"}, solution={"cells": cells})
-    assert solution(task) == ["b = 2", "c = b + 1", "print(b)", "c"]
+    task = bench.derive({"mask": [2], "goal": 3, "submit": "c"}, solution={"cells": cells})
+    assert solution(task) == ["b = 2", "c = b + 1", "c"]
 
 
 def test_the_prefix_can_be_stated(bench: Bench) -> None:
@@ -150,29 +150,40 @@ def test_the_prefix_can_be_stated(bench: Bench) -> None:
     assert prefix(task) == [CELLS[2], "1 / 0", None, CELLS[0]]
     assert task.pre_execute[2].edit is not None
     assert task.pre_execute[2].edit.after == "y"
-    assert solution(task) == [CELLS[1], CELLS[3], CELLS[5]]
+    assert solution(task) == [CELLS[1], *CELLS[3:]]
 
 
 def test_what_a_stated_prefix_lacks_is_part_of_the_solution(bench: Bench) -> None:
     task = bench.derive({"mask": [2], "pre_execute": []})
     assert prefix(task) == []
-    assert solution(task) == [CELLS[1], CELLS[2], CELLS[3], CELLS[5]]
+    assert solution(task) == CELLS
+
+
+def test_the_solution_can_be_stated_and_runs_in_the_order_of_the_notebook(bench: Bench) -> None:
+    task = bench.derive({"mask": [2], "pre_execute": ["count"], "solution": ["end", "data"]})
+    assert prefix(task) == [CELLS[2]]
+    assert solution(task) == [CELLS[1], CELLS[3], CELLS[5]]
+
+
+def test_a_cell_that_leaves_only_files_says_so_by_its_tag_or_where_it_is_pre_executed(bench: Bench) -> None:
+    names = [("imports", ["files"]), *NAMES[1:]]
+    (bench.folder / "t.ipynb").write_text(notebook(names=names))
+    assert [step.files for step in bench.derive({"mask": [3]}).pre_execute] == [True, False]
+    stated = [1, 3, {"solution_cell": 4, "files": True}, {"cell": "x = 1", "files": True}]
+    task = bench.derive({"mask": [2], "pre_execute": stated})
+    assert [step.files for step in task.pre_execute] == [True, False, True, True]
 
 
 def test_the_parents_own_prefix_runs_first(bench: Bench) -> None:
-    assert prefix(bench.derive({"mask": [2]}, pre_execute=["!ls"])) == ["!ls", CELLS[0], CELLS[2]]
+    assert prefix(bench.derive({"mask": [2]}, pre_execute=["!ls"])) == ["!ls", CELLS[0]]
 
 
 def test_a_sub_problem_tells_what_it_is_made_of(bench: Bench) -> None:
-    parent, task = bench.load({"mask": [2]})
+    parent, task = bench.load({"mask": [2], "pre_execute": [1, {"cell": "z = 1"}, 3]})
     assert parent._derivation is None
     found = task._derivation
     assert found is not None
-    assert (found.parent, found.prefix, found.masked, found.gold) == ("t", (1, 3), (2,), (2, 4, 6))
-    assert found.is_computed
-    stated = bench.derive({"mask": [2], "pre_execute": []})._derivation
-    assert stated is not None
-    assert not stated.is_computed
+    assert (found.parent, found.prefix, found.masked, found.gold) == ("t", (1, 3), (2,), (2, 4, 5, 6))
 
 
 # What it takes from its parent
@@ -264,7 +275,7 @@ def test_a_goal_must_stand_behind_the_mask(bench: Bench) -> None:
     text = HEAD + "  - {id: a, category: data, query: x, mask: [2, 4], goal: rows}\n"
     assert bench.errors(text) == ["t:7:59: the goal, cell 2, is masked"]
     text = HEAD + "  - {id: a, category: data, query: x, mask: [2, 4], goal: 3}\n"
-    assert bench.errors(text) == ["t:7:59: the goal, cell 3, stands before the masked cell 4"]
+    assert bench.errors(text) == ["t:7:59: the goal, cell 3, comes before the masked cell 4"]
     text = HEAD + "  - {id: a, category: data, query: x, mask: [6]}\n"
     assert bench.errors(text) == ["t:7:5: the goal, cell 6, is masked"]
 
@@ -279,6 +290,28 @@ def test_neither_masked_cells_nor_the_goal_are_pre_executed(bench: Bench) -> Non
     assert bench.errors(text) == ["t:7:67: cell 2 is masked, so it is not pre-executed"]
     text = HEAD + "  - {id: a, category: data, query: x, mask: [2], pre_execute: [1, 6]}\n"
     assert bench.errors(text) == ["t:7:67: cell 6 is the goal, so it is not pre-executed"]
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (
+            "pre_execute: [3], solution: [2, 3, 6]",
+            "cell 3 is pre-executed, so it is not part of the solution",
+        ),
+        (
+            "goal: 4, solution: [2, 4, 5]",
+            "cell 5 comes after the goal, cell 4, so it is not part of the solution",
+        ),
+        ("solution: [6]", "cell 2 is masked, so it must be part of the solution"),
+        ("solution: [2, 4]", "cell 6 is the goal, so it must be part of the solution"),
+        ("solution: [2, rowz]", "no cell has the id or tag `rowz`; did you mean `rows`?"),
+    ],
+)
+def test_a_stated_solution_leads_from_the_mask_to_the_goal(bench: Bench, field: str, message: str) -> None:
+    text = HEAD + f"  - {{id: a, category: data, query: x, mask: [2], {field}}}\n"
+    (found,) = bench.errors(text)
+    assert re.fullmatch(rf"t:7:\d\d+: {re.escape(message)}", found)
 
 
 def test_an_id_that_stands_twice_is_told(bench: Bench) -> None:
