@@ -34,7 +34,7 @@ RENAMED = {"dir": "output"}
 TOKENS = 10_000_000
 
 
-def run(arguments: Namespace) -> int:
+def generate(arguments: Namespace) -> int:
     """Exit status: 0 when each repository has its outcome, 1 when some have none, 130 after Ctrl-C.
 
     Raises SuperError for what is wrong before the run, and for what ended it.

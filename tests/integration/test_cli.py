@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from pytest_super.cli import main
+from pytest_super.commands import COMMANDS
 from pytest_super.tasks.loading import load_tasks
 
 VALID = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
@@ -24,6 +25,34 @@ SHIPPED = Path(__file__).parents[2] / "tasks"
 def shipped_tasks() -> int:
     """How many there are; a file holds more than one where it has sub-problems."""
     return sum(len(load_tasks(path)) for path in SHIPPED.glob("*.task.yaml"))
+
+
+def run_and_list_modules(*arguments: str) -> set[str]:
+    """The modules that a process has imported when the command is done."""
+    code = (
+        "import sys\nfrom pytest_super.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nfinally:\n    print('\\n'.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    return set(done.stderr.splitlines())
+
+
+def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = capsys.readouterr().out
+    for name in COMMANDS:
+        assert re.search(rf"^    {name} +\w", listed, re.MULTILINE), name
+
+
+def test_a_command_imports_no_other_command_and_nothing_that_it_does_not_need() -> None:
+    modules = run_and_list_modules("trial", "task")
+    assert {name for name in modules if name.startswith("pytest_super.commands.")} == {
+        "pytest_super.commands.trial"
+    }
+    assert not {"yaml", "pydantic", "docker", "jupyter_client", "litellm", "requests"} & modules
 
 
 def test_validate_tells_every_error_of_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +75,7 @@ def test_validate_says_when_there_is_nothing_to_check(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["validate", str(tmp_path)]) == 1
-    assert "no *.task.yaml file is there" in capsys.readouterr().err
+    assert "there is no *.task.yaml file" in capsys.readouterr().err
 
 
 def test_init_makes_a_project_whose_tasks_are_collected(tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ def test_a_run_that_did_not_come_to_its_end_is_not_judged(project: Project) -> N
 def test_errors_of_task_files_are_told_before_anything_runs(project: Project) -> None:
     project.add_task("right", answer=None)
     done = verify(project)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "right.task.yaml:1:1: `answer` is missing" in done.stdout
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "right.task.yaml:1:1: `answer` is missing" in done.stderr
 
 
 HANG = "import time\nfrom pathlib import Path\nPath('hangs').touch()\ntime.sleep(600)"

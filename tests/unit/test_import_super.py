@@ -675,12 +675,3 @@ def test_without_huggingface_hub_the_message_says_what_to_install(
 def test_files_that_are_there_need_no_huggingface_hub(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert data.task("expert", EXPERT).id == "galore"
-
-
-def test_other_commands_do_not_import_what_an_import_needs() -> None:
-    code = (
-        "import sys; from pytest_super.cli import parser; parser(); "
-        "print({'huggingface_hub', 'yaml', 'pydantic'} & set(sys.modules))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "set()\n"

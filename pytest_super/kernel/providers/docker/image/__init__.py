@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
-from pytest_super.kernel.providers.host_environment import trusted_certificates
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace, _SubParsersAction
     from collections.abc import Callable, Iterable, Iterator
 
     from docker import APIClient
@@ -171,54 +169,3 @@ def reason(error: str, last: str) -> str:
 def remove_stages(api: APIClient) -> None:
     """The stage that installs holds the certificates and pip settings: it does not stay on the engine."""
     api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
-
-
-def add_image_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add `image build` to the command line; its namespace carries `run`, a function of the namespace."""
-    image = subparsers.add_parser("image", help="the kernel image that containers run")
-    commands = image.add_subparsers(required=True, metavar="COMMAND")
-    parser = commands.add_parser("build", help="build the kernel image on the container engine")
-    parser.add_argument(
-        "--profile",
-        choices=PROFILES,
-        default=DEFAULT_PROFILE,
-        help="what the image is for: the shipped tasks, or those of SUPER's data set",
-    )
-    parser.add_argument("--base", help=f"Debian-like image with python3 ({defaults('base')})")
-    parser.add_argument("--tag", help=f"name of the image ({defaults('tag')})")
-    parser.add_argument("--packages", help="system packages, separated by blanks, in place of the profile's")
-    parser.add_argument(
-        "--requirements",
-        type=Path,
-        metavar="FILE",
-        help="a list for pip, with ipykernel in it, in place of the profile's",
-    )
-    parser.add_argument(
-        "--ca-bundle",
-        type=Path,
-        default=trusted_certificates(os.environ),
-        help="certificates (PEM) to reach the package index with (default: what REQUESTS_CA_BUNDLE or "
-        "SSL_CERT_FILE names)",
-    )
-    parser.add_argument("--pip-config", type=Path, help="a pip.conf, for an index of your own")
-    parser.add_argument("--network", help="the engine's network to build on, such as host")
-    parser.set_defaults(run=run_build)
-
-
-def defaults(field: str) -> str:
-    return "default: " + "; ".join(f"{name} {getattr(profile, field)}" for name, profile in PROFILES.items())
-
-
-def run_build(arguments: Namespace) -> int:
-    tag = build(
-        profile=arguments.profile,
-        base=arguments.base,
-        tag=arguments.tag,
-        packages=None if arguments.packages is None else arguments.packages.split(),
-        requirements=arguments.requirements,
-        ca_bundle=arguments.ca_bundle,
-        pip_config=arguments.pip_config,
-        network=arguments.network,
-    )
-    print(f"built {tag}")
-    return 0

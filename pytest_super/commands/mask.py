@@ -1,9 +1,10 @@
-"""The work of `pytest-super mask`: propose sub-problems, or prove those of a task file."""
+"""`pytest-super mask`: propose masked sub-problems of a solution, or prove those of a task file."""
 
 from __future__ import annotations
 
 import functools
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError, SuperError, UnsupportedError
@@ -16,13 +17,52 @@ from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import legal_id
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.masking.cells import SolutionCell
     from pytest_super.tasks.task import Task
+
+HELP = "propose sub-problems of a solution, or prove its own"
+SANDBOXES = ("auto", "docker", "local")
+# The options that need --check, each with its name in the namespace.
+OF_CHECK = {"--id": "id", "--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, metavar="PATH", help="a notebook or a task file")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the YAML there")
+    parser.add_argument("--check", action="store_true", help="prove a task file's sub-problems in kernels")
+    parser.add_argument(
+        "--id", action="append", default=[], help="with --check: only this sub-problem; may be repeated"
+    )
+    parser.add_argument(
+        "--sandbox", choices=SANDBOXES, help="with --check: where kernels run (default: auto)"
+    )
+    parser.add_argument("--image", help="with --check: the container image")
+    parser.add_argument("--pip-config", type=Path, help="with --check: a pip.conf for containers")
+
+
+def run(arguments: Namespace) -> int:
+    refuse_idle_options(arguments)
+    if not arguments.check:
+        return write_proposal(arguments.path, arguments.output)
+    return check(
+        arguments.path, arguments.id, arguments.sandbox or "auto", arguments.image, arguments.pip_config
+    )
+
+
+def refuse_idle_options(arguments: Namespace) -> None:
+    """Raises SuperError for an option that would have no effect."""
+    if arguments.check and arguments.output is not None:
+        raise SuperError("--output goes with a proposal: --check writes no file")
+    given = [option for option, name in OF_CHECK.items() if getattr(arguments, name)]
+    if given and not arguments.check:
+        raise SuperError(
+            f"{', '.join(given)} {'goes' if len(given) == 1 else 'go'} with --check, which is not given"
+        )
 
 
 def write_proposal(path: Path, output: Path | None) -> int:

@@ -1,6 +1,6 @@
-"""`pytest-super trial …`: how a shell acts in the trial beside which it runs.
+"""`pytest-super trial …`: act in a trial from a shell.
 
-For programs of `--super-agent='host-command: …'`, once an action: it imports little.
+For the programs of `--super-agent='host-command: …'`. It runs once for each action, so it imports little.
 """
 
 from __future__ import annotations
@@ -16,41 +16,46 @@ from urllib.parse import urlsplit
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace, _SubParsersAction
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
 
+HELP = "act in the trial for which this program was started"
 OK, NOT_OK, NO_TRIAL = 0, 1, 2
-# Of answers that speak of the trial, not of the request.
+# HTTP statuses that mean that there is no trial, rather than that the request is wrong.
 GONE = (401, 410)
 
 
 class NoTrialError(Exception):
-    """There is no trial here, or it is over; the text says which."""
+    """No trial was found, or it is over; the text says which."""
 
 
-def add_trial_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add `trial …` to the command line; its namespace carries `run`, a function of the namespace."""
-    trial = subparsers.add_parser(
-        "trial",
-        help="act in the trial beside which this runs",
-        epilog="Exit status: 0 the action went well, 1 it did not, 2 there is no trial or it is over.",
-    )
-    commands = trial.add_subparsers(required=True, metavar="ACTION")
-    for name, (summary, path) in QUESTIONS.items():
-        asking = commands.add_parser(name, help=summary)
-        asking.set_defaults(run=run_question, path=path)
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = "Exit status: 0 the action succeeded, 1 it failed, 2 there is no trial or it is over."
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    for name, (summary, path) in QUERIES.items():
+        query = actions.add_parser(name, help=summary)
+        query.set_defaults(send=fetch, path=path)
     for name, (summary, read_body) in ACTIONS.items():
-        acting = commands.add_parser(name, help=summary)
-        acting.add_argument("--thought", default="", help="what is recorded as the thought of the step")
-        acting.set_defaults(run=run_action, path=f"/{name.replace('-', '_')}", read_body=read_body)
+        action = actions.add_parser(name, help=summary)
+        action.add_argument("--thought", default="", help="recorded as the thought of the step")
+        action.set_defaults(send=take_step, path=f"/{name.replace('-', '_')}", read_body=read_body)
 
 
-def run_question(arguments: Namespace) -> int:
-    return speak(lambda: (json.dumps(ask("GET", arguments.path), indent=2, ensure_ascii=False), OK))
+def run(arguments: Namespace) -> int:
+    """Print the trial's answer. Raises SuperError for a request that the trial refuses."""
+    try:
+        text, status = arguments.send(arguments)
+    except NoTrialError as error:
+        print(f"pytest-super: {error}", file=sys.stderr)
+        return NO_TRIAL
+    if text:
+        encoding = sys.stdout.encoding or "utf-8"
+        print(text.removesuffix("\n").encode(encoding, "replace").decode(encoding))
+    return int(status)
 
 
-def run_action(arguments: Namespace) -> int:
-    return speak(lambda: take_step(arguments))
+def fetch(arguments: Namespace) -> tuple[str, int]:
+    return json.dumps(ask("GET", arguments.path), indent=2, ensure_ascii=False), OK
 
 
 def take_step(arguments: Namespace) -> tuple[str, int]:
@@ -58,19 +63,6 @@ def take_step(arguments: Namespace) -> tuple[str, int]:
     body = {"thought": arguments.thought, **arguments.read_body()}
     step = ask("POST", arguments.path, body)
     return step["observation"], OK if step["outcome"] == "ok" else NOT_OK
-
-
-def speak(find: Callable[[], tuple[str, int]]) -> int:
-    """Print the text that is found; its exit status. Raises SuperError for what the trial refuses."""
-    try:
-        text, status = find()
-    except NoTrialError as error:
-        print(f"pytest-super: {error}", file=sys.stderr)
-        return NO_TRIAL
-    if text:
-        encoding = sys.stdout.encoding or "utf-8"
-        print(text.removesuffix("\n").encode(encoding, "replace").decode(encoding))
-    return status
 
 
 def read_code() -> dict[str, Any]:
@@ -93,11 +85,11 @@ def read_json() -> Any:
     try:
         return json.load(sys.stdin)
     except (ValueError, RecursionError) as error:
-        raise SuperError(f"what came on standard input is no JSON: {error}") from None
+        raise SuperError(f"standard input is not JSON: {error}") from None
 
 
 def ask(method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-    """The trial's answer. Raises NoTrialError, and SuperError for what the trial refuses."""
+    """The trial's answer. Raises NoTrialError, and SuperError for a request that the trial refuses."""
     status, answer = send(method, path, b"" if body is None else json.dumps(body).encode())
     if status == 200:
         return answer
@@ -111,7 +103,7 @@ def send(method: str, path: str, body: bytes) -> tuple[int, Any]:
         raise NoTrialError("there is no trial here: SUPER_TRIAL_URL and SUPER_TRIAL_TOKEN are not set")
     place = urlsplit(url)
     try:
-        # No time limit: a cell may take as long as its task allows.
+        # No time limit: a cell can take as long as its task allows.
         with closing(HTTPConnection(str(place.hostname), place.port)) as connection:
             connection.request(method, place.path + path, body, {"Authorization": f"Bearer {token}"})
             response = connection.getresponse()
@@ -120,14 +112,14 @@ def send(method: str, path: str, body: bytes) -> tuple[int, Any]:
         raise NoTrialError(f"the trial does not answer, so it is over: {error}") from None
 
 
-QUESTIONS = {
+QUERIES = {
     "task": ("print the task: its query, repository, limits", ""),
-    "history": ("print the steps until now, pre-executed ones included", "/history"),
+    "history": ("print the steps so far, including pre-executed ones", "/history"),
 }
 ACTIONS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "execute": ("run standard input as a notebook cell", read_code),
-    "continue-wait": ("wait on for the cell that is running", dict),
-    "interrupt": ("stop the cell that is running", dict),
+    "continue-wait": ("keep waiting for the running cell", dict),
+    "interrupt": ("stop the running cell", dict),
     "edit": ("replace a text in a file: a JSON object on standard input", read_edit),
-    "submit": ("hand in the answer, JSON on standard input; ends the trial", read_answer),
+    "submit": ("submit the answer, JSON on standard input; ends the trial", read_answer),
 }

@@ -1,0 +1,50 @@
+"""The subcommands of `pytest-super`, one module each.
+
+To add one, write a module with the members of `Command` and add its name to COMMANDS.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+# In the order in which `pytest-super --help` lists them.
+COMMANDS = (
+    "init",
+    "validate",
+    "verify",
+    "schema",
+    "import",
+    "mask",
+    "generate",
+    "rescore",
+    "stats",
+    "image",
+    "prune",
+    "trial",
+    "prompt",
+)
+
+
+class Command(Protocol):
+    """What the module of a subcommand defines."""
+
+    @property
+    def HELP(self) -> str:
+        """One line for `pytest-super --help`."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options of the subcommand."""
+
+    def run(self, arguments: Namespace) -> int:
+        """Carry it out. Returns the exit status; raises SuperError for a mistake of the user."""
+
+
+def load_command(name: str) -> Command:
+    """The module of a subcommand. `import` is in `import_.py`, since a keyword cannot name a module."""
+    module = f"{name}_" if iskeyword(name) else name
+    return cast("Command", import_module(f"{__name__}.{module}"))

@@ -1,0 +1,78 @@
+"""`pytest-super generate`: tasks of the set auto, made from repositories by a model."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+HELP = "tasks from repositories, by a model"
+JOBS = 4
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "repositories",
+        nargs="*",
+        metavar="REPOSITORY",
+        help="git URL (URL@COMMIT, URL@BRANCH), package-index name (NAME, NAME==VERSION), "
+        "or a folder inside the output folder, written with a slash",
+    )
+    parser.add_argument(
+        "--list",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="file with one a line",
+    )
+    parser.add_argument(
+        "--model", required=True, metavar="NAME", help="a name that litellm knows, or scripted:FILE"
+    )
+    parser.add_argument(
+        "--model-arg",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="for every call of the model (VALUE as JSON, else text); may be repeated",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("auto"), metavar="DIR", help="folder for tasks and report (auto)"
+    )
+    parser.add_argument(
+        "--max-cost", type=dollars, metavar="X", help="US dollars that all runs into the folder may cost"
+    )
+    parser.add_argument(
+        "--jobs", type=count, default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
+    )
+    parser.add_argument("--prompts", type=Path, metavar="DIR", help="folder with prompts in place of ours")
+    parser.add_argument(
+        "--record", type=Path, metavar="DIR", help="folder for all calls of the model, in full"
+    )
+    parser.add_argument("--set", choices=("auto",), default="auto", help="the set of the tasks")
+
+
+def dollars(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < inf:
+        raise ArgumentTypeError(f"{text!r} is not an amount above 0")
+    return amount
+
+
+def count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.generate.command import generate
+
+    return generate(arguments)

@@ -1,0 +1,60 @@
+"""`pytest-super import super`: published data as task files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+HELP = "task files from published data"
+SETS = ("expert", "masked", "auto")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    data = parser.add_subparsers(required=True, metavar="DATA")
+    add_super_arguments(
+        data.add_parser("super", help="the data set of SUPER, from the Hugging Face hub or from files")
+    )
+
+
+def add_super_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--set", required=True, choices=SETS, help="one of its three sets")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--revision", default="main", help="commit, tag or branch of the data set (default: %(default)s)"
+    )
+    source.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="PATH",
+        help="a file of the set, or a folder with the data set's files, in place of the hub",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="folder for the files (default: super/SET)"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite files that were changed since the last import"
+    )
+    image = parser.add_mutually_exclusive_group()
+    image.add_argument(
+        "--image", default=SUPER_IMAGE, help="container image that the tasks name (default: %(default)s)"
+    )
+    image.add_argument("--no-image", action="store_true", help="name no image: the run's image is used")
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.importing.command import import_super
+
+    return import_super(
+        arguments.set,
+        arguments.output or Path("super") / arguments.set,
+        revision=arguments.revision,
+        source=arguments.source,
+        image=None if arguments.no_image else arguments.image,
+        force=arguments.force,
+    )

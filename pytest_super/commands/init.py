@@ -1,0 +1,28 @@
+"""`pytest-super init`: a project to start from."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+HELP = "starter tasks, a conftest and a CI file in a folder"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", type=Path, default=Path())
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.starter import write_starter
+
+    for path in write_starter(arguments.folder):
+        print(path)
+    folder: Path = arguments.folder
+    enter = "" if folder.samefile(Path()) else f"cd {shlex.quote(str(folder))} && "
+    print(f"\nnow run: {enter}pytest --super-agent=gold")
+    print("(the tasks import packages that pytest-super[tasks] installs)")
+    return 0

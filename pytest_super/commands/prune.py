@@ -1,0 +1,24 @@
+"""`pytest-super prune`: remove the snapshots of prefixes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+HELP = "remove the snapshots of prefixes"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """There are none."""
+
+
+def run(_arguments: Namespace) -> int:
+    """Remove also the record of prefixes that have no snapshot."""
+    from pytest_super.snapshots.record import remove_snapshots
+    from pytest_super.store.user_cache import cache_folder
+
+    removed = remove_snapshots(cache_folder("snapshots"))
+    print(f"removed {removed} snapshots")
+    return 0

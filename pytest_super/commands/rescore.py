@@ -1,0 +1,62 @@
+"""`pytest-super rescore`: score stored trajectories again, in both ways, next to their published figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from pytest_super.tasks.task import Task
+
+HELP = "score stored trajectories again, as the paper and as the published code do"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = "Exit status: 0 all were scored, 1 some could not be read or scored."
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="a trajectory.jsonl, a published history.ipynb, or a folder with some: a run, its trials, …",
+    )
+    parser.add_argument("--tasks", type=Path, metavar="PATH", help="the task files to score against")
+    parser.add_argument(
+        "--answers", type=Path, metavar="FILE", help="JSON {task id: answer}, or JSON Lines with `task_id`"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all figures and reasons to this file as well"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """A trajectory that cannot be read or scored is reported; the others are scored."""
+    from pytest_super.commands.json_file import write_json
+    from pytest_super.rescore.lines import rescore_data, rescore_lines
+    from pytest_super.rescore.scores import rescore_all
+    from pytest_super.rescore.trials import read_trials
+
+    tasks = known_tasks(arguments.tasks, arguments.answers)
+    trials, unread = read_trials(arguments.paths)
+    rescored, unscored = rescore_all(trials, tasks)
+    broken = [*unread, *unscored]
+    for line in rescore_lines(rescored, broken):
+        print(line)
+    if arguments.json is not None:
+        write_json(arguments.json, rescore_data(rescored, broken))
+    return 1 if broken else 0
+
+
+def known_tasks(tasks: Path | None, answers: Path | None) -> dict[str, Task]:
+    """What to score against, by task id. Raises SuperError."""
+    from pytest_super.commands.task_files import valid_tasks
+    from pytest_super.rescore.golds import add_answers
+
+    if tasks is None and answers is None:
+        raise SuperError("name what to score against: --tasks=PATH, --answers=FILE, or both")
+    known = {task.id: task for task in valid_tasks([tasks])} if tasks else {}
+    return add_answers(known, answers) if answers else known

@@ -1,0 +1,34 @@
+"""`pytest-super stats`: what a collection of tasks contains, in the tables of the SUPER paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+HELP = "count tasks, repositories, categories and gold code"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="a task file or a folder of task files"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the same numbers to this file too")
+
+
+def run(arguments: Namespace) -> int:
+    from dataclasses import asdict
+
+    from pytest_super.commands.json_file import write_json
+    from pytest_super.commands.task_files import valid_tasks
+    from pytest_super.stats.lines import stats_lines
+    from pytest_super.stats.summary import summarise
+
+    stats = summarise(valid_tasks(arguments.paths))
+    for line in stats_lines(stats):
+        print(line)
+    if arguments.json is not None:
+        write_json(arguments.json, asdict(stats))
+    return 0

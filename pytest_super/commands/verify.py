@@ -1,0 +1,63 @@
+"""`pytest-super verify`: whether tasks can be solved, have one answer, and do not give it away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+HELP = "find tasks that fail with their own solution, are flaky, or leak their answer"
+# Options that are passed on to pytest, which knows them with `super-` before the name.
+PASSED_ON = {
+    "sandbox": "where kernels run: docker or local",
+    "image": "the container image",
+    "ca-bundle": "certificates that containers trust",
+    "pip-config": "a pip.conf for containers",
+    "mount": "a folder that containers see, as HOST:INSIDE; may be repeated",
+}
+DIRECTORY = Path(".super/verify")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = (
+        "Exit status: 0 nothing was found, 1 something was. For other options of pytest set PYTEST_ADDOPTS."
+    )
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="a task file or a folder of task files"
+    )
+    parser.add_argument("--epochs", type=int, default=3, metavar="N", help="runs of each task; by default 3")
+    parser.add_argument(
+        "--run", type=Path, dest="stored", metavar="DIR", help="judge this finished run of gold instead"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to this file as well")
+    parser.add_argument("-n", dest="workers", metavar="N", help="workers, as for pytest-xdist")
+    parser.add_argument(
+        "--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"for the run's results ({DIRECTORY})"
+    )
+    for name, meaning in PASSED_ON.items():
+        parser.add_argument(f"--{name}", action="append", dest=name, metavar="VALUE", help=meaning)
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.commands.json_file import write_json
+    from pytest_super.commands.task_files import valid_tasks
+    from pytest_super.verify.gold_run import read_gold, run_gold
+    from pytest_super.verify.lines import verdict_data, verdict_lines
+    from pytest_super.verify.verdict import verify
+
+    tasks = valid_tasks(arguments.paths)
+    folder = arguments.stored or run_gold(arguments.paths, pytest_options(arguments), arguments.dir)
+    verdict = verify(tasks, read_gold(folder))
+    for line in verdict_lines(verdict, folder):
+        print(line)
+    if arguments.json is not None:
+        write_json(arguments.json, verdict_data(verdict, folder))
+    return 1 if verdict.findings else 0
+
+
+def pytest_options(arguments: Namespace) -> list[str]:
+    passed = [f"--super-{name}={value}" for name in PASSED_ON for value in getattr(arguments, name) or ()]
+    workers = [f"-n{arguments.workers}"] if arguments.workers else []
+    return [f"--super-epochs={arguments.epochs}", *workers, *passed]
