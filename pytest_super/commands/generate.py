@@ -73,6 +73,6 @@ def count(text: str) -> int:
 
 
 def run(arguments: Namespace) -> int:
-    from pytest_super.generate.command import generate
+    from pytest_super.authoring.generate.command import generate
 
     return generate(arguments)

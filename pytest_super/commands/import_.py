@@ -48,7 +48,7 @@ def add_super_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from pytest_super.importing.command import import_super
+    from pytest_super.authoring.importing.command import import_super
 
     return import_super(
         arguments.set,

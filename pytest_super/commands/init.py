@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from pytest_super.starter import write_starter
+    from pytest_super.authoring.starter import write_starter
 
     for path in write_starter(arguments.folder):
         print(path)

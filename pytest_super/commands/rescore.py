@@ -35,10 +35,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """A trajectory that cannot be read or scored is reported; the others are scored."""
+    from pytest_super.authoring.rescore.lines import rescore_data, rescore_lines
+    from pytest_super.authoring.rescore.scores import rescore_all
+    from pytest_super.authoring.rescore.trials import read_trials
     from pytest_super.commands.json_file import write_json
-    from pytest_super.rescore.lines import rescore_data, rescore_lines
-    from pytest_super.rescore.scores import rescore_all
-    from pytest_super.rescore.trials import read_trials
 
     tasks = known_tasks(arguments.tasks, arguments.answers)
     trials, unread = read_trials(arguments.paths)
@@ -53,8 +53,8 @@ def run(arguments: Namespace) -> int:
 
 def known_tasks(tasks: Path | None, answers: Path | None) -> dict[str, Task]:
     """What to score against, by task id. Raises SuperError."""
+    from pytest_super.authoring.rescore.golds import add_answers
     from pytest_super.commands.task_files import valid_tasks
-    from pytest_super.rescore.golds import add_answers
 
     if tasks is None and answers is None:
         raise SuperError("name what to score against: --tasks=PATH, --answers=FILE, or both")

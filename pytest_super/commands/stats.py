@@ -21,10 +21,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from dataclasses import asdict
 
+    from pytest_super.authoring.stats.lines import stats_lines
+    from pytest_super.authoring.stats.summary import summarise
     from pytest_super.commands.json_file import write_json
     from pytest_super.commands.task_files import valid_tasks
-    from pytest_super.stats.lines import stats_lines
-    from pytest_super.stats.summary import summarise
 
     stats = summarise(valid_tasks(arguments.paths))
     for line in stats_lines(stats):

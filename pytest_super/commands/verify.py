@@ -41,11 +41,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from pytest_super.authoring.verify.gold_run import read_gold, run_gold
+    from pytest_super.authoring.verify.lines import verdict_data, verdict_lines
+    from pytest_super.authoring.verify.verdict import verify
     from pytest_super.commands.json_file import write_json
     from pytest_super.commands.task_files import valid_tasks
-    from pytest_super.verify.gold_run import read_gold, run_gold
-    from pytest_super.verify.lines import verdict_data, verdict_lines
-    from pytest_super.verify.verdict import verify
 
     tasks = valid_tasks(arguments.paths)
     folder = arguments.stored or run_gold(arguments.paths, pytest_options(arguments), arguments.dir)

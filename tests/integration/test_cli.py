@@ -149,7 +149,7 @@ def test_init_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_every_fixture_of_the_starter_conftest_can_be_uncommented(pytester: pytest.Pytester) -> None:
-    text = (files("pytest_super") / "starter/conftest.py.txt").read_text()
+    text = (files("pytest_super") / "authoring/starter/conftest.py.txt").read_text()
     code = "\n".join(line.removeprefix("# ") for line in text.splitlines())
     pytester.makeconftest(code.replace("return MyAgent()", "return MyAgent()"))
     (pytester.path / "a.task.yaml").write_text(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 # All of it from the start: what is first imported while pytester runs is forgotten, and then there twice.
-import pytest_super.generate.generation  # noqa: F401
+import pytest_super.authoring.generate.generation  # noqa: F401
 from pytest_super.cli import main
 from pytest_super.tasks.loading import load_tasks
 from tests.openai_server import KEY

@@ -29,13 +29,13 @@ def test_the_wheel_holds_tasks_schemas_and_recipe(tmp_path: Path) -> None:
     subprocess.run(command, check=True)
     [wheel] = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    shipped = {f"pytest_super/starter/tasks/{path.name}" for path in (ROOT / "tasks").iterdir()}
+    shipped = {f"pytest_super/authoring/starter/tasks/{path.name}" for path in (ROOT / "tasks").iterdir()}
     assert names >= shipped | {
         "pytest_super/py.typed",
         "pytest_super/tasks/task.schema.json",
         "pytest_super/report/junit.xsd",
-        "pytest_super/starter/conftest.py.txt",
-        "pytest_super/starter/agent.yml",
+        "pytest_super/authoring/starter/conftest.py.txt",
+        "pytest_super/authoring/starter/agent.yml",
         "pytest_super/kernel/providers/docker/image/Dockerfile",
         "pytest_super/kernel/providers/docker/image/requirements.txt",
         "pytest_super/kernel/providers/docker/image/super/Dockerfile",

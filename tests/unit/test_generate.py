@@ -19,15 +19,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.authoring.generate import command, material, report
+from pytest_super.authoring.generate.answers import json_object
+from pytest_super.authoring.generate.generation import Generation, Settings
+from pytest_super.authoring.generate.pinning import pin
+from pytest_super.authoring.generate.prompts import read_prompts
+from pytest_super.authoring.generate.refusal import REASONS, Refused
+from pytest_super.authoring.generate.repositories import Named, ids_of, parse, read_all
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
-from pytest_super.generate import command, material, report
-from pytest_super.generate.answers import json_object
-from pytest_super.generate.generation import Generation, Settings
-from pytest_super.generate.pinning import pin
-from pytest_super.generate.prompts import read_prompts
-from pytest_super.generate.refusal import REASONS, Refused
-from pytest_super.generate.repositories import Named, ids_of, parse, read_all
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
 from pytest_super.sources import pip_settings
 from pytest_super.sources.tree import LONGEST_FILE, Tree, legible
@@ -36,7 +36,7 @@ from pytest_super.tasks.loading import load_tasks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_super.generate.record import Outcome
+    from pytest_super.authoring.generate.record import Outcome
 
 YES = {
     "q_supported_dataset": "MRPC",

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_super.authoring.rescore.accuracy_reasons import accuracy_reasons
 from pytest_super.cli import main
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.metrics.reference import ReferenceScoringError, reference_accuracy
-from pytest_super.rescore.accuracy_reasons import accuracy_reasons
 from pytest_super.store.results import TrialResult, to_line
 from pytest_super.store.trajectory import Action, Step, step_to_data
 from tests.unit.published import ARCHIVE, RECOVERED, data_folder

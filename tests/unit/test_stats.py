@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_super.authoring.stats.code_lines import lines_of_cell, lines_of_edit
 from pytest_super.cli import main
-from pytest_super.stats.code_lines import lines_of_cell, lines_of_edit
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.task import Edit
 from tests.gold_player import write_shipped_task

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.authoring.verify.chance import Cluster, by_chance
+from pytest_super.authoring.verify.gold_run import GoldTrial
+from pytest_super.authoring.verify.numbers import gold_number, numbers_in
+from pytest_super.authoring.verify.texts import Text, repository_texts
+from pytest_super.authoring.verify.verdict import verify
+from pytest_super.authoring.verify.wanted import Hit, wanted_of
 from pytest_super.cli import main
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.task import Task
-from pytest_super.verify.chance import Cluster, by_chance
-from pytest_super.verify.gold_run import GoldTrial
-from pytest_super.verify.numbers import gold_number, numbers_in
-from pytest_super.verify.texts import Text, repository_texts
-from pytest_super.verify.verdict import verify
-from pytest_super.verify.wanted import Hit, wanted_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_super.verify.finding import Finding
+    from pytest_super.authoring.verify.finding import Finding
 
 ANSWER = {"test": {"accuracy": 0.7744, "f1": 0.8127}, "n": 1337}
 
@@ -317,7 +317,7 @@ def test_what_is_named_a_notebook_and_is_none_is_searched_as_a_whole(tmp_path: P
 def test_of_a_large_repository_what_people_say_is_searched_first_and_no_more_than_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_super.verify.texts.MOST_READ", 4000)
+    monkeypatch.setattr("pytest_super.authoring.verify.texts.MOST_READ", 4000)
     one = with_repository(tmp_path)
     write(tmp_path, "a.py", "EXPECTED = (0.7744, 0.8127, 1337)\n" + "# so it goes on\n" * 10)
     write(tmp_path, "z/README.md", "0.7744\n" + "so it goes on\n" * 280)
@@ -336,7 +336,7 @@ def test_the_repository_of_several_tasks_is_read_once(
         read.append(folder)
         return repository_texts(folder)
 
-    monkeypatch.setattr("pytest_super.verify.texts.repository_texts", noted)
+    monkeypatch.setattr("pytest_super.authoring.verify.texts.repository_texts", noted)
     findings = verify(tasks, {"t": [trial({"f1": 0.8127})]}).findings
     assert [finding.facts["place"] for finding in findings if finding.kind == "leaks"] == [
         "code/README.md, line 1"

@@ -1,0 +1,1 @@
+"""What authors of tasks work with: generate, import, verify, count and rescore."""

@@ -1,0 +1,104 @@
+"""Asking the model: each question once in a folder's life, and once more when the answer cannot be used."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pytest_super.authoring.generate.prompts import PROBLEM
+from pytest_super.authoring.generate.record import digest
+from pytest_super.authoring.generate.refusal import Refused
+from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_super.authoring.generate.prompts import Prompts
+    from pytest_super.authoring.generate.record import Record
+    from pytest_super.model.completion import Completion, Message, Model
+
+T = TypeVar("T")
+
+ROUNDS = 2
+# An answer has some hundreds; models that think in their answer need more.
+DECODING: dict[str, Any] = {"temperature": 0.0, "max_tokens": 4000}
+# Of an answer that is shown to the model again, in characters.
+LONGEST_SHOWN = 4000
+
+
+class Stopped(Exception):
+    """The run ends: nothing more is asked."""
+
+
+class Asker:
+    """Asks for one repository after the other, from several threads."""
+
+    def __init__(
+        self, record: Record, prompts: Prompts, identity: Any, open_model: Callable[[str], Model]
+    ) -> None:
+        """`identity` is what tells the model and its parameters; `open_model` takes the id of a task."""
+        self._record = record
+        self._prompts = prompts
+        self._identity = identity
+        self._open_model = open_model
+        self._counting = threading.Lock()
+        self.stop = threading.Event()
+        self.asked = self.remembered = self.under_way = 0
+
+    def ask(self, task: str, prompt: str, material: str, judge: Callable[[str], T]) -> T:
+        """What `judge` makes of the model's answer, which it may refuse once.
+
+        Raises Refused when it refuses the second, too, or the provider does; ModelError; Stopped.
+        """
+        messages = [{"role": "system", "content": prompt}, {"role": "user", "content": material}]
+        for left in reversed(range(ROUNDS)):
+            text, finish_reason = self._answer(task, messages)
+            try:
+                if finish_reason == "length":
+                    raise Refused("bad_answer", "it was cut off, being too long")
+                return judge(text)
+            except Refused as refused:
+                if not left:
+                    raise
+                messages = [*messages, *self._again(text, str(refused))]
+        raise AssertionError
+
+    def _again(self, text: str, problem: str) -> list[dict[str, str]]:
+        # Some providers take no empty message.
+        said = {"role": "assistant", "content": text[:LONGEST_SHOWN].strip() or "(nothing)"}
+        return [said, {"role": "user", "content": self._prompts.repair.replace(PROBLEM, problem)}]
+
+    def _answer(self, task: str, messages: list[dict[str, str]]) -> tuple[str, str]:
+        key = digest([self._identity, messages])
+        if known := self._record.answer(key):
+            with self._counting:
+                self.remembered += 1
+            return known
+        if self.stop.is_set():
+            raise Stopped
+        text, finish_reason = self._buy(task, messages)
+        self._record.add_answer(key, task, text, finish_reason)
+        return text, finish_reason
+
+    def _buy(self, task: str, messages: list[dict[str, str]]) -> tuple[str, str]:
+        with self._counting:
+            self.under_way += 1
+        try:
+            completion = self._complete(task, messages)
+        finally:
+            with self._counting:
+                self.under_way -= 1
+        with self._counting:
+            self.asked += 1
+        # The answer may hold halves of surrogate pairs, which no file takes.
+        return completion.text.encode("utf-8", "replace").decode(), completion.finish_reason
+
+    def _complete(self, task: str, messages: Sequence[Message]) -> Completion:
+        try:
+            return self._open_model(task).complete(messages, **DECODING)
+        except FilteredError as error:
+            raise Refused("model_refused", f"content policy: {error}") from None
+        except BudgetSpentError as error:
+            raise Refused("model_refused", f"no room in the model's {error.limit}") from None
+        except ValueError as error:
+            raise ModelError(f"the request cannot be taken: {error}") from None

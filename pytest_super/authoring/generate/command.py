@@ -1,0 +1,145 @@
+"""The command: its options read, the gateway opened, the run made and told."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.authoring.generate import report
+from pytest_super.authoring.generate.generation import Generation, Settings
+from pytest_super.authoring.generate.prompts import read_prompts
+from pytest_super.authoring.generate.record import CALLS
+from pytest_super.authoring.generate.repositories import read_all
+from pytest_super.errors import SuperError
+from pytest_super.model.client import GatewayModel
+from pytest_super.model.launch import Gateway
+from pytest_super.model.redaction import may_hold_secret
+from pytest_super.model.settings import SCRIPTED, ModelSettings
+from pytest_super.store.results import new_run_id
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from pytest_super.model.completion import Model
+
+INTERRUPTED = 130
+# Options of runs that have another name here than theirs without `super-`.
+RENAMED = {"dir": "output"}
+# Of one task in all runs into the folder: what is shown is bounded by itself.
+TOKENS = 10_000_000
+
+
+def generate(arguments: Namespace) -> int:
+    """Exit status: 0 when each repository has its outcome, 1 when some have none, 130 after Ctrl-C.
+
+    Raises SuperError for what is wrong before the run, and for what ended it.
+    """
+    named = read_all(arguments.repositories, arguments.list)
+    model = model_settings(arguments)
+    door = Door(model)
+    settings = Settings(
+        output=arguments.output,
+        model=model.name,
+        parameters=model.parameters,
+        prompts=read_prompts(arguments.prompts),
+        jobs=min(arguments.jobs, len(named)),
+        open_model=door.model,
+        tell=tell,
+    )
+    generation = Generation(named, settings)
+    try:
+        return conclude(generation)
+    finally:
+        door.close()
+        generation.close()
+
+
+def conclude(generation: Generation) -> int:
+    """Run it and print the table, whatever ended it. Raises what did, in the words of this command."""
+    with suppress(KeyboardInterrupt):
+        generation.run(interrupted=lambda: tell(f"{waiting(generation)}: Ctrl-C again leaves at once"))
+    for line in report.lines(generation):
+        tell(line)
+    error = generation.error
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, SuperError):
+        raise SuperError(f"stopped: {as_here(str(error))}")
+    if error is not None:
+        raise error
+    return int(any(outcome.reason == "model_failed" for outcome in generation.outcomes.values()))
+
+
+def waiting(generation: Generation) -> str:
+    return f"waiting for {generation.asker.under_way} calls of the model, which are paid"
+
+
+def as_here(message: str) -> str:
+    """With options of runs by the names that they have here."""
+    return re.sub(
+        r"--super-([a-z]+(?:-[a-z]+)*)", lambda match: f"--{RENAMED.get(match[1], match[1])}", message
+    )
+
+
+def tell(line: str) -> None:
+    """On one line, whatever a repository or a model said."""
+    sys.stdout.write("".join(c if c.isprintable() else " " for c in line) + "\n")
+    sys.stdout.flush()
+
+
+def model_settings(arguments: Namespace) -> ModelSettings:
+    """Raises SuperError."""
+    name = arguments.model
+    if name.startswith(SCRIPTED):
+        from pytest_super.model.scripted import ScriptedProvider
+
+        path = Path(name.removeprefix(SCRIPTED)).absolute()
+        ScriptedProvider(path)
+        name = f"{SCRIPTED}{path}"
+    return ModelSettings(
+        name=name,
+        parameters=dict(map(parameter, arguments.model_arg)),
+        max_cost=arguments.max_cost,
+        calls=str((arguments.output / CALLS).absolute()),
+        record=str(arguments.record.absolute()) if arguments.record else None,
+    )
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise SuperError(f"--model-arg={text}: write it as KEY=VALUE")
+    # Parameters are part of what is written to disk.
+    if may_hold_secret(text):
+        raise SuperError(f"--model-arg={name}: keys come from the environment, as for litellm")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+class Door:
+    """The models of all tasks, through one gateway, which is started when the first is asked."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self._settings = settings
+        self._gateway: Gateway | None = None
+        self._opening = threading.Lock()
+
+    def model(self, task: str) -> Model:
+        """Raises ModelError."""
+        with self._opening:
+            if self._gateway is None:
+                self._gateway = Gateway(new_run_id(), self._settings)
+        return GatewayModel(
+            self._gateway, task=task, epoch=1, attempt=1, token_limit=lambda: TOKENS, cost_limit=None
+        )
+
+    def close(self) -> None:
+        if self._gateway is not None:
+            self._gateway.close()

@@ -1,0 +1,121 @@
+"""A named repository as fields of a task file that pin it: a commit, a release with its digest, a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.sources.archive import SUFFIXES
+from pytest_super.sources.git import run_git
+from pytest_super.sources.index import Index, IndexFile
+from pytest_super.sources.pip_settings import read_pip_settings
+from pytest_super.sources.redact import redacted
+from pytest_super.sources.release import normalized
+
+if TYPE_CHECKING:
+    from pytest_super.authoring.generate.repositories import Named
+
+TIMEOUT = 120.0
+ADVICE = "check its address and the network"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def pin(named: Named, output: Path) -> dict[str, str]:
+    """Fields of a task's `repository`, without `provide`. Raises InfrastructureError."""
+    if named.kind == "git":
+        return {"git": named.place, "commit": commit_of(named.place, named.version, output)}
+    if named.kind == "index":
+        return release_of(named.place, named.version)
+    folder, base = Path(named.place), output.resolve()
+    if folder == base or not folder.is_relative_to(base):
+        raise InfrastructureError(
+            f"{named.text} is not inside {output}: a task names a folder beside it; move it there, "
+            "or name a git repository as file:///PATH"
+        )
+    return {"path": folder.relative_to(base).as_posix()}
+
+
+def commit_of(url: str, version: str | None, cwd: Path) -> str:
+    """The commit that a branch or tag is at, of the default branch for None. Raises InfrastructureError."""
+    if version and _COMMIT.fullmatch(version.lower()):
+        return version.lower()
+    # Of an annotated tag, `^{}` is what it tags.
+    wanted = (
+        [f"refs/tags/{version}^{{}}", f"refs/tags/{version}", f"refs/heads/{version}"]
+        if version
+        else ["HEAD"]
+    )
+    refs = remote_refs(url, wanted, cwd)
+    found = next((refs[name] for name in wanted if name in refs), None)
+    if found is None or not _COMMIT.fullmatch(found):
+        missing = f"branch or tag {version}; a commit is given whole" if version else "commit yet"
+        raise InfrastructureError(f"{redacted(url)} has no {missing}")
+    return found
+
+
+def remote_refs(url: str, names: list[str], cwd: Path) -> dict[str, str]:
+    told = run_git("ls-remote", "--", url, *names, cwd=cwd, advice=ADVICE, timeout=TIMEOUT)
+    lines = [line.split("\t") for line in told.splitlines()]
+    return {name: commit for commit, name in (line for line in lines if len(line) == 2)}
+
+
+def release_of(project: str, version: str | None) -> dict[str, str]:
+    """The newest release that has a source distribution, or that release. Raises InfrastructureError."""
+    with Index(read_pip_settings()) as index:
+        releases: dict[Version, IndexFile] = {}
+        for url in index.urls:
+            for file in index.files(url, normalized(project)):
+                found = version_of(file.name, project)
+                if found is not None and (found not in releases or releases[found].yanked > file.yanked):
+                    releases[found] = file
+        chosen = choose(releases, project, version)
+        file = releases[chosen]
+        digest = file.sha256 or digest_of(index, file)
+    return {"pypi": project, "version": version or str(chosen), "sha256": digest}
+
+
+def version_of(file: str, project: str) -> Version | None:
+    """Of a source distribution of the project; None for any other file."""
+    suffix = next((suffix for suffix in SUFFIXES if file.endswith(suffix)), None)
+    if suffix is None:
+        return None
+    name, _, version = file.removesuffix(suffix).rpartition("-")
+    try:
+        return Version(version) if normalized(name) == normalized(project) else None
+    except InvalidVersion:
+        return None
+
+
+def choose(releases: dict[Version, IndexFile], project: str, version: str | None) -> Version:
+    """One that was yanked only where it is named. Raises InfrastructureError."""
+    if not releases:
+        raise InfrastructureError(f"{project} has no source distribution on the package index")
+    known = ", ".join(map(str, sorted(releases)[-5:]))
+    if version is None:
+        valid = [each for each, file in releases.items() if not file.yanked]
+        if not valid:
+            raise InfrastructureError(
+                f"{project}: all source distributions were yanked; name one as {project}==VERSION: {known}"
+            )
+        return max([each for each in valid if not each.is_prerelease] or valid)
+    try:
+        wanted = Version(version)
+    except InvalidVersion:
+        raise InfrastructureError(f"{project}: {version} is no version") from None
+    if wanted not in releases:
+        raise InfrastructureError(
+            f"{project} {version} has no source distribution; there are those of {known}"
+        )
+    return wanted
+
+
+def digest_of(index: Index, file: IndexFile) -> str:
+    digest = hashlib.sha256()
+    for chunk in index.read(file.url):
+        digest.update(chunk)
+    return digest.hexdigest()

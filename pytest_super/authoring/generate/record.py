@@ -1,0 +1,155 @@
+"""What a folder of generated tasks remembers: append-only files, so that no run asks or pays anything twice.
+
+repositories.jsonl    what came of each repository, a line each time that it was looked at: the report
+answers.jsonl         each answer of the model, before anything is made of it
+calls.jsonl           what the calls of the model used, by the gateway
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import threading
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.authoring.generate.refusal import PASSING
+from pytest_super.errors import SuperError
+from pytest_super.store.results import read_lines, to_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REPORT, ANSWERS, CALLS = "repositories.jsonl", "answers.jsonl", "calls.jsonl"
+KEPT, DROPPED = "kept", "dropped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of one repository; plain JSON values only."""
+
+    named: str
+    """As the user has it."""
+    id: str
+    outcome: str
+    """KEPT or DROPPED."""
+    reason: str = ""
+    """Why it was dropped, a key of REASONS, and what was found."""
+    detail: str = ""
+    repository: dict[str, str] = field(default_factory=dict)
+    """As the task file pins it."""
+    questions: dict[str, Any] = field(default_factory=dict)
+    """The model's answers to the questions, with its reasons."""
+    task: dict[str, Any] = field(default_factory=dict)
+    """The fields of the task file."""
+    sha256: str = ""
+    """Of the task file."""
+    model: str = ""
+    key: str = ""
+    """Of all that it was made from."""
+    ended: str = ""
+    """ISO 8601 with offset."""
+
+    @property
+    def is_settled(self) -> bool:
+        return self.reason not in PASSING
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Outcome:
+        """Raises TypeError for what is none."""
+        names = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in names})
+
+
+def digest(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+class Journal:
+    """A file of JSON lines that several threads add to. Raises SuperError where it cannot be."""
+
+    def __init__(self, path: Path, *, is_exclusive: bool = False) -> None:
+        """`is_exclusive` keeps other processes out as long as it is open."""
+        self._lock = threading.Lock()
+        self._path = path
+        with ExitStack() as opened:
+            try:
+                self._file = opened.enter_context(path.open("a", encoding="utf-8"))
+                if is_exclusive:
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.lines = list(read_lines(path))
+                # A dying process may have left half a line.
+                if path.read_bytes()[-1:] not in (b"", b"\n"):
+                    self._write("\n")
+            except BlockingIOError:
+                raise SuperError(f"another `pytest-super generate` runs into {path.parent}") from None
+            except (OSError, UnicodeDecodeError) as error:
+                raise SuperError(f"{path} cannot be used: {error}") from None
+            self.close = opened.pop_all().close
+
+    def append(self, data: dict[str, Any]) -> None:
+        """On disk when this returns, whatever becomes of this process. Raises SuperError."""
+        with self._lock:
+            try:
+                self._write(to_line(data))
+            except OSError as error:
+                raise SuperError(f"{self._path} cannot be written: {error.strerror}") from None
+
+    def _write(self, text: str) -> None:
+        self._file.write(text)
+        self._file.flush()
+
+
+class Record:
+    """The record of one folder, opened by the one process that generates into it."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SuperError(f"{folder} cannot be made: {error.strerror}") from None
+        self.folder = folder
+        with ExitStack() as opened:
+            self._report = opened.enter_context(closing(Journal(folder / REPORT, is_exclusive=True)))
+            self._answers = opened.enter_context(closing(Journal(folder / ANSWERS)))
+            self._read()
+            self.close = opened.pop_all().close
+
+    def _read(self) -> None:
+        try:
+            outcomes = [Outcome.from_data(line) for line in self._report.lines]
+            self._known = {line["key"]: (line["text"], line["finish_reason"]) for line in self._answers.lines}
+        except (TypeError, KeyError, AttributeError):
+            raise SuperError(f"{self.folder}: {REPORT} or {ANSWERS} holds a line that is not ours") from None
+        self._settled = {each.key: each for each in outcomes if each.key and each.is_settled}
+        self.ids = {each.named: each.id for each in outcomes}
+        self.pins = {each.named: each.repository for each in outcomes if each.repository}
+        self._written = {each.sha256 for each in outcomes if each.sha256}
+
+    def settled(self, key: str) -> Outcome | None:
+        return self._settled.get(key)
+
+    def add(self, outcome: Outcome) -> None:
+        self._report.append(asdict(outcome))
+
+    def answer(self, key: str) -> tuple[str, str] | None:
+        """Text and reason of its end."""
+        return self._known.get(key)
+
+    def add_answer(self, key: str, task: str, text: str, finish_reason: str) -> None:
+        self._answers.append({"key": key, "id": task, "text": text, "finish_reason": finish_reason})
+
+    def is_ours(self, path: Path) -> bool:
+        """Whether it may be overwritten: it is as some run here has left it, or is not there."""
+        try:
+            return hashlib.sha256(path.read_bytes()).hexdigest() in self._written
+        except FileNotFoundError:
+            return True
+
+    def cost(self) -> float | None:
+        """US dollars of all calls made for this folder; None where no price is known."""
+        costs = [line.get("cost_usd") for line in read_lines(self.folder / CALLS)]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known else None

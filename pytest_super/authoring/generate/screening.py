@@ -1,0 +1,46 @@
+"""What is known of a repository before a model is asked: the paper's first filter (SUPER, appendix B.1)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_super.authoring.generate.refusal import Refused
+
+if TYPE_CHECKING:
+    from pytest_super.sources.tree import Tree
+
+# Import names of the packages of LLM providers, and of what stands in front of many of them.
+PROVIDERS = (
+    *("ai21", "aleph_alpha_client", "anthropic", "azure.ai.inference", "cerebras", "cohere", "dashscope"),
+    *("fireworks", "google.genai", "google.generativeai", "groq", "langchain_anthropic", "langchain_cohere"),
+    *("langchain_google_genai", "langchain_google_vertexai", "langchain_mistralai", "langchain_openai"),
+    *("litellm", "mistralai", "openai", "qianfan", "replicate", "reka", "together", "vertexai", "voyageai"),
+    *("volcenginesdkarkruntime", "writerai", "xai_sdk", "zhipuai"),
+)
+_NAMES = b"|".join(re.escape(name).encode() for name in PROVIDERS)
+# Each run is possessive: where several of them could share the same blanks, a long line would be tried in
+# all the ways to part it, by a search that no other thread can interrupt.
+_IMPORT = (
+    rb"[ \t]*+(?:import[ \t]++(?:[\w. \t]++,)*[ \t]*+(?P<whole>%b)(?![\w])"
+    rb"|from[ \t]++(?P<part>%b)(?:\.[\w.]++)?[ \t]++import\b"
+    rb"|from[ \t]++google[ \t]++import[ \t]++(?P<google>genai|generativeai)\b)" % (_NAMES, _NAMES)
+)
+_IMPORTS = {
+    ".py": re.compile(rb"^" + _IMPORT, re.MULTILINE),
+    # In JSON the beginning of a line is that of a text, or follows an escape.
+    ".ipynb": re.compile(rb'(?:"|\\n)' + _IMPORT),
+}
+
+
+def screen(tree: Tree) -> None:
+    """Raises Refused for a repository that needs an LLM's API, has no README, or nothing to run."""
+    for path, content in tree.contents(tuple(_IMPORTS)):
+        if found := _IMPORTS[PurePosixPath(path).suffix].search(content):
+            name = next(group for group in found.groups() if group).decode()
+            raise Refused("llm_api", f"{path} imports {name}")
+    if not tree.readme:
+        raise Refused("no_readme", "no README at the top, or an empty one")
+    if not tree.scripts:
+        raise Refused("no_script", "no file is Python or shell")

@@ -1,0 +1,71 @@
+"""The pre-executed cells of a row: JSON texts of `{"type": …, "content": …}`, as actions of an agent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pytest_super.agents.react.format import FormatError, parse_edit
+from pytest_super.authoring.importing.rows import NoTaskError, Warn
+
+
+def pre_executed(left: dict[str, Any], warn: Warn) -> list[Any]:
+    """The cells and edits of the prefix."""
+    cells = left.get("pre_execute_cells")
+    if cells is None:
+        left.pop("pre_execute_cells", None)
+        return []
+    if not isinstance(cells, list):
+        raise NoTaskError("`pre_execute_cells` should be a list")
+    made = [step(cell, f"pre_execute_cells[{index}]", warn) for index, cell in enumerate(cells)]
+    found = [part for part in made if part is not None]
+    if len(found) == len(cells):
+        left.pop("pre_execute_cells")
+    return found
+
+
+def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
+    """A cell's text, an edit, or None for what does nothing. Raises NoTaskError."""
+    action = action_of(cell, place, warn)
+    kind, content = action.get("type", "execute"), action.get("content")
+    if kind == "continue_wait":
+        warn(f"`{place}` waits on: left out, since each cell runs to its end")
+        return None
+    if kind not in ("execute", "edit") or not isinstance(content, str):
+        raise NoTaskError(f"`{place}` is no action that is known: type {kind!r}")
+    if not content.strip():
+        warn(f"`{place}` is empty: left out")
+        return None
+    return content if kind == "execute" else {"edit": edit(content, place)}
+
+
+def action_of(cell: Any, place: str, warn: Warn) -> dict[str, Any]:
+    """Of the JSON text, or of the object itself. Any other text is a cell: much of Python is JSON, too."""
+    if not isinstance(cell, str):
+        if not is_action(cell):
+            raise NoTaskError(f"`{place}` should be the JSON text of an object with `type` and `content`")
+        return dict(cell)
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        warn(f"`{place}` is not JSON: it is taken for a cell")
+        return {"content": cell}
+    if is_action(value):
+        return dict(value)
+    warn(f"`{place}` is no action: it is taken for a cell")
+    return {"content": cell}
+
+
+def is_action(value: Any) -> bool:
+    return isinstance(value, dict) and not value.keys().isdisjoint(("type", "content"))
+
+
+def edit(content: str, place: str) -> dict[str, str]:
+    try:
+        # The published grammar knows no line end at the end.
+        change = parse_edit(content.rstrip("\n"))
+    except FormatError as error:
+        raise NoTaskError(f"`{place}` is not an edit: {str(error).splitlines()[0]}") from None
+    if not change.before:
+        raise NoTaskError(f"`{place}` is an edit that replaces nothing")
+    return {"path": change.path, "before": change.before, "after": change.after}

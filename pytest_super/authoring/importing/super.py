@@ -1,0 +1,215 @@
+"""Rows of SUPER's data set (allenai/super on the Hugging Face hub) as the fields of task files."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.authoring.importing.prefix import pre_executed
+from pytest_super.authoring.importing.rows import NoTaskError, Row, Warn
+from pytest_super.tasks.task import CATEGORIES, TOKEN_BUDGETS, has_leaf, legal_id
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+DATASET = "allenai/super"
+FILES = {"expert": "tasks/expert.jsonl", "masked": "tasks/masked.jsonl", "auto": "tasks/auto_gen.jsonl"}
+
+# Columns without which a file is not that of the set.
+COLUMNS = {
+    "expert": ("task_id", "query", "answer", "landmarks"),
+    "masked": ("task_id", "query", "answer", "landmarks", "pre_execute_cells"),
+    "auto": ("task_id", "query", "entrypoint"),
+}
+
+# What two of the paper's categories are called in ids.
+ALIASES = {"customgoal": "goal", "custom": "other"}
+
+# The expert tasks as published: a masked task's id is one of these, and its category behind a `_`.
+EXPERT_IDS = (
+    *("acqsurvey", "align-to-distill", "amos", "amrbart", "bert-lnl", "blockskim", "cet", "colbert"),
+    *("conv_graph", "curriculum_learning", "data_label_alignment", "dir-gnn", "discodisco", "dpt"),
+    *("g-transformer", "galore", "glee", "hype", "inbedder", "linkbert", "logme-nlp", "mbib"),
+    *("memorizing-transformers-pytorch", "mera", "mezo", "mixup-amp", "mode-connectivity-plm", "multi3woz"),
+    *("parallel-context-windows", "paraphrase-nli", "pet", "pie-perf", "pira", "powerfulpromptft"),
+    *("quantifying-stereotypes-in-language", "rah-kbqa", "robust_prompt_classifier", "safetybench", "spa"),
+    *("team", "textbox", "transnormerllm", "transpolymer", "unsupervisedhierarchicalsymbolicregression"),
+    "upet",
+)
+
+_GITHUB_FOLDER = re.compile(r"(https?://github\.com/[^/]+/[^/]+)/(?:tree|blob)/.*")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def task_fields(
+    row: Row, set_name: str, *, expert_ids: Collection[str], image: str | None, warn: Warn
+) -> dict[str, Any]:
+    """The fields of the row's task file; `warn` is told what is not taken as it stands.
+
+    What no field of a task holds, or holds otherwise, stays under `metadata`. Raises NoTaskError.
+    """
+    left = dict(row.fields)
+    task_id = id_of(left, warn)
+    fields = {
+        "id": task_id,
+        "set": set_name,
+        "category": category_of(task_id, expert_ids, warn) if set_name == "masked" else None,
+        "query": text_of(left, "query"),
+        "repository": repository(left, warn),
+        **answer_fields(left, set_name, warn),
+        "landmarks": landmarks(left, warn),
+        "entrypoint": entrypoint(left, warn),
+        "pre_execute": pre_executed(left, warn),
+        "sandbox": {"image": image, "network": True} if image else {"network": True},
+        "limits": {"compute": 1800, "cell": 300, "tokens": TOKEN_BUDGETS[set_name]},
+        "metadata": left,
+    }
+    return {name: value for name, value in fields.items() if name == "answer" or value not in (None, [], {})}
+
+
+def text_of(left: dict[str, Any], name: str) -> str:
+    value = left.pop(name, None)
+    if not isinstance(value, str) or not value.strip():
+        raise NoTaskError(f"`{name}` holds no text")
+    return value
+
+
+def id_of(left: dict[str, Any], warn: Warn) -> str:
+    task_id = text_of(left, "task_id")
+    legal = legal_id(task_id)
+    if legal == task_id:
+        return task_id
+    if not legal:
+        raise NoTaskError(f"`task_id` {task_id!r} holds nothing that an id may")
+    warn(f"the id becomes {legal}: ids are of letters, digits and `_ . , -`")
+    left["task_id"] = task_id
+    return legal
+
+
+def category_of(task_id: str, expert_ids: Collection[str], warn: Warn) -> str:
+    """That behind the longest id of an expert task; of several, between commas, the first.
+
+    Ids hold underscores themselves, so that the last one says nothing.
+    """
+    parents = [expert for expert in expert_ids if task_id.startswith(f"{expert}_")]
+    if not parents:
+        warn("the id begins with that of no expert task: its category becomes other")
+        return "other"
+    name = task_id.removeprefix(f"{max(parents, key=len)}_").split(",")[0]
+    category = ALIASES.get(name, name)
+    if category not in CATEGORIES:
+        warn(f"the category {name!r} is not one of the paper's: it becomes other")
+        return "other"
+    return category
+
+
+def repository(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
+    """The URL to clone and the commit, where both are there."""
+    url, commit = left.get("github_repo"), left.get("git_commit")
+    if not isinstance(url, str) or not url.strip():
+        return None
+    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit.strip().lower()):
+        warn("no full commit hash: the task names no repository but in its query")
+        return None
+    git = clone_url(url.strip())
+    del left["git_commit"]
+    if git == url:
+        del left["github_repo"]
+    return {"git": git, "commit": commit.strip().lower()}
+
+
+def clone_url(url: str) -> str:
+    """A repository's own URL: a page of one of its folders cannot be cloned."""
+    if folder := _GITHUB_FOLDER.fullmatch(url):
+        return folder[1]
+    return f"https://github.com/{url}" if re.fullmatch(r"[\w.-]+/[\w.-]+", url) else url
+
+
+def answer_fields(left: dict[str, Any], set_name: str, warn: Warn) -> dict[str, Any]:
+    """`answer`, or that there is none where a task should have one."""
+    raw = left.get("answer")
+    if raw is None or (isinstance(raw, str) and not raw.strip()):
+        left.pop("answer", None)
+        return unanswered(set_name, "no gold answer", warn)
+    value = parsed_answer(raw, warn) if isinstance(raw, str) else raw
+    if value is None or not has_leaf(value):
+        return unanswered(set_name, f"the gold answer {raw} holds no value", warn)
+    del left["answer"]
+    return {"answer": value}
+
+
+def unanswered(set_name: str, why: str, warn: Warn) -> dict[str, Any]:
+    if set_name == "auto":
+        return {}
+    warn(f"{why}: accuracy is null")
+    return {"answer_unknown": True}
+
+
+def parsed_answer(text: str, warn: Warn) -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            warn("`answer` holds a key twice: the last value counts")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError):
+        warn("`answer` is not JSON: it is kept as text")
+        return text
+
+
+def landmarks(left: dict[str, Any], warn: Warn) -> list[str]:
+    """The patterns; one that is no regular expression as the text that it is."""
+    patterns = texts(left, "landmarks")
+    found = [landmark(pattern, warn) for pattern in patterns]
+    if found == patterns:
+        left.pop("landmarks", None)
+    return found
+
+
+def landmark(pattern: str, warn: Warn) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        warn(f"the landmark {pattern!r} is no regular expression ({error}): it becomes the text itself")
+        return re.escape(pattern)
+    return pattern
+
+
+def texts(left: dict[str, Any], name: str) -> list[str]:
+    value = left.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise NoTaskError(f"`{name}` should be a list of texts")
+    return value
+
+
+def entrypoint(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
+    """The script, as a path that stays in its folder."""
+    raw = left.get("entrypoint")
+    if raw is None or (isinstance(raw, str) and not raw.strip()):
+        left.pop("entrypoint", None)
+        return None
+    if not isinstance(raw, str):
+        raise NoTaskError("`entrypoint` should be text")
+    path = inside(raw.strip())
+    if path == ".":
+        raise NoTaskError(f"`entrypoint` {raw!r} names no file")
+    if path == raw:
+        del left["entrypoint"]
+    elif path != raw.strip():
+        warn(f"the entrypoint {raw} becomes {path}: it is a path in the repository")
+    return {"path": path}
+
+
+def inside(path: str) -> str:
+    if not path.startswith("/") and ".." not in path.split("/"):
+        return path
+    return re.sub(r"^(\.\./)+|^\.\.$", "", posixpath.normpath(path.lstrip("/"))) or "."

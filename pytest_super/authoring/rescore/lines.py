@@ -1,0 +1,170 @@
+"""What the command prints: a table for each agent, the differences, what could not be read, the totals."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.report.terminal import figure, one_line
+from pytest_super.report.text import counted
+from pytest_super.trial.score import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_super.authoring.rescore.scores import Rescored
+
+Group = tuple[str, str]
+COLUMNS = ("published", "reference", "paper")
+NAME_WIDTH = 44
+
+
+@dataclass(frozen=True, kw_only=True)
+class Total:
+    """Means of one metric over the trials of one agent in one set."""
+
+    agent: str
+    set: str
+    metric: str
+    trials: int
+    all_published: float | None
+    """Over all trials that have a published figure."""
+    compared: int
+    """Trials that have a figure in each column, over which the following are."""
+    published: float | None
+    reference: float | None
+    paper: float | None
+    different: int
+
+
+def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterator[str]:
+    groups = by_agent(rescored)
+    for group, trials in groups.items():
+        yield from table_lines(group, trials)
+        yield ""
+    yield from difference_lines(rescored)
+    yield from unknown_lines(rescored)
+    for message in broken:
+        yield one_line(f"broken  {message}")
+    yield from total_lines(totals(rescored))
+
+
+def by_agent(rescored: Sequence[Rescored]) -> dict[Group, list[Rescored]]:
+    groups: dict[Group, list[Rescored]] = {}
+    for one in sorted(rescored, key=lambda one: (one.trial.agent, one.trial.set, one.trial.name)):
+        groups.setdefault((one.trial.agent, one.trial.set), []).append(one)
+    return groups
+
+
+def table_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
+    width = min(NAME_WIDTH, max(20, *(len(one.trial.name) for one in trials)))
+    yield one_line(" ".join(filter(None, group)))
+    yield f"{'':<{width}}" + "".join(f"  {metric:>25}" for metric in METRICS)
+    yield f"{'task':<{width}}" + "".join(f"  {'published':>9}{'ref.':>8}{'paper':>8}" for _ in METRICS)
+    for one in trials:
+        cells = (f"  {p:>9}{r:>8}{q:>8}" for p, r, q in (figures(one, metric) for metric in METRICS))
+        yield one_line(f"{one.trial.name:<{width}}" + "".join(cells))
+
+
+def figures(one: Rescored, metric: str) -> list[str]:
+    return [figure(getattr(one, column).get(metric)) for column in COLUMNS]
+
+
+def difference_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
+    """One for each trial and metric in which the figures differ, with why."""
+    for one in rescored:
+        for difference in one.differences:
+            told = zip(("published", "reference", "paper"), figures(one, difference.metric), strict=True)
+            values = ", ".join(f"{name} {value}" for name, value in told)
+            why = "; ".join(difference.reasons)
+            yield one_line(f"differs {one.trial.agent} {one.trial.name} {difference.metric}: {values}: {why}")
+
+
+def unknown_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
+    """What is not scored, and why."""
+    for one in rescored:
+        if one.trial.error is not None:
+            yield one_line(f"error   {one.trial.path}: not scored: {one.trial.error}")
+    unknown = sorted({one.trial.task for one in rescored if lacks_answer(one)})
+    if unknown:
+        names = ", ".join(unknown)
+        yield one_line(f"unknown no answer is given for {counted(len(unknown), 'task')}: {names}")
+
+
+def lacks_answer(one: Rescored) -> bool:
+    """Whether it lacks what to score with; accuracy does not apply to every task."""
+    if one.trial.error is not None:
+        return False
+    return not one.paper or (one.published.get("accuracy") is not None and "accuracy" not in one.paper)
+
+
+def total_lines(found: Sequence[Total]) -> Iterator[str]:
+    yield ""
+    yield (
+        f"{'totals':<44} {'metric':<16} {'n':>4} {'published':>9}   "
+        f"{'compared':>8} {'published':>9} {'reference':>9} {'paper':>7} {'differ':>7}"
+    )
+    for one in found:
+        yield one_line(
+            f"{f'{one.agent} {one.set}':<44} {one.metric:<16} {one.trials:>4} "
+            f"{figure(one.all_published):>9}   {one.compared:>8} {figure(one.published):>9} "
+            f"{figure(one.reference):>9} {figure(one.paper):>7} {one.different:>7}"
+        )
+
+
+def totals(rescored: Sequence[Rescored]) -> list[Total]:
+    return [
+        total(group, metric, trials) for group, trials in by_agent(rescored).items() for metric in METRICS
+    ]
+
+
+def total(group: Group, metric: str, trials: Sequence[Rescored]) -> Total:
+    """A column that is empty for all trials, as the published one may be, does not hinder comparing."""
+    rows = [[getattr(one, column).get(metric) for column in COLUMNS] for one in trials]
+    used = [index for index in range(len(COLUMNS)) if any(row[index] is not None for row in rows)]
+    is_known = {1, 2} <= set(used)
+    compared = [row for row in rows if is_known and all(row[index] is not None for index in used)]
+    return Total(
+        agent=group[0],
+        set=group[1],
+        metric=metric,
+        trials=len(trials),
+        all_published=mean([row[0] for row in rows]),
+        compared=len(compared),
+        published=mean([row[0] for row in compared]),
+        reference=mean([row[1] for row in compared]),
+        paper=mean([row[2] for row in compared]),
+        different=sum(difference.metric == metric for one in trials for difference in one.differences),
+    )
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def rescore_data(rescored: Sequence[Rescored], broken: Sequence[str]) -> dict[str, Any]:
+    """The same as plain JSON values, with no text cut."""
+    return {
+        "trajectories": [one_data(one) for one in rescored],
+        "totals": [asdict(one) for one in totals(rescored)],
+        "broken": list(broken),
+    }
+
+
+def one_data(one: Rescored) -> dict[str, Any]:
+    trial = one.trial
+    return {
+        "file": str(trial.path),
+        "task": trial.task,
+        "epoch": trial.epoch,
+        "agent": trial.agent,
+        "set": trial.set,
+        "error": trial.error,
+        "submitted": trial.submit_step is not None,
+        "scores": {
+            metric: {column: getattr(one, column).get(metric) for column in COLUMNS} for metric in METRICS
+        },
+        "differences": [asdict(difference) for difference in one.differences],
+    }

@@ -1,0 +1,113 @@
+"""What the trials of a task's own solution say: it fails, or it comes to different values."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.authoring.verify.finding import Finding
+from pytest_super.metrics.accuracy import is_right
+from pytest_super.metrics.leaves import leaves, shown
+from pytest_super.report.text import counted, describe
+from pytest_super.trial.score import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_super.authoring.verify.gold_run import GoldTrial
+    from pytest_super.metrics.leaves import Place
+    from pytest_super.tasks.task import Task
+
+# What differs by less, relatively, is how sums come out that threads add up in any order; where they come out
+# at zero, there is no such size.
+NOISE, NOISE_AT_ZERO = 1e-12, 1e-15
+_MISSING = object()
+
+
+def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
+    """A finding for each trial in which a metric that applies is below 1, or that is an error."""
+    for trial in trials:
+        result = trial.result
+        low = [name for name in METRICS if (value := getattr(result, name)) is not None and value < 1]
+        facts = {"epoch": result.epoch, "metrics": {name: getattr(result, name) for name in low}}
+        if result.is_error:
+            text = f"{result.name}: error: {result.error} ({result.folder})"
+            yield Finding(kind="fails", task=task.id, text=text, facts={**facts, "error": result.error})
+        elif low or not result.submitted:
+            why = "; ".join([describe(result), *wrong_values(task, trial), *missed_landmarks(trial)])
+            yield Finding(kind="fails", task=task.id, text=f"{result.name}: {why}", facts=facts)
+
+
+def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:
+    if "answer" in task.model_fields_set and trial.result.submitted:
+        given = dict(leaves(trial.submission))
+        for place, wanted in leaves(task.answer):
+            value = given.get(place, _MISSING)
+            if not is_right(wanted, value, task.tolerance):
+                yield f"{shown(place)} is {told(value)}, not {told(wanted)}"
+
+
+def missed_landmarks(trial: GoldTrial) -> Iterator[str]:
+    for landmark in trial.result.landmarks_found:
+        if landmark["step"] is None:
+            yield f"no output has the landmark {landmark['pattern']!r}"
+
+
+def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
+    """A finding for each value, of the answer or of another metric, that differs between valid trials."""
+    valid = [trial for trial in trials if not trial.result.is_error]
+    answers = [dict(leaves(trial.submission)) for trial in valid if trial.result.submitted]
+    for place, gold in compared(task, answers).items():
+        values = [answer.get(place, _MISSING) for answer in answers]
+        if are_different(values):
+            is_within = all(is_right(gold, value, task.tolerance) for value in values)
+            yield variation(task, shown(place), values, gold, is_within)
+    for metric in METRICS[1:]:
+        figures = [getattr(trial.result, metric) for trial in valid]
+        if are_different(figures):
+            yield variation(task, metric, figures, 1.0, False)
+
+
+def compared(task: Task, answers: Sequence[dict[Place, Any]]) -> dict[Place, Any]:
+    """The gold's values; of a task without a gold answer, those of the first answer stand for them."""
+    if "answer" in task.model_fields_set:
+        return dict(leaves(task.answer))
+    return answers[0] if answers else {}
+
+
+def variation(task: Task, name: str, values: list[Any], gold: Any, is_within: bool) -> Finding:
+    where = "within" if is_within else "beyond"
+    text = f"{name} is {spread(values)} over {counted(len(values), 'epoch')}, {where} the tolerance"
+    facts = {
+        "value": name,
+        "values": [None if value is _MISSING else value for value in values],
+        "gold": gold,
+        "tolerance": task.tolerance,
+        "within_tolerance": is_within,
+    }
+    return Finding(kind="flaky", task=task.id, text=f"{task.id}: {text} {task.tolerance:g}", facts=facts)
+
+
+def spread(values: Sequence[Any]) -> str:
+    """The least and the greatest of numbers; else each different value."""
+    if all(is_number(value) for value in values):
+        return f"{min(values):.12g}..{max(values):.12g}"
+    return " or ".join(dict.fromkeys(told(value) for value in values))
+
+
+def are_different(values: Sequence[Any]) -> bool:
+    if all(is_number(value) for value in values):
+        least, greatest = min(values, default=0), max(values, default=0)
+        return not math.isclose(least, greatest, rel_tol=NOISE, abs_tol=NOISE_AT_ZERO)
+    return len({repr(value) for value in values}) > 1
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one to reckon with."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def told(value: Any) -> str:
+    return "missing" if value is _MISSING else json.dumps(value, ensure_ascii=False)

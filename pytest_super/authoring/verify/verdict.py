@@ -1,0 +1,52 @@
+"""All that is wrong with some tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.leaks import leaks
+from pytest_super.authoring.verify.outcome import failures, variations
+from pytest_super.authoring.verify.texts import Repositories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_super.authoring.verify.gold_run import GoldTrial
+    from pytest_super.tasks.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What was found, and in how much."""
+
+    findings: list[Finding]
+    tasks: int
+    trials: int
+    epochs: int
+    without_solution: list[str]
+    """Ids of the tasks that cannot be run, so that only leaks were looked for."""
+
+
+def verify(tasks: Sequence[Task], gold: Mapping[str, Sequence[GoldTrial]]) -> Verdict:
+    """Judge tasks by their trials, by task id; those of other tasks are passed over."""
+    trials = [trial for task in tasks for trial in gold.get(task.id, ())]
+    repositories = Repositories()
+    found = (findings_of(task, gold.get(task.id, ()), repositories) for task in tasks)
+    return Verdict(
+        findings=[finding for findings in found for finding in findings],
+        tasks=len(tasks),
+        trials=len(trials),
+        epochs=len({trial.result.epoch for trial in trials}),
+        without_solution=[task.id for task in tasks if task.solution is None],
+    )
+
+
+def findings_of(task: Task, trials: Sequence[GoldTrial], repositories: Repositories) -> Iterator[Finding]:
+    if task.solution is not None and not trials:
+        yield Finding(kind="unknown", task=task.id, text=f"{task.id}: the run has no trial of it")
+    yield from failures(task, trials)
+    yield from variations(task, trials)
+    prefixes = [trial.prefix for trial in trials if trial.prefix]
+    yield from leaks(task, prefixes[0] if prefixes else [], repositories)
