@@ -162,12 +162,12 @@ def test_every_fixture_of_the_starter_conftest_can_be_uncommented(pytester: pyte
 def test_the_schema_that_ships_is_that_of_the_models(capsys: pytest.CaptureFixture[str]) -> None:
     main(["schema"])
     # As JSON: versions of pydantic write a whole number as 0 or as 0.0.
-    shipped = (files("pytest_super") / "task.schema.json").read_text()
+    shipped = (files("pytest_super") / "tasks/task.schema.json").read_text()
     assert json.loads(capsys.readouterr().out) == json.loads(shipped)
 
 
 def test_the_schema_accepts_the_shipped_tasks_and_knows_mistakes() -> None:
-    schema = json.loads((files("pytest_super") / "task.schema.json").read_text())
+    schema = json.loads((files("pytest_super") / "tasks/task.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
     for path in SHIPPED.glob("*.task.yaml"):
