@@ -1,4 +1,4 @@
-"""`pytest-super schema`: print the JSON Schema of task files, which editors use to complete and check them."""
+"""`pytest-super schema`: print the JSON Schema of task files, by which editors complete and check them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gold solution's cells, from the task file or from the notebook next to it."""
+"""The cells of the gold solution, from the task file or from the notebook next to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GoldCells:
 
 
 def read_solution(solution: Solution, folder: Path) -> GoldCells:
-    """The cells of a solution; `folder` holds the task file. Raises TaskFileError."""
+    """The cells of a solution; `folder` is the folder of the task file. Raises TaskFileError."""
     if solution.cells is not None:
         cells = list(solution.cells)
     else:
@@ -40,29 +40,43 @@ def read_notebook(path: Path) -> list[str]:
 
 
 def notebook_cells(path: Path) -> list[dict[str, Any]]:
-    """The cells of a notebook that are not empty, as nbformat has them.
+    """The cells of a notebook that are not empty, as nbformat defines them.
 
-    Raises TaskFileError, also where no code cell is left.
+    Raises TaskFileError, also when there is no code cell.
     """
     try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        if notebook["nbformat"] != 4:
-            raise TaskFileError(f"{path} has notebook format {notebook['nbformat']}: save it as format 4")
-        for number, cell in enumerate(notebook["cells"], 1):
-            if trouble := trouble_of(cell):
-                raise TaskFileError(f"{path} is not a notebook: cell {number} {trouble}")
-        cells = [cell for cell in notebook["cells"] if cell_source(cell).strip()]
+        text = path.read_text(encoding="utf-8")
+        cells = [cell for cell in read_cells(text) if cell_source(cell).strip()]
     except OSError as error:
         raise TaskFileError(f"the notebook {path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise TaskFileError(f"{path} is not a notebook: {error!r}") from None
+    except (UnicodeDecodeError, NotebookError) as error:
+        raise TaskFileError(f"{path} is not a notebook: {error}") from None
     if all(cell["cell_type"] != "code" for cell in cells):
         raise TaskFileError(f"the notebook {path} has no code cells")
     return cells
 
 
-def trouble_of(cell: object) -> str | None:
-    """What a cell lacks of what nbformat says of all of them; None where it lacks nothing."""
+class NotebookError(Exception):
+    """A text is not a notebook of nbformat 4; the message says why."""
+
+
+def read_cells(text: str) -> list[dict[str, Any]]:
+    """All cells of the notebook that `text` is. Raises NotebookError."""
+    try:
+        notebook = json.loads(text)
+        if notebook["nbformat"] != 4:
+            raise NotebookError(f"it has the notebook format {notebook['nbformat']}: save it as format 4")
+        cells = list(notebook["cells"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise NotebookError(repr(error)) from None
+    for number, cell in enumerate(cells, 1):
+        if problem := problem_of(cell):
+            raise NotebookError(f"cell {number} {problem}")
+    return cells
+
+
+def problem_of(cell: object) -> str | None:
+    """Which field that nbformat requires of every cell is missing or wrong; None for a valid cell."""
     if not isinstance(cell, dict):
         return "is no JSON object"
     if not isinstance(cell.get("cell_type"), str):

@@ -1,4 +1,4 @@
-"""What is wrong with a task."""
+"""One problem of a task."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Kind = Literal["fails", "flaky", "leaks", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is wrong; `unknown` is what could not be looked at."""
+    """One problem that was found. `unknown`: something could not be checked."""
 
     kind: Kind
     task: str
     text: str
     facts: dict[str, Any] = field(default_factory=dict)
-    """The same as plain JSON values, by kind."""
+    """The same as plain JSON values; the keys depend on the kind."""

@@ -1,4 +1,4 @@
-"""The run that is judged: pytest with the agent `gold`, and what it left on disk."""
+"""The run that is judged: pytest with the agent `gold`, and its results on disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
 
 GOLD = "gold"
-# Exit status of pytest: all was run, some may have failed.
+# Exit statuses of pytest when all tests were run, whether or not they passed.
 DONE = (0, 1)
 
 
@@ -35,13 +35,13 @@ class GoldTrial:
     prefix: list[Step]
     """The pre-executed steps."""
     submission: Any
-    """None without one, which `result.submitted` tells."""
+    """None also when nothing was submitted, which `result.submitted` shows."""
 
 
 def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> Path:
-    """Run pytest, whose output passes, and give the folder of its run under `directory`.
+    """Run pytest, with its output shown, and return the folder of its run under `directory`.
 
-    Raises SuperError when it did not try all tasks, or another run began there meanwhile.
+    Raises SuperError when it did not try all tasks, or when another run began under `directory` meanwhile.
     """
     before = runs_in(directory)
     arguments = [f"--super-agent={GOLD}", f"--super-dir={directory.absolute()}", *options, *map(str, paths)]
@@ -56,9 +56,9 @@ def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> 
 
 
 def await_pytest(arguments: Sequence[str]) -> int:
-    """Its exit status. Ctrl-C reaches it, too: it stores what it has, and is waited for."""
+    """The exit status of pytest. Ctrl-C reaches pytest too; wait until it has stored its results."""
     command = [sys.executable, "-m", "pytest", *arguments]
-    # Should this process be killed, pytest ends as at Ctrl-C.
+    # If this process is killed, pytest ends as after Ctrl-C.
     end_with_us = partial(control_process, PR_SET_PDEATHSIG, signal.SIGTERM)
     with subprocess.Popen(command, preexec_fn=end_with_us) as process:
         while True:
@@ -71,15 +71,17 @@ def runs_in(directory: Path) -> set[Path]:
 
 
 def read_gold(run: Path) -> dict[str, list[GoldTrial]]:
-    """The last attempt of each epoch, by task id. Raises SuperError for what is no run of gold."""
+    """The last rerun of each epoch, by task id. Raises SuperError unless `run` is a run of gold."""
     if not (run / "run.json").is_file():
-        raise SuperError(f"{run} is no run's folder: it holds no run.json")
+        raise SuperError(f"{run} is not the folder of a run: it has no run.json")
     folder = RunFolder(run)
     folder.results = {(one.id, one.epoch, one.attempt): one for one in read_results(run)}
     trials: dict[str, list[GoldTrial]] = {}
     for result in sorted(folder.final(), key=lambda result: result.epoch):
         if result.agent != GOLD:
-            raise SuperError(f"{run} is a run of the agent {result.agent}: only one of {GOLD} tells of tasks")
+            raise SuperError(
+                f"{run} is a run of the agent {result.agent}: only runs of {GOLD} can be judged"
+            )
         trials.setdefault(result.id, []).append(read_trial(run, result))
     return trials
 

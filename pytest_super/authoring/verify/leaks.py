@@ -1,93 +1,91 @@
-"""Whether the answer of a task, or a sign of progress, stands where the agent reads before it has begun."""
+"""Whether the answer of a task, or a match of a landmark, is in a text that the agent reads at the start."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.verify.chance import MOST_CHANCE, Cluster, best_of_each, by_chance, clusters
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.authoring.verify.numbers import numbers_in
+from pytest_super.authoring.verify.numbers import LEAST_DIGITS, numbers_in
 from pytest_super.authoring.verify.texts import Text, output_texts, prefix_texts
-from pytest_super.authoring.verify.wanted import wanted_of
+from pytest_super.authoring.verify.values import Figure, telling_values
 from pytest_super.errors import SuperError
 from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.sources import fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_super.authoring.verify.texts import Repositories
-    from pytest_super.authoring.verify.wanted import Hit, Wanted
+    from pytest_super.authoring.verify.values import Phrase
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
-# Texts that are told of each search.
+    Values = Sequence[Figure | Phrase]
+    ReadTexts = Callable[[Path], Sequence[Text]]
+
+# Texts that are reported for each place where values are looked for.
 MOST_TEXTS = 3
 
 
-def leaks(task: Task, prefix: Sequence[Step], repositories: Repositories) -> Iterator[Finding]:
-    """`prefix`: the pre-executed steps of a trial, or nothing where there was none."""
-    wanted = wanted_of(task.answer)
+def leaks(task: Task, prefix: Sequence[Step], read_texts: ReadTexts) -> Iterator[Finding]:
+    """`prefix` is the pre-executed steps of a trial; `read_texts` takes the folder of a repository."""
+    values = list(telling_values(task.answer))
     query = Text(place="the query", text=task.query)
-    yield from stated(task, query, wanted)
-    yield from found_in(task, list(prefix_texts(task, prefix)), wanted)
+    yield from found_in(task, [query], values, LEAST_DIGITS)
+    before = list(prefix_texts(task, prefix))
+    yield from found_in(task, before, values, digits_beyond_chance(before))
     yield from landmark_leaks(task, [query, *output_texts(prefix)])
-    if task.repository is not None and (wanted.figures or wanted.words):
-        yield from repository_leaks(task, wanted, repositories)
+    if task.repository is not None and values:
+        yield from repository_leaks(task, values, read_texts)
 
 
-def repository_leaks(task: Task, wanted: Wanted, repositories: Repositories) -> Iterator[Finding]:
+def repository_leaks(task: Task, values: Values, read_texts: ReadTexts) -> Iterator[Finding]:
+    assert task.repository is not None
     try:
-        texts = repositories.texts(task)
+        texts = read_texts(fetch(task.repository, base=Path(task._path).parent))
     except (SuperError, OSError) as error:
         text = f"{task.id}: its repository cannot be searched: {error}"
         yield Finding(kind="unknown", task=task.id, text=text, facts={"error": str(error)})
         return
-    yield from found_in(task, [text for text in texts if text.is_prose], wanted)
-    # Texts of an answer are quoted from data, as a rule: there only figures tell.
-    yield from found_in(task, [text for text in texts if not text.is_prose], wanted.without_words())
+    prose = [text for text in texts if text.is_prose]
+    others = [text for text in texts if not text.is_prose]
+    yield from found_in(task, prose, values, digits_beyond_chance(prose))
+    # Phrases of an answer are often quotations of data, so that data contains them rightly.
+    figures = [value for value in values if isinstance(value, Figure)]
+    yield from found_in(task, others, figures, digits_beyond_chance(others))
 
 
-def stated(task: Task, text: Text, wanted: Wanted) -> Iterator[Finding]:
-    """What stands in a text that the author of the task wrote: nothing there is chance."""
-    hits = [*wanted.numbers_among(numbers_in(text.text)), *wanted.words_in(text.text)]
-    if hits:
-        yield leak(task, text, best_of_each(hits), None)
+def digits_beyond_chance(texts: Iterable[Text]) -> int:
+    """In how many digits a number of these texts must agree with a value.
+
+    One of n random numbers agrees with a value in k digits with a probability of about n / (9 * 10^(k-1)).
+    """
+    different = {number.written for text in texts for number in numbers_in(text.text)}
+    return max(LEAST_DIGITS, len(str(len(different))) + 1)
 
 
-def found_in(task: Task, texts: Sequence[Text], wanted: Wanted) -> Iterator[Finding]:
-    """The most telling place of each text, of the most telling texts."""
-    for text in texts:
-        if words := wanted.words_in(text.text):
-            yield leak(task, text, words, None)
-    if wanted.figures:
-        best: dict[str, tuple[float, Cluster]] = {}
-        for chance, cluster in sorted(rated(texts, wanted), key=lambda pair: pair[0]):
-            if chance < MOST_CHANCE:
-                best.setdefault(cluster.text.place, (chance, cluster))
-        for chance, cluster in list(best.values())[:MOST_TEXTS]:
-            yield leak(task, cluster.text, cluster.hits, chance)
+def found_in(task: Task, texts: Iterable[Text], values: Values, least_digits: int) -> Iterator[Finding]:
+    """A finding for each of the texts that have the most values."""
+    hits = [(text, places) for text in texts if (places := values_in(text, values, least_digits))]
+    for text, places in sorted(hits, key=lambda hit: -len(hit[1]))[:MOST_TEXTS]:
+        yield leak(task, text, places)
 
 
-def rated(texts: Iterable[Text], wanted: Wanted) -> list[tuple[float, Cluster]]:
-    """All places where numbers of the answer stand, each with how many of its like chance gives."""
-    found: list[Cluster] = []
-    different: set[float] = set()
-    for text in texts:
-        numbers = list(numbers_in(text.text))
-        different.update(number.value for number in numbers)
-        found += clusters(text, wanted.numbers_among(numbers), numbers)
-    return [(by_chance(one, values=wanted.values, numbers=len(different)), one) for one in found]
+def values_in(text: Text, values: Values, least_digits: int) -> list[tuple[int, Figure | Phrase]]:
+    numbers = list(numbers_in(text.text, least_digits))
+    places = ((value.find(text.text, numbers), value) for value in values)
+    return [(start, value) for start, value in places if start is not None]
 
 
-def leak(task: Task, text: Text, hits: Sequence[Hit], chance: float | None) -> Finding:
-    told = ", ".join(f"{hit.name} ({hit.value})" for hit in hits)
-    line = text.text.count("\n", 0, min(hit.start for hit in hits)) + 1
+def leak(task: Task, text: Text, places: Sequence[tuple[int, Figure | Phrase]]) -> Finding:
+    line = text.text.count("\n", 0, min(start for start, _ in places)) + 1
     place = f"{text.place}, line {line}"
+    named = ", ".join(f"{value.name} ({value.value})" for _, value in places)
     return Finding(
         kind="leaks",
         task=task.id,
-        text=f"{task.id}: {told} of the answer: {place}",
-        facts={"values": [hit.name for hit in hits], "place": place, "by_chance": chance},
+        text=f"{task.id}: {named} of the answer: {place}",
+        facts={"values": [value.name for _, value in places], "place": place},
     )
 
 
@@ -98,6 +96,6 @@ def landmark_leaks(task: Task, texts: Iterable[Text]) -> Iterator[Finding]:
         matcher.feed(text.text)
         for index in matcher.end_cell():
             pattern = task.landmarks[index]
-            told = f"{task.id}: the landmark {pattern!r} matches {text.place}"
+            message = f"{task.id}: the landmark {pattern!r} matches {text.place}"
             facts = {"landmark": pattern, "place": text.place}
-            yield Finding(kind="leaks", task=task.id, text=told, facts=facts)
+            yield Finding(kind="leaks", task=task.id, text=message, facts=facts)

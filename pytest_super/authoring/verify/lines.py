@@ -1,4 +1,4 @@
-"""What the command prints: a line for each finding, and the totals."""
+"""The text that the command prints: a line for each finding, and the totals."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def verdict_lines(verdict: Verdict, run: Path) -> Iterator[str]:
     if without := verdict.without_solution:
         yield one_line(f"not run {counted(len(without), 'task')} without a solution: {', '.join(without)}")
     if verdict.epochs == 1:
-        yield "one epoch alone cannot show what is flaky"
+        yield "one epoch alone cannot show whether tasks are flaky"
     of = f"{counted(verdict.tasks, 'task')}, {counted(verdict.trials, 'trial')}"
-    yield f"{of} in {counted(verdict.epochs, 'epoch')}: {told(verdict)}"
+    yield f"{of} in {counted(verdict.epochs, 'epoch')}: {counts_of(verdict)}"
     yield f"results: {run}"
 
 
-def told(verdict: Verdict) -> str:
-    """How many tasks each kind of finding is of."""
+def counts_of(verdict: Verdict) -> str:
+    """How many tasks have each kind of finding."""
     tasks = Counter(kind for kind, _ in {(finding.kind, finding.task) for finding in verdict.findings})
     return ", ".join(f"{tasks[kind]} {kind}" for kind in KINDS if tasks[kind]) or "nothing was found"
 
 
 def verdict_data(verdict: Verdict, run: Path) -> dict[str, Any]:
-    """The same as plain JSON values, with no text cut."""
+    """The same as plain JSON values, with no text shortened."""
     return {"run": str(run), **asdict(verdict)}

@@ -1,4 +1,4 @@
-"""Numbers in texts, and whether one is another as it would be printed."""
+"""Numbers in texts, and whether one is another one, printed with fewer digits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# With fewer, a number says too little: 0.95 and 64 stand everywhere.
+# Numbers with fewer significant digits, such as 0.95 and 64, are in every text.
 LEAST_DIGITS = 3
-# No part of a longer number, name, version or date; signs are left out, since a hyphen may be none.
-# Commas part thousands where all of them could: in `12,345,6789` they part three numbers.
+# Not part of a longer number, name, version or date. A sign is left out, since a hyphen may not be one.
+# Commas separate thousands only where all of them can: `12,345,6789` is three numbers.
 _NUMBER = re.compile(
     r"(?<![\w.])(?:(?<!\d,)[1-9]\d{0,2}(?:,\d{3})++(?!,?\d)(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)"
     r"(?:[eE][-+]?\d{1,3})?(?!\w|\.\d)"
 )
-# More are no figures but keys, and would cost time.
+# A longer run of digits is a key rather than a figure.
 LONGEST = 40
 
 
@@ -29,26 +29,27 @@ class Number:
 
     written: str
     digits: int
-    """Significant ones; trailing zeros count behind a decimal point only."""
+    """Significant ones; trailing zeros count only after a decimal point."""
     start: int = 0
-    """Where in the text."""
-
-    @property
-    def value(self) -> float:
-        return float(self.written)
+    """Offset in the text."""
 
     @property
     def exact(self) -> Decimal:
         return Decimal(self.written)
 
+    @property
+    def half_unit(self) -> Decimal:
+        """Half a unit of the last significant digit: the largest error that rounding to it makes."""
+        return Decimal(5).scaleb(self.exact.adjusted() - self.digits)
 
-def numbers_in(text: str) -> Iterator[Number]:
-    """Those with at least LEAST_DIGITS significant digits, in order."""
+
+def numbers_in(text: str, least_digits: int = LEAST_DIGITS) -> Iterator[Number]:
+    """The numbers with at least so many significant digits, in order."""
     for match in _NUMBER.finditer(text):
         written = match[0].replace(",", "")
-        if LEAST_DIGITS <= len(written) <= LONGEST:
+        if least_digits <= len(written) <= LONGEST:
             digits = count_digits(written)
-            if digits >= LEAST_DIGITS:
+            if digits >= least_digits:
                 yield Number(written, digits, match.start())
 
 
@@ -59,8 +60,8 @@ def count_digits(written: str) -> int:
     return len(digits if point or is_exponential else digits.rstrip("0"))
 
 
-def gold_number(value: int | float) -> Number | None:
-    """A value of an answer in its shortest form; None for one that says too little, or is not finite."""
+def shortest(value: float) -> Number | None:
+    """A value of an answer in its shortest form; None when it is not finite or has too few digits."""
     if isinstance(value, bool) or not abs(value) < math.inf:
         return None
     exact = Decimal(repr(abs(value)))
@@ -72,16 +73,6 @@ def scaled(number: Number, places: int) -> Number:
     return Number(str(number.exact.scaleb(places)), number.digits, number.start)
 
 
-def same_digits(gold: Number, written: Number, *, is_whole: bool) -> int:
-    """In how many digits the two are the same number, one perhaps rounded; 0 where they are not.
-
-    A gold that is whole is not rounded.
-    """
-    distance = abs(gold.exact - written.exact)
-    allowed = Decimal(0) if is_whole else max(half_unit(gold), half_unit(written))
-    return min(gold.digits, written.digits) if distance <= allowed else 0
-
-
-def half_unit(number: Number) -> Decimal:
-    """Of the last significant digit: how far what it was rounded from may be away."""
-    return Decimal(5).scaleb(number.exact.adjusted() - number.digits)
+def agree(one: Number, other: Number) -> bool:
+    """Whether the number with fewer digits is the other one, rounded."""
+    return abs(one.exact - other.exact) <= max(one.half_unit, other.half_unit)

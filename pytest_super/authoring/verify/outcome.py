@@ -1,4 +1,4 @@
-"""What the trials of a task's own solution say: it fails, or it comes to different values."""
+"""Problems that the trials of a task's own solution show: it fails, or its values differ between epochs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pytest_super.metrics.leaves import Place
     from pytest_super.tasks.task import Task
 
-# What differs by less, relatively, is how sums come out that threads add up in any order; where they come out
-# at zero, there is no such size.
+# Threads that add up floats in any order make relative differences up to NOISE. Around zero a relative
+# difference means nothing.
 NOISE, NOISE_AT_ZERO = 1e-12, 1e-15
 _MISSING = object()
 
 
 def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
-    """A finding for each trial in which a metric that applies is below 1, or that is an error."""
+    """A finding for each trial that ended in an error, or in which a metric that applies is below 1."""
     for trial in trials:
         result = trial.result
         low = [name for name in METRICS if (value := getattr(result, name)) is not None and value < 1]
@@ -46,17 +46,17 @@ def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:
         for place, wanted in leaves(task.answer):
             value = given.get(place, _MISSING)
             if not is_right(wanted, value, task.tolerance):
-                yield f"{shown(place)} is {told(value)}, not {told(wanted)}"
+                yield f"{shown(place)} is {written(value)}, not {written(wanted)}"
 
 
 def missed_landmarks(trial: GoldTrial) -> Iterator[str]:
     for landmark in trial.result.landmarks_found:
         if landmark["step"] is None:
-            yield f"no output has the landmark {landmark['pattern']!r}"
+            yield f"no output matches the landmark {landmark['pattern']!r}"
 
 
 def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
-    """A finding for each value, of the answer or of another metric, that differs between valid trials."""
+    """A finding for each value of the answer, and each other metric, that differs between valid trials."""
     valid = [trial for trial in trials if not trial.result.is_error]
     answers = [dict(leaves(trial.submission)) for trial in valid if trial.result.submitted]
     for place, gold in compared(task, answers).items():
@@ -71,7 +71,7 @@ def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 
 
 def compared(task: Task, answers: Sequence[dict[Place, Any]]) -> dict[Place, Any]:
-    """The gold's values; of a task without a gold answer, those of the first answer stand for them."""
+    """The values of the gold answer, or of the first submitted answer when the task has no gold answer."""
     if "answer" in task.model_fields_set:
         return dict(leaves(task.answer))
     return answers[0] if answers else {}
@@ -91,10 +91,10 @@ def variation(task: Task, name: str, values: list[Any], gold: Any, is_within: bo
 
 
 def spread(values: Sequence[Any]) -> str:
-    """The least and the greatest of numbers; else each different value."""
+    """The smallest and the largest of numbers; each different value when some are not numbers."""
     if all(is_number(value) for value in values):
         return f"{min(values):.12g}..{max(values):.12g}"
-    return " or ".join(dict.fromkeys(told(value) for value in values))
+    return " or ".join(dict.fromkeys(written(value) for value in values))
 
 
 def are_different(values: Sequence[Any]) -> bool:
@@ -105,9 +105,9 @@ def are_different(values: Sequence[Any]) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is one to reckon with."""
+    """Whether it is a number that floats can compare."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def told(value: Any) -> str:
+def written(value: Any) -> str:
     return "missing" if value is _MISSING else json.dumps(value, ensure_ascii=False)

@@ -1,39 +1,42 @@
-"""All that is wrong with some tasks."""
+"""Everything that is wrong with some tasks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import leaks
 from pytest_super.authoring.verify.outcome import failures, variations
-from pytest_super.authoring.verify.texts import Repositories
+from pytest_super.authoring.verify.texts import repository_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_super.authoring.verify.gold_run import GoldTrial
+    from pytest_super.authoring.verify.leaks import ReadTexts
     from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What was found, and in how much."""
+    """The findings, and how much was looked at."""
 
     findings: list[Finding]
     tasks: int
     trials: int
     epochs: int
     without_solution: list[str]
-    """Ids of the tasks that cannot be run, so that only leaks were looked for."""
+    """Ids of the tasks that cannot be run, and were only searched for leaks."""
 
 
 def verify(tasks: Sequence[Task], gold: Mapping[str, Sequence[GoldTrial]]) -> Verdict:
-    """Judge tasks by their trials, by task id; those of other tasks are passed over."""
+    """Judge tasks by their trials, by task id; trials of other tasks are ignored."""
     trials = [trial for task in tasks for trial in gold.get(task.id, ())]
-    repositories = Repositories()
-    found = (findings_of(task, gold.get(task.id, ()), repositories) for task in tasks)
+    # Tasks that share a repository follow each other, and its texts can be many.
+    read_texts = lru_cache(maxsize=1)(repository_texts)
+    found = (findings_of(task, gold.get(task.id, ()), read_texts) for task in tasks)
     return Verdict(
         findings=[finding for findings in found for finding in findings],
         tasks=len(tasks),
@@ -43,10 +46,10 @@ def verify(tasks: Sequence[Task], gold: Mapping[str, Sequence[GoldTrial]]) -> Ve
     )
 
 
-def findings_of(task: Task, trials: Sequence[GoldTrial], repositories: Repositories) -> Iterator[Finding]:
+def findings_of(task: Task, trials: Sequence[GoldTrial], read_texts: ReadTexts) -> Iterator[Finding]:
     if task.solution is not None and not trials:
         yield Finding(kind="unknown", task=task.id, text=f"{task.id}: the run has no trial of it")
     yield from failures(task, trials)
     yield from variations(task, trials)
     prefixes = [trial.prefix for trial in trials if trial.prefix]
-    yield from leaks(task, prefixes[0] if prefixes else [], repositories)
+    yield from leaks(task, prefixes[0] if prefixes else [], read_texts)
