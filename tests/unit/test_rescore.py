@@ -10,19 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from pytest_super.authoring.rescore.accuracy_reasons import accuracy_reasons
 from pytest_super.cli import main
-from pytest_super.metrics.accuracy import accuracy
-from pytest_super.metrics.reference import ReferenceScoringError, reference_accuracy
 from pytest_super.store.results import TrialResult, to_line
 from pytest_super.store.trajectory import Action, Step, step_to_data
 from tests.unit.published import ARCHIVE, RECOVERED, data_folder
 from tests.unit.test_published import REACT, SWE, Cell, step_cells, write
 
-NAN, INFINITY = float("nan"), float("inf")
+NAN = float("nan")
 
 
 @dataclass
@@ -206,14 +201,14 @@ BROKEN = [
     ("published/b/history.ipynb", "[]", "is not a notebook"),
     ("run/trials/b/1.1/trajectory.jsonl", '{"number": 1}\n', ":1: not a step"),
     ("run/trials/b/1.1/trajectory.jsonl", "oops\n" + to_line(step_to_data(submit(1))), ":1: not a step"),
-    ("run/trials/b/1.1/trajectory.jsonl", "", "it holds no step"),
+    ("run/trials/b/1.1/trajectory.jsonl", "", "it has no step"),
     ("run/trials/b/1.1/trajectory.jsonl", "[" * 10**5 + "\n", ":1: not a step"),
     (
         "run/trials/t/1.1/trajectory.jsonl",
         to_line({**step_to_data(cell("1")), "outputs": 7, "seconds": "long"}),
         "cannot be scored",
     ),
-    ("run/b.txt", "text", "it holds no step"),
+    ("run/b.txt", "text", "it has no step"),
 ]
 
 
@@ -237,7 +232,7 @@ def test_broken_metrics_break_their_trajectory(bench: Bench, metrics: Any) -> No
     bench.published(REACT + step_cells(1, "submit", "1"), metrics)
     told = bench.rescore(bench.folder / "published", answers={"t": 1})
     assert (told.status, told.rows) == (1, {})
-    assert "metrics.json does not hold the metrics of a trial" in told.out
+    assert "metrics.json does not contain the metrics of a trial" in told.out
 
 
 @pytest.mark.parametrize("facts", ['{"id": 1}', "oops"])
@@ -247,7 +242,7 @@ def test_a_broken_result_breaks_its_trajectory(bench: Bench, facts: str) -> None
     bench.put("run/trials/t/1.1/result.json", facts)
     told = bench.rescore(path)
     assert told.status == 1
-    assert "result.json does not hold the result of a trial" in told.out
+    assert "result.json does not contain the result of a trial" in told.out
 
 
 def test_what_others_wrote_cannot_move_the_cursor(bench: Bench) -> None:
@@ -297,7 +292,7 @@ def test_answers_and_entrypoints_of_the_file_go_before_those_of_the_tasks(bench:
         ('{"task_id": "t"}\n{"answer": 7}', ":2: an object without a `task_id`"),
         ("[" * 10**5, ":1: not JSON that can be read"),
         ('{"task_id": "t", "answer": 1}\n{"task_id": "t"}', ":2: there are two answers for t"),
-        ({"t": {"a": []}}, ": the answer holds no value"),
+        ({"t": {"a": []}}, ": the answer has no value"),
         ('{"task_id": "t", "entrypoint": "/a.py"}', ":1: Value error, must be a relative path"),
         ('{"task_id": ["t"]}', ":1: "),
     ],
@@ -312,8 +307,9 @@ def test_broken_answers_are_told_with_their_line(bench: Bench, answers: Any, why
 def test_what_is_missing_on_the_command_line_is_told(bench: Bench) -> None:
     path = bench.published(REACT + step_cells(1, "submit", "1"))
     assert "name what to score against: --tasks=PATH, --answers=FILE" in bench.rescore(path).err
-    assert "no trajectory is at" in bench.rescore(bench.path("empty/x").parent, answers={"t": 1}).err
-    assert "has any of these tasks: t, …" in bench.rescore(path, answers={"u": 1}).err
+    empty = bench.path("empty/x").parent
+    assert f"{empty} has no trajectory" in bench.rescore(empty, answers={"t": 1}).err
+    assert "contains any of these tasks: t, …" in bench.rescore(path, answers={"u": 1}).err
     assert "cannot be read: No such file" in bench.rescore(path, "--answers=/nowhere/x.json").err
 
 
@@ -353,8 +349,8 @@ def test_totals_are_means_over_what_can_be_compared(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("gold", "submission", "reference", "paper", "why"),
     [
-        ([1, 2, 3, 4], [1], 1.0, 0.25, "what it lacks (3 of 4) does not count against it"),
-        ({"a": 1}, {"a": 1, "b": 2}, 0.5, 1.0, "beyond the answer counts against it"),
+        ([1, 2, 3, 4], [1], 1.0, 0.25, "divides by the number of submitted values"),
+        ({"a": 1}, {"a": 1, "b": 2}, 0.5, 1.0, "divides by the number of submitted values"),
         (
             {"a": 1, "b": {"c": 1, "d": 1, "e": 1}},
             {"a": 1, "b": {"c": 0, "d": 0, "e": 0}},
@@ -362,12 +358,12 @@ def test_totals_are_means_over_what_can_be_compared(bench: Bench) -> None:
             0.25,
             "a mean at each list and mapping",
         ),
-        ({"a": 0.5}, {"a": 0.49}, 0.0, 1.0, "a difference of 0.01 itself is right"),
-        ([NAN, 1], [NAN, 1], 0.5, 1.0, "NaN and infinity equal nothing"),
+        ({"a": 0.5}, {"a": 0.49}, 0.0, 1.0, "the published code divides"),
+        ([NAN, 1], [NAN, 1], 0.5, 1.0, "the published code divides"),
         ({"a": True}, {"a": True}, None, 1.0, "the published scorer dies on this submission"),
         ({"a": 1}, {"a": 1, "b": None}, None, 1.0, "the published scorer dies on this submission"),
-        (0, 0, None, 1.0, "takes an answer that is empty, 0 or false for none"),
-        (0.005, 0, 0.0, 1.0, "takes a submission that is empty, 0, false or null for none"),
+        (0, 0, None, 1.0, "the published code divides"),
+        (0.005, 0, 0.0, 1.0, "the published code divides"),
     ],
 )
 def test_why_accuracies_differ(
@@ -379,63 +375,25 @@ def test_why_accuracies_differ(
     assert why in told.reasons["accuracy"]
 
 
-def test_a_tolerance_of_the_task_is_a_reason_with_the_values_that_it_is_for(bench: Bench) -> None:
-    bench.task(answer={"a": 1.0, "b": 2.0}, tolerance=0.5)
-    told = bench.rescore(bench.ours(submit({"a": 1.4, "b": 2.0}), accuracy=1.0))
-    assert told.reasons["accuracy"] == (
-        "the published code knows no tolerance but 0.01, and the task's is 0.5: a: 1.4 for 1.0"
-    )
-
-
-LEAVES = st.one_of(st.sampled_from([0, 1, 2, 1.01, 0.99, 1.5, NAN, INFINITY, 10**400]), st.sampled_from("ab"))
-ANSWERS = st.recursive(
-    LEAVES,
-    lambda children: (
-        st.lists(children, min_size=1, max_size=3)
-        | st.dictionaries(st.sampled_from("xyz"), children, min_size=1, max_size=3)
-    ),
-    max_leaves=8,
-)
-SUBMISSIONS = st.recursive(
-    LEAVES | st.sampled_from([None, True, ""]),
-    lambda children: (
-        st.lists(children, max_size=3) | st.dictionaries(st.sampled_from("xyzw"), children, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@given(gold=ANSWERS, submission=SUBMISSIONS, tolerance=st.sampled_from([0.01, 0.5, 0.0]))
-@example(gold={"x": {"y": 10**400}, "z": 1}, submission={"z": 1}, tolerance=0.01)
-def test_accuracies_that_differ_have_a_reason(gold: Any, submission: Any, tolerance: float) -> None:
-    paper = accuracy(gold, submission, tolerance=tolerance)
-    try:
-        reference = reference_accuracy(gold, submission)
-    except ReferenceScoringError:
-        reference = None
-    reasons = list(accuracy_reasons(gold, submission, tolerance=tolerance))
-    assert reasons or (reference is not None and abs(reference - paper) < 1e-9)
-
-
 @pytest.mark.parametrize(
     ("steps", "figures", "why"),
     [
         (
             [cell("1", "done", origin="pre_execute")],
             (1.0, 0.0),
-            "1 of 1 landmarks only in pre-executed",
+            "searches everything that the agent was shown",
         ),
         (
             [replace(cell(""), action=Action(type="open"), observation="done")],
             (1.0, 0.0),
-            "only in what steps show that are no cells",
+            "searches everything that the agent was shown",
         ),
         (
             [cell("1", "", observation="done")],
             (1.0, 0.0),
-            "in what the agent was shown, but not in",
+            "searches everything that the agent was shown",
         ),
-        ([cell("1", "done", observation="")], (0.0, 1.0), "in the output of a cell, but not as"),
+        ([cell("1", "done", observation="")], (0.0, 1.0), "searches everything that the agent was shown"),
     ],
 )
 def test_why_landmarks_differ(bench: Bench, steps: list[Step], figures: Any, why: str) -> None:
@@ -466,41 +424,44 @@ RUN = "!python train.py"
 @pytest.mark.parametrize(
     ("steps", "figures", "why"),
     [
-        ([cell(RUN, origin="pre_execute")], (1.0, 0.0), "step 1 was pre-executed"),
+        (
+            [cell(RUN, origin="pre_execute")],
+            (1.0, 0.0),
+            "code counts step 1, which was pre-executed",
+        ),
         (
             [replace(cell(""), action=Action(type="edit", content="train.py"))],
             (1.0, 0.0),
-            "step 1 is of the type `edit`, which runs nothing",
+            "step 1, which is of the type `edit`",
         ),
-        ([cell("!cat train.py")], (1.0, 0.0), "step 1 only names the script"),
+        ([cell("!cat train.py")], (1.0, 0.0), "step 1, which fails or does not run train.py"),
         (
             [cell("!git clone https://x.org/r"), cell("!python r/sub/train.py")],
             (1.0, 0.0),
-            "step 2 runs r/sub/train.py, another file than train.py",
+            "step 2, which fails or does not run train.py",
         ),
-        ([cell(RUN, outcome="timed_out")], (1.0, 0.0), "step 1 was left running"),
-        ([cell(RUN, outcome="interrupted")], (1.0, 0.0), "step 1 ended as `interrupted`"),
-        ([cell(RUN, "Killed\n")], (1.0, 0.0), "step 1 shows a failure"),
-        ([cell(RUN, seconds=12.0)], (1.0, 0.0), "step 1 ran 12.0 s, and the task asks for 15"),
+        ([cell(RUN, outcome="timed_out")], (1.0, 0.0), "step 1, which was left running"),
+        ([cell(RUN, outcome="interrupted")], (1.0, 0.0), "step 1, which ended as `interrupted`"),
+        ([cell(RUN, "Killed\n")], (1.0, 0.0), "step 1, which fails or does not run train.py"),
+        ([cell(RUN, seconds=12.0)], (1.0, 0.0), "step 1, which ran 12.0 s of at least 15"),
+        ([cell("%cd src\n%run train")], (0.0, 1.0), "paper's way counts step 1"),
         (
-            [cell(RUN, "Killed\n", outcome="error", seconds=12.0)],
-            (1.0, 0.0),
-            "step 1 ended as `error` and ran 12.0 s, and the task asks for 15 and shows a failure",
+            [cell(RUN, "", observation="no Traceback")],
+            (0.0, 1.0),
+            "only the paper's way counts step 1 as a run",
         ),
-        ([cell("%cd src\n%run train")], (0.0, 1.0), "step 1 runs the script without its file name"),
-        ([cell(RUN, "", observation="no Traceback")], (0.0, 1.0), "takes for a failure"),
         (
             [
                 cell(RUN, outcome="timed_out", seconds=9.0),
                 replace(cell("", seconds=16.0), action=Action(type="continue_wait")),
             ],
             (0.0, 1.0),
-            "does not put step 2 together with the cell",
+            "only the paper's way counts step 2 as a run",
         ),
         (
             [replace(cell("", seconds=12.0), action=Action(type="command", content="./agent"))],
             (None, 0.0),
-            "what the agent's program ran is not known",
+            "the published code looks for the script's name",
         ),
     ],
 )
@@ -516,14 +477,14 @@ def test_a_shorter_run_that_the_task_allows_is_a_reason(bench: Bench) -> None:
     bench.task(answer="right", entrypoint={"path": "train.py", "min_seconds": 1})
     steps = [cell(RUN, seconds=2.0), submit("right")]
     told = bench.rescore(bench.ours(*steps, accuracy=1.0, script_executed=1.0))
-    assert "step 1 took less than the 10 s" in told.reasons["script_executed"]
+    assert "only the paper's way counts step 1 as a run" in told.reasons["script_executed"]
 
 
 def test_an_entrypoint_of_another_kind_is_a_reason(bench: Bench) -> None:
     bench.task(answer="right", entrypoint={"path": "x.ipynb"})
     steps = [cell("!jupyter nbconvert --execute x.ipynb"), submit("right")]
     told = bench.rescore(bench.ours(*steps, accuracy=1.0, script_executed=1.0))
-    assert "neither a Python nor a shell script" in told.reasons["script_executed"]
+    assert "only the paper's way counts step 1 as a run" in told.reasons["script_executed"]
 
 
 def test_published_steps_take_as_long_as_their_durations_say(bench: Bench) -> None:
@@ -535,32 +496,21 @@ def test_published_steps_take_as_long_as_their_durations_say(bench: Bench) -> No
 
 
 @pytest.mark.parametrize(
-    ("facts", "metric", "why"),
-    [
-        ({"accuracy": 0.5}, "accuracy", "scored against another answer"),
-        ({"landmarks": 0.5}, "landmarks", "scored by other landmarks"),
-        (
-            {"landmarks": 0.5, "landmarks_found": [{"pattern": "done", "step": None}]},
-            "landmarks",
-            "sought in what is not stored",
-        ),
-        ({"script_executed": 1.0}, "script_executed", "scored with another entrypoint"),
-    ],
+    ("metric", "figure"), [("accuracy", 0.5), ("landmarks", 0.5), ("script_executed", 1.0)]
 )
-def test_a_stored_figure_that_is_not_re_made_is_told(bench: Bench, facts: Any, metric: str, why: str) -> None:
+def test_a_stored_figure_that_is_not_re_made_is_reported(bench: Bench, metric: str, figure: float) -> None:
     bench.task(answer="right", landmarks=["done"], entrypoint={"path": "train.py"})
-    stored = {"accuracy": 1.0, "landmarks": 0.0, "script_executed": 0.0, **facts}
-    reasons = bench.rescore(bench.ours(submit("right"), **stored)).reasons
-    assert reasons.keys() == {metric}
-    assert reasons[metric].startswith("not re-made from what is stored: ")
-    assert why in reasons[metric]
+    stored: dict[str, Any] = {"accuracy": 1.0, "landmarks": 0.0, "script_executed": 0.0, metric: figure}
+    assert bench.rescore(bench.ours(submit("right"), **stored)).reasons == {
+        metric: "the stored figure does not follow from the stored steps and this task"
+    }
 
 
 def test_a_run_that_was_scored_as_the_published_code_does_is_compared_with_that(bench: Bench) -> None:
     bench.task(answer=[1, 2])
     bench.put("run/run.json", {"scoring": "reference"})
     reasons = bench.rescore(bench.ours(submit([1]), accuracy=1.0)).reasons
-    assert "not re-made" not in reasons["accuracy"]
+    assert "stored figure" not in reasons["accuracy"]
 
 
 # The published expert trajectories
@@ -579,21 +529,19 @@ def expert(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return told
 
 
-# Where both ways give another script_executed than was published, or the paper's way does: agent and task.
-# The answers hold the names of scripts without their folders, so that a script in a folder is another one.
-IN_A_FOLDER = {
-    ("react-super", "inbedder"): "runs InBedder/alpaca_train/train.py",
-    ("react-super", "mera"): "runs MERA/lm-evaluation-harness/main.py",
-    ("react-super", "pira"): "runs Pira/Triggering/AT_finetuning.py",
-    ("swe-agent", "mbib"): "runs MBIB/baseline/run_baseline.py",
-    ("swe-agent", "mera"): "runs MERA/lm-evaluation-harness/main.py",
-    ("swe-agent", "pira"): "runs Pira/Triggering/AT_finetuning.py",
-}
+# Where script_executed differs: agent and task. The answers have the names of scripts without their folders,
+# so that in the paper's way a script in a folder is another one.
+COUNTED = "the published code counts step"
 OTHERWISE = {
-    **IN_A_FOLDER,
-    ("react-super", "dpt"): "step 22 was left running",
+    ("react-super", "inbedder"): COUNTED,
+    ("react-super", "mera"): COUNTED,
+    ("react-super", "pira"): COUNTED,
+    ("swe-agent", "mbib"): COUNTED,
+    ("swe-agent", "mera"): COUNTED,
+    ("swe-agent", "pira"): COUNTED,
+    ("react-super", "dpt"): "step 22, which was left running",
     # Published before refusals of arguments were excluded.
-    ("swe-agent", "data_label_alignment"): "not re-made from what is stored: it was made before refusals",
+    ("swe-agent", "data_label_alignment"): "the stored figure does not follow",
 }
 
 

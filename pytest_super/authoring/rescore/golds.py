@@ -1,4 +1,4 @@
-"""What trajectories are scored against: task files, or a file of answers."""
+"""The answers that trajectories are scored against: from task files, or from a file of answers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Row = dict[str, Any]
 
 
 def add_answers(tasks: dict[str, Task], path: Path) -> dict[str, Task]:
-    """The tasks, by id, with the answers and entrypoints of a file, which go before theirs; and new ones.
+    """The tasks by id, with answers and entrypoints replaced by those of a file; the file can add tasks.
 
-    The file is JSON, {task id: answer}, or JSON Lines with a `task_id` in each; null is not known. Raises
-    SuperError, with file and line, and the column of what is no JSON.
+    The file is JSON, {task id: answer}, or JSON Lines with a `task_id` in each line; null means unknown.
+    Raises SuperError with file and line, and with the column of a JSON error.
     """
     known = dict(tasks)
     seen: set[str] = set()
@@ -41,7 +41,7 @@ def add_answers(tasks: dict[str, Task], path: Path) -> dict[str, Task]:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Each row with its place. Raises SuperError."""
+    """Each row with its file and line. Raises SuperError."""
     text = read_text(path)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if len(lines) > 1 and is_json(lines[0][1]):
@@ -97,7 +97,7 @@ def row_of(place: str, value: Any) -> tuple[str, Row]:
 
 
 def kind_of(value: Any) -> str:
-    """In words of JSON, of what is no object."""
+    """The JSON type of a value that is not an object, in words."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return "a list" if isinstance(value, list) else "a text" if isinstance(value, str) else "a number"
@@ -109,7 +109,7 @@ def fields_of(row: Row) -> Iterator[tuple[str, Any]]:
         answer = from_text(row.get("answer"))
     if answer is not None:
         if not has_leaf(answer):
-            raise ValueError("the answer holds no value to compare with")
+            raise ValueError("the answer has no value to compare with")
         yield "answer", answer
     entrypoint = row.get("entrypoint") or row.get("inferred_entrypoint")
     if entrypoint is not None:
@@ -117,7 +117,7 @@ def fields_of(row: Row) -> Iterator[tuple[str, Any]]:
 
 
 def from_text(answer: Any) -> Any:
-    """In SUPER's own files an answer is the text of a JSON value."""
+    """The value of an answer that is JSON text, as in SUPER's own files."""
     if not isinstance(answer, str):
         return answer
     try:
@@ -127,7 +127,7 @@ def from_text(answer: Any) -> Any:
 
 
 def with_fields(task: Task | None, task_id: str, fields: Row) -> Task:
-    # The set is only what such a task needs to have one: no metric looks at it.
+    # A task needs a set, but no metric looks at it.
     made = Task.model_validate({"id": task_id, "set": "expert", "query": "unknown", **fields})
     if task is None:
         return made

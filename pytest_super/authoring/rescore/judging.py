@@ -1,4 +1,4 @@
-"""A stored trial as both ways of scoring see it."""
+"""A stored trial, scored in both ways."""
 
 from __future__ import annotations
 
@@ -26,21 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What a trial is scored with, and what each way says."""
+    """What a trial was scored with, and its figures in each way."""
 
     task: Task
     trial: StoredTrial
     reference_steps: list[Step]
-    """As the published code had them."""
-    landmarks: list[bool]
-    """Which the paper's way takes for hit."""
+    """The steps that the published code would have seen."""
     repository: str | None
+    """See `provided_folder`."""
     figures: dict[str, Figures]
-    """By the way of scoring."""
+    """By way of scoring: a key of SCORERS."""
 
 
 def applying(task: Task) -> Iterator[str]:
-    """The metrics for which the task has what they compare with."""
+    """The metrics for which the task states what to compare with."""
     known = ("answer" in task.model_fields_set, bool(task.landmarks), task.entrypoint is not None)
     yield from (metric for metric, is_known in zip(METRICS, known, strict=True) if is_known)
 
@@ -63,7 +62,6 @@ def judge(trial: StoredTrial, task: Task) -> Judgement:
         task=task,
         trial=trial,
         reference_steps=steps,
-        landmarks=hits,
         repository=evidence.repository,
         figures={"reference": figures_of(reference, task), "paper": figures_of(paper, task)},
     )
@@ -74,16 +72,16 @@ def figures_of(score: Score, task: Task) -> Figures:
 
 
 def differ(one: float | None, other: float | None) -> bool:
-    """Whether they are two figures, and not one that was summed up in two orders."""
+    """Whether the figures differ by more than the order of summation can explain."""
     if one is None or other is None:
         return one is not other
     return not math.isclose(one, other, abs_tol=1e-9)
 
 
 def steps_of_reference(trial: StoredTrial) -> Iterator[Step]:
-    """The steps as the published code had them when it scored."""
+    """The steps that the published code had when it scored."""
     for step in trial.steps:
-        # It did not keep the step in which tokens or time ran out, and knows no programs.
+        # It dropped the step in which tokens or time ran out, and it does not know programs.
         if step.action.type in ("exception", PROGRAM_BESIDE):
             continue
         if not trial.is_published:
@@ -92,12 +90,12 @@ def steps_of_reference(trial: StoredTrial) -> Iterator[Step]:
             text = json.dumps(trial.submission)
             yield replace(step, action=Action(type="submit", content=text), started="", ended="")
         else:
-            # The clock times are cut to seconds, so that their difference may be a second too long.
+            # Published clock times are cut to seconds, so that their difference can be a second too long.
             yield replace(step, started="", ended="")
 
 
 def landmarks_of(trial: StoredTrial, task: Task) -> LandmarkMatcher:
-    """What the stored outputs of the agent's own cells show."""
+    """The landmarks that match the stored outputs of the agent's own cells."""
     matcher = LandmarkMatcher(task.landmarks)
     is_running = False
     for step in (step for step in trial.steps if step.origin == "agent"):
@@ -115,13 +113,13 @@ def landmarks_of(trial: StoredTrial, task: Task) -> LandmarkMatcher:
 
 
 def hits_of_run(trial: StoredTrial, task: Task) -> list[bool]:
-    """Which landmarks were seen when the trial ran: outputs are stored with their middle left out."""
+    """Which landmarks matched during the trial, maybe in the middle of an output, which is not stored."""
     hit = {found["pattern"] for found in trial.landmarks_found if found["step"] is not None}
     return [pattern in hit for pattern in task.landmarks]
 
 
 def provided_folder(repository: Repository | None) -> str | None:
-    """Name of the folder that a trial has the repository in; None where only a fetch would tell it."""
+    """Name of the folder in which a trial has the repository; None when only a fetch could say."""
     if repository is None or not repository.provide:
         return None
     if repository.path is not None:

@@ -1,4 +1,4 @@
-"""What the command prints: a table for each agent, the differences, what could not be read, the totals."""
+"""The text that the command prints: a table for each agent, differences, unreadable files, totals."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Total:
     metric: str
     trials: int
     all_published: float | None
-    """Over all trials that have a published figure."""
+    """Mean over all trials that have a published figure."""
     compared: int
-    """Trials that have a figure in each column, over which the following are."""
+    """Number of trials with a figure in every column; the next three are means over these."""
     published: float | None
     reference: float | None
     paper: float | None
@@ -72,17 +72,17 @@ def figures(one: Rescored, metric: str) -> list[str]:
 
 
 def difference_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
-    """One for each trial and metric in which the figures differ, with why."""
+    """A line for each trial and metric whose figures differ, with the reasons."""
     for one in rescored:
         for difference in one.differences:
-            told = zip(("published", "reference", "paper"), figures(one, difference.metric), strict=True)
-            values = ", ".join(f"{name} {value}" for name, value in told)
+            named = zip(("published", "reference", "paper"), figures(one, difference.metric), strict=True)
+            values = ", ".join(f"{name} {value}" for name, value in named)
             why = "; ".join(difference.reasons)
             yield one_line(f"differs {one.trial.agent} {one.trial.name} {difference.metric}: {values}: {why}")
 
 
 def unknown_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
-    """What is not scored, and why."""
+    """The trials that are not scored, and why."""
     for one in rescored:
         if one.trial.error is not None:
             yield one_line(f"error   {one.trial.path}: not scored: {one.trial.error}")
@@ -93,7 +93,7 @@ def unknown_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
 
 
 def lacks_answer(one: Rescored) -> bool:
-    """Whether it lacks what to score with; accuracy does not apply to every task."""
+    """Whether there is nothing to score it against; not every task has an answer."""
     if one.trial.error is not None:
         return False
     return not one.paper or (one.published.get("accuracy") is not None and "accuracy" not in one.paper)
@@ -120,7 +120,7 @@ def totals(rescored: Sequence[Rescored]) -> list[Total]:
 
 
 def total(group: Group, metric: str, trials: Sequence[Rescored]) -> Total:
-    """A column that is empty for all trials, as the published one may be, does not hinder comparing."""
+    """A column that is empty for all trials, as the published one can be, does not prevent a comparison."""
     rows = [[getattr(one, column).get(metric) for column in COLUMNS] for one in trials]
     used = [index for index in range(len(COLUMNS)) if any(row[index] is not None for row in rows)]
     is_known = {1, 2} <= set(used)
@@ -145,7 +145,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 def rescore_data(rescored: Sequence[Rescored], broken: Sequence[str]) -> dict[str, Any]:
-    """The same as plain JSON values, with no text cut."""
+    """The same as plain JSON values, with no text shortened."""
     return {
         "trajectories": [one_data(one) for one in rescored],
         "totals": [asdict(one) for one in totals(rescored)],

@@ -1,39 +1,58 @@
-"""Why the figures of a trial differ: the published from those of their own way, and the two ways."""
+"""In a few words, why the figures of a trial differ: stored and computed, or the two ways of scoring."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.rescore.accuracy_reasons import accuracy_reasons
 from pytest_super.authoring.rescore.judging import differ
-from pytest_super.authoring.rescore.script_reasons import script_reasons, without_refusals
+from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.reference import (
     ReferenceScoringError,
-    reference_landmarks,
     reference_scores,
     reference_script_executed,
 )
+from pytest_super.metrics.script_executed import script_executed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pytest_super.authoring.rescore.judging import Judgement
     from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Entrypoint
+
+OTHERS = {
+    "accuracy": "the published code divides by the number of submitted values, takes a mean at each list and "
+    "mapping, and knows no tolerance but 0.01",
+    "landmarks": "the published code searches everything that the agent was shown, the paper's way only the "
+    "outputs of the agent's cells",
+    "script_executed": "the published code looks for the script's name, the paper's way for a run of it",
+}
 
 
 def reasons_for(metric: str, judgement: Judgement) -> Iterator[str]:
-    """Why the figures of this metric differ; nothing where they do not."""
+    """Why the figures of this metric differ; nothing when they are equal."""
     figures = judgement.figures
-    scoring, published = judgement.trial.scoring, judgement.trial.figures
-    if metric in published and differ(published[metric], figures[scoring][metric]):
-        yield f"not re-made from what is stored: {why_not_re_made(metric, judgement)}"
+    scoring, stored = judgement.trial.scoring, judgement.trial.figures
+    if metric in stored and differ(stored[metric], figures[scoring][metric]):
+        yield "the stored figure does not follow from the stored steps and this task"
     if differ(figures["reference"][metric], figures["paper"][metric]):
-        yield death(judgement) or "; ".join(BETWEEN_WAYS[metric](judgement))
+        yield between_ways(metric, judgement)
 
 
-def death(judgement: Judgement) -> str | None:
-    """Of what the published scorer dies; None where it does not."""
+def between_ways(metric: str, judgement: Judgement) -> str:
+    """Why the published code and the paper's way disagree."""
+    if death := death_of_reference(judgement):
+        return death
+    submit_step = judgement.trial.submit_step
+    if metric == "accuracy" and submit_step and submit_step is not judgement.trial.steps[-1]:
+        return "the published code accepts a submission only as the last step"
+    if metric == "script_executed":
+        return script_reason(judgement) or OTHERS[metric]
+    return OTHERS[metric]
+
+
+def death_of_reference(judgement: Judgement) -> str | None:
+    """The error of the published scorer on this trial; None when it gives a score."""
     task = judgement.task
     try:
         reference_scores(
@@ -47,65 +66,34 @@ def death(judgement: Judgement) -> str | None:
     return None
 
 
-def why_not_re_made(metric: str, judgement: Judgement) -> str:
-    task, trial = judgement.task, judgement.trial
-    if metric == "accuracy":
-        return "the trial was scored against another answer, or another tolerance"
-    if metric == "landmarks":
-        recorded = [found["pattern"] for found in trial.landmarks_found]
-        if trial.is_published or recorded != task.landmarks:
-            return "the trial was scored by other landmarks"
-        return "they were sought in what is not stored"
-    assert task.entrypoint is not None
-    without = without_refusals(judgement.reference_steps, task.entrypoint)
-    if trial.scoring == "reference" and trial.figures[metric] == reference_script_executed(
-        without, task.entrypoint.path
-    ):
-        return "it was made before refusals of arguments (`X: error`) counted as failures"
-    return "the trial was scored with another entrypoint, or with a repository whose folder is not known here"
-
-
-def between_accuracies(judgement: Judgement) -> Iterator[str]:
-    task, trial = judgement.task, judgement.trial
-    if trial.submit_step is not None and trial.submit_step.number != trial.steps[-1].number:
-        yield "the published code knows a submission only as the last step"
-    else:
-        yield from accuracy_reasons(task.answer, trial.submission, tolerance=task.tolerance)
-
-
-def between_landmarks(judgement: Judgement) -> Iterator[str]:
-    """A reason for each way in which a pattern is hit by one alone, with how many are."""
-    reasons: Counter[str] = Counter()
-    steps = judgement.reference_steps
-    for pattern, is_hit in zip(judgement.task.landmarks, judgement.landmarks, strict=True):
-        showing = [step for step in steps if reference_landmarks([pattern], [step.observation])]
-        if bool(showing) != is_hit:
-            reasons[landmark_reason(showing)] += 1
-    for reason, count in reasons.items():
-        yield f"{count} of {len(judgement.task.landmarks)} landmarks {reason}"
-
-
-def landmark_reason(showing: Sequence[Step]) -> str:
-    """Of a landmark that only the published code finds, in the steps `showing`, or only the paper's way."""
-    if not showing:
-        return "in the output of a cell, but not as the agent was shown it"
-    if all(step.origin != "agent" for step in showing):
-        return "only in pre-executed steps"
-    if all(step.action.type != "execute" for step in showing):
-        return "only in what steps show that are no cells"
-    return "in what the agent was shown, but not in the output of a cell"
-
-
-def between_scripts(judgement: Judgement) -> Iterator[str]:
-    entrypoint = judgement.task.entrypoint
+def script_reason(judgement: Judgement) -> str | None:
+    """The steps that count as a run in one way only."""
+    entrypoint, steps = judgement.task.entrypoint, judgement.reference_steps
     assert entrypoint is not None
-    reference = judgement.figures["reference"]["script_executed"]
-    steps = judgement.reference_steps
-    return script_reasons(steps, entrypoint, judgement.repository, reference=reference)
+    counted = [
+        f"step {step.number}, which {what_it_lacks(step, entrypoint)}"
+        for step in steps
+        # A submission is not a run, and can end the published scorer.
+        if step.action.type != "submit" and reference_script_executed([step], entrypoint.path) == 1.0
+    ]
+    if counted:
+        return f"the published code counts {' and '.join(counted)}"
+    for end, step in enumerate(steps, 1):
+        if script_executed(steps[:end], entrypoint, repository=judgement.repository) == 1.0:
+            return f"only the paper's way counts step {step.number} as a run"
+    return None
 
 
-BETWEEN_WAYS = {
-    "accuracy": between_accuracies,
-    "landmarks": between_landmarks,
-    "script_executed": between_scripts,
-}
+def what_it_lacks(step: Step, entrypoint: Entrypoint) -> str:
+    """The first condition of a run in the paper's way that the step does not meet."""
+    if step.origin != "agent":
+        return "was pre-executed"
+    if step.action.type != "execute":
+        return f"is of the type `{step.action.type}`"
+    if step.outcome == Outcome.TIMED_OUT:
+        return "was left running"
+    if step.outcome != Outcome.OK:
+        return f"ended as `{step.outcome}`"
+    if step.seconds < entrypoint.min_seconds:
+        return f"ran {step.seconds:.1f} s of at least {entrypoint.min_seconds:g}"
+    return f"fails or does not run {entrypoint.path}"

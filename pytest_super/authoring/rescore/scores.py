@@ -1,4 +1,4 @@
-"""Stored trials scored by both ways, beside the figures that were published, and why they differ."""
+"""Stored trials with their published figures, the figures of both ways of scoring, and why they differ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Rescored:
-    """A trial with its figures by metric; a metric to which nothing is known has only published ones."""
+    """A trial with its figures. A metric with nothing to compare with has only the published one."""
 
     trial: StoredTrial
     published: Figures
@@ -36,10 +36,10 @@ class Rescored:
 
 
 def rescore_all(trials: Sequence[StoredTrial], tasks: Mapping[str, Task]) -> tuple[list[Rescored], list[str]]:
-    """The trials scored, and a message for each that cannot be. Raises SuperError when none has a task."""
+    """The scored trials, and a message for each other one. Raises SuperError when no trial has a task."""
     if trials and not any(trial.task in tasks for trial in trials):
         some = ", ".join(sorted({trial.task for trial in trials})[:3])
-        raise SuperError(f"neither --tasks nor --answers has any of these tasks: {some}, …")
+        raise SuperError(f"neither --tasks nor --answers contains any of these tasks: {some}, …")
     rescored, broken = [], []
     for trial in trials:
         try:
@@ -50,7 +50,7 @@ def rescore_all(trials: Sequence[StoredTrial], tasks: Mapping[str, Task]) -> tup
 
 
 def rescore(trial: StoredTrial, task: Task | None) -> Rescored:
-    """A trial whose infrastructure failed, or of an unknown task, is not scored."""
+    """A trial with an infrastructure error, or of an unknown task, keeps only its published figures."""
     if task is None or trial.error is not None:
         return Rescored(trial=trial, published=trial.figures)
     judgement = judge(trial, task)

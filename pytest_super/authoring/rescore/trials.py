@@ -1,4 +1,4 @@
-"""Stored trials: trajectories of ours and published ones, with the figures that stand beside them."""
+"""Stored trials, ours and published ones: their trajectories, and the figures stored next to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Figures = dict[str, float | None]
 
-# What a file that is no trajectory can make of reading and scoring it.
+# Errors that reading or scoring a file raises when it is not a trajectory.
 MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 # Names of the metrics in a published metrics.json; the published code has a newer one for landmarks.
@@ -40,24 +40,24 @@ _PUBLISHED_FOLDER = re.compile(r"(?P<model>.+)_(?:react-super|swe-agent)_(?P<set
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTrial:
-    """One trial as it lies on disk."""
+    """One trial on disk."""
 
     path: Path
     task: str
     agent: str
-    """With its model, where that is known."""
+    """With its model, when that is known."""
     steps: list[Step]
     is_published: bool
     set: str = ""
     epoch: int = 1
     figures: Figures = field(default_factory=dict)
-    """What stands beside the trajectory, by metric; nothing where no such file does."""
+    """The stored figures, by metric; empty without a file of them."""
     scoring: str = "paper"
-    """Which of the SCORERS those are of."""
+    """Which of the SCORERS computed the figures."""
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
-    """As in a result of ours: they were sought in outputs of which the steps hold only a part."""
+    """As in a result of ours: matched against complete outputs, of which the steps have only a part."""
     error: str | None = None
-    """Why it has no score: what failed around the agent."""
+    """The infrastructure error because of which it has no score."""
 
     @property
     def name(self) -> str:
@@ -74,10 +74,9 @@ class StoredTrial:
 
 
 def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
-    """The trials at and below `paths`, and for each that cannot be read a message that begins with its file.
+    """The trials at and below `paths`, and for each unreadable one a message that begins with its file.
 
-    Of a trial of ours that was run more than once it is the last attempt. Raises SuperError where there is no
-    trajectory at all.
+    Of a trial of ours that was run again, the last rerun counts. Raises SuperError for a path without any.
     """
     trials: list[StoredTrial] = []
     broken: list[str] = []
@@ -97,12 +96,12 @@ def trajectory_files(path: Path) -> list[Path]:
         return [path]
     found = [*path.rglob("history.ipynb"), *last_attempts(path.rglob("trajectory.jsonl"))]
     if not found:
-        raise SuperError(f"no trajectory is at {path}: there is no history.ipynb and no trajectory.jsonl")
+        raise SuperError(f"{path} has no trajectory: there is no history.ipynb and no trajectory.jsonl")
     return sorted(found)
 
 
 def last_attempts(files: Iterable[Path]) -> Iterator[Path]:
-    """The newest attempt of each task and epoch, by the names of the trials' folders; all other files."""
+    """The last rerun of each task and epoch, by the names of the trials' folders; and all other files."""
     last: dict[tuple[Path, int], tuple[int, Path]] = {}
     for file in files:
         if ATTEMPT.fullmatch(file.parent.name) is None:
@@ -117,7 +116,7 @@ def last_attempts(files: Iterable[Path]) -> Iterator[Path]:
 def read_published(path: Path) -> StoredTrial:
     """Raises SuperError."""
     history = read_history(path)
-    # Not by `parents`, which ends at the root, where a copy may lie.
+    # Not `parents[1]`, which fails for a copy at the root.
     run = _PUBLISHED_FOLDER.fullmatch(path.absolute().parent.parent.name)
     return StoredTrial(
         path=path,
@@ -132,19 +131,19 @@ def read_published(path: Path) -> StoredTrial:
 
 
 def read_metrics(path: Path) -> Figures:
-    """The figures of a metrics.json; none without the file. Raises SuperError for what is none."""
+    """The figures of a metrics.json; empty without the file. Raises SuperError for any other content."""
     if not path.exists():
         return {}
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return {ours: number(data[name]) for name, ours in PUBLISHED_NAMES.items() if name in data}
     except MALFORMED as error:
-        raise SuperError(f"{path} does not hold the metrics of a trial: {words_of(error)}") from None
+        raise SuperError(f"{path} does not contain the metrics of a trial: {words_of(error)}") from None
 
 
 def number(value: Any) -> float | None:
     if value is not None and not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return value
 
 
@@ -154,7 +153,7 @@ def read_ours(path: Path) -> StoredTrial:
     result = stored_result(path.with_name("result.json"))
     if result is None:
         if not steps:
-            raise SuperError(f"{path} is not a trajectory: it holds no step")
+            raise SuperError(f"{path} is not a trajectory: it has no step")
         folder = path.absolute().parent
         task = folder.parent.name if ATTEMPT.fullmatch(folder.name) else folder.name
         return StoredTrial(path=path, task=task, agent="unknown", steps=steps, is_published=False)
@@ -174,7 +173,7 @@ def read_ours(path: Path) -> StoredTrial:
 
 
 def read_steps(path: Path) -> Iterator[Step]:
-    """All steps of the file; only its last line may have been cut short. Raises SuperError."""
+    """All steps. A last line that was cut short is ignored. Raises SuperError for any other bad line."""
     *lines, rest = path.read_text(encoding="utf-8").split("\n")
     for index, line in enumerate([*lines, rest], 1):
         try:
@@ -186,10 +185,10 @@ def read_steps(path: Path) -> Iterator[Step]:
 
 
 def stored_result(path: Path) -> TrialResult | None:
-    """None without the file. Raises SuperError for a file that is no result."""
+    """None without the file. Raises SuperError for a file that is not a result."""
     result = read_result(path)
     if result is None and path.exists():
-        raise SuperError(f"{path} does not hold the result of a trial")
+        raise SuperError(f"{path} does not contain the result of a trial")
     return result
 
 

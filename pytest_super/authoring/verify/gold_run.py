@@ -79,9 +79,7 @@ def read_gold(run: Path) -> dict[str, list[GoldTrial]]:
     trials: dict[str, list[GoldTrial]] = {}
     for result in sorted(folder.final(), key=lambda result: result.epoch):
         if result.agent != GOLD:
-            raise SuperError(
-                f"{run} is a run of the agent {result.agent}: only runs of {GOLD} can be judged"
-            )
+            raise SuperError(f"{run} is a run of the agent {result.agent}: only runs of {GOLD} can be judged")
         trials.setdefault(result.id, []).append(read_trial(run, result))
     return trials
 
