@@ -173,7 +173,7 @@ def test_sizes_are_means_and_medians_of_the_tasks_that_have_one(bench: Bench) ->
     assert row["expert"]["landmarks"] == {"count": 2, "mean": 2.0, "median": 2.0}
     assert row["expert"]["prefix_steps"] == {"count": 0, "mean": None, "median": None}
     assert row["expert"]["solutions"] == 3
-    assert "expert             5.0 (4)       2.3 (2)       2.0 (2)             -             -" in out
+    assert "expert  5.0 (4)  2.3 (2)    2.0 (2)             -             -" in out
 
 
 def test_notebooks_are_read_and_edits_count_their_changed_lines(bench: Bench) -> None:

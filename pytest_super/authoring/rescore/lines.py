@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.authoring.table import table_lines
 from pytest_super.report.terminal import figure, one_line
 from pytest_super.report.text import counted
 from pytest_super.trial.score import METRICS
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 Group = tuple[str, str]
 COLUMNS = ("published", "reference", "paper")
-NAME_WIDTH = 44
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Total:
 def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterator[str]:
     groups = by_agent(rescored)
     for group, trials in groups.items():
-        yield from table_lines(group, trials)
+        yield from trial_lines(group, trials)
         yield ""
     yield from difference_lines(rescored)
     yield from unknown_lines(rescored)
@@ -57,14 +57,14 @@ def by_agent(rescored: Sequence[Rescored]) -> dict[Group, list[Rescored]]:
     return groups
 
 
-def table_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
-    width = min(NAME_WIDTH, max(20, *(len(one.trial.name) for one in trials)))
+def trial_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
     yield one_line(" ".join(filter(None, group)))
-    yield f"{'':<{width}}" + "".join(f"  {metric:>25}" for metric in METRICS)
-    yield f"{'task':<{width}}" + "".join(f"  {'published':>9}{'ref.':>8}{'paper':>8}" for _ in METRICS)
-    for one in trials:
-        cells = (f"  {p:>9}{r:>8}{q:>8}" for p, r, q in (figures(one, metric) for metric in METRICS))
-        yield one_line(f"{one.trial.name:<{width}}" + "".join(cells))
+    rows = [
+        ("", *(head for metric in METRICS for head in (metric, "", ""))),
+        ("task", *("published", "ref.", "paper") * len(METRICS)),
+        *((one.trial.name, *(cell for metric in METRICS for cell in figures(one, metric))) for one in trials),
+    ]
+    yield from map(one_line, table_lines(rows))
 
 
 def figures(one: Rescored, metric: str) -> list[str]:
@@ -101,16 +101,13 @@ def lacks_answer(one: Rescored) -> bool:
 
 def total_lines(found: Sequence[Total]) -> Iterator[str]:
     yield ""
-    yield (
-        f"{'totals':<44} {'metric':<16} {'n':>4} {'published':>9}   "
-        f"{'compared':>8} {'published':>9} {'reference':>9} {'paper':>7} {'differ':>7}"
-    )
+    heads = ("n", "published", "compared", "published", "reference", "paper", "differ")
+    rows: list[tuple[str, ...]] = [("totals", "metric", *heads)]
     for one in found:
-        yield one_line(
-            f"{f'{one.agent} {one.set}':<44} {one.metric:<16} {one.trials:>4} "
-            f"{figure(one.all_published):>9}   {one.compared:>8} {figure(one.published):>9} "
-            f"{figure(one.reference):>9} {figure(one.paper):>7} {one.different:>7}"
-        )
+        means = map(figure, (one.published, one.reference, one.paper))
+        counts = (str(one.trials), figure(one.all_published), str(one.compared))
+        rows.append((f"{one.agent} {one.set}", one.metric, *counts, *means, str(one.different)))
+    yield from map(one_line, table_lines(rows, texts=2))
 
 
 def totals(rescored: Sequence[Rescored]) -> list[Total]:

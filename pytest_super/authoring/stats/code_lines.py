@@ -1,4 +1,4 @@
-"""Lines of code in cells and edits, as SUPER counts them (section 3.4): no blank line, no comment."""
+"""Lines of code in cells and edits, as SUPER counts them (section 3.4): without blank lines and comments."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LINE_MAGIC = re.compile(r"(?P<indent>\s*)[!%?]")
 
 
 def lines_of_cell(source: str) -> int:
-    """Lines of a notebook cell that are neither blank nor only a comment; shell lines and magics are lines.
+    """Lines of a notebook cell that are neither blank nor only a comment; shell lines and magics count.
 
-    In Python a line within a text is none of comment; in shell, one that begins with `#` is. A file that is
-    written by %%writefile is read by its ending, and all lines of any other text count.
+    In Python a line inside a string is not a comment; in shell every line that begins with `#` is. The suffix
+    of the file says how the body of %%writefile is read. All non-blank lines of any other text count.
     """
     lines = source.strip("\n").split("\n")
     magic = _CELL_MAGIC.match(lines[0])
@@ -59,12 +59,12 @@ def comments_of_shell(lines: list[str]) -> set[int]:
 
 
 def comments_of_python(lines: list[str]) -> set[int]:
-    """Indices of the lines of which a comment is all; where it is no Python, of those that begin with `#`."""
+    """Indices of the lines that are only a comment; in invalid Python, of the lines that begin with `#`."""
     code = lines if is_python(lines) else list(without_magics(lines))
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO("\n".join(code) + "\n").readline))
     except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):
-        # The last is how Python 3.12 and later stumble over a carriage return in a line.
+        # Python 3.12 and later raise a UnicodeDecodeError for a carriage return within a line.
         return comments_of_shell(lines)
     starts = [token.start for token in tokens if token.type == tokenize.COMMENT]
     return {row - 1 for row, column in starts if not code[row - 1][:column].strip()}
@@ -81,12 +81,12 @@ def is_python(lines: list[str]) -> bool:
 
 
 def without_magics(lines: list[str]) -> Iterator[str]:
-    """The lines with a Python statement in place of each shell line and magic, and of what continues it."""
-    goes_on = False
+    """The lines, with a Python statement in place of each shell line and magic and its continuation."""
+    continues = False
     for line in lines:
         magic = _LINE_MAGIC.match(line)
-        if goes_on or magic:
-            yield "" if goes_on or magic is None else f"{magic['indent']}pass"
-            goes_on = line.rstrip().endswith("\\")
+        if continues or magic:
+            yield "" if continues or magic is None else f"{magic['indent']}pass"
+            continues = line.rstrip().endswith("\\")
         else:
             yield line

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_super.authoring.table import table_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -11,45 +13,44 @@ if TYPE_CHECKING:
 
 
 def stats_lines(stats: Stats) -> Iterator[str]:
+    yield "tasks and repositories (SUPER, table 1)"
     yield from size_lines(stats.sets)
-    yield from evaluation_lines(stats.sets)
+    yield "\ntasks with a solution, and tasks to which each metric applies (table 2)"
+    yield from metric_lines(stats.sets)
+    yield "\nsize of solutions, landmarks and prefixes, where there are any: mean (median) (section 3.4)"
     yield from solution_lines(stats.sets)
     if stats.categories:
+        yield "\ncategories, with the lines of their solutions: mean (median) (table 3)"
         yield from category_lines(stats.categories)
 
 
-def size_lines(rows: Sequence[SetStats]) -> Iterator[str]:
-    yield "tasks and repositories (SUPER, table 1)"
-    yield f"{'set':<12}{'repositories':>14}{'tasks':>10}"
-    for row in rows:
-        yield f"{row.set:<12}{row.repositories:>14}{row.tasks:>10}"
+def size_lines(sets: Sequence[SetStats]) -> Iterator[str]:
+    rows = [(one.set, str(one.repositories), str(one.tasks)) for one in sets]
+    return table_lines([("set", "repositories", "tasks"), *rows])
 
 
-def evaluation_lines(rows: Sequence[SetStats]) -> Iterator[str]:
-    yield ""
-    yield "tasks with a solution, and to which each metric applies (table 2)"
-    yield f"{'set':<12}{'solution':>14}{'accuracy':>10}{'landmarks':>11}{'script_executed':>17}"
-    for row in rows:
-        metrics = f"{row.answers:>10}{row.landmark_tasks:>11}{row.entrypoints:>17}"
-        yield f"{row.set:<12}{row.solutions:>14}{metrics}"
+def metric_lines(sets: Sequence[SetStats]) -> Iterator[str]:
+    rows = [
+        (one.set, *map(str, (one.solutions, one.answers, one.landmark_tasks, one.entrypoints)))
+        for one in sets
+    ]
+    return table_lines([("set", "solution", "accuracy", "landmarks", "script_executed"), *rows])
 
 
-def solution_lines(rows: Sequence[SetStats]) -> Iterator[str]:
-    yield ""
-    yield "size of solutions, landmarks and prefixes: mean (median) of those that have one (section 3.4)"
-    yield f"{'set':<12}{'lines':>14}{'cells':>14}{'landmarks':>14}{'prefix steps':>14}{'prefix lines':>14}"
-    for row in rows:
-        spreads = (row.lines, row.cells, row.landmarks, row.prefix_steps, row.prefix_lines)
-        yield f"{row.set:<12}" + "".join(f"{told(spread):>14}" for spread in spreads)
+def solution_lines(sets: Sequence[SetStats]) -> Iterator[str]:
+    rows = [
+        (one.set, *map(shown, (one.lines, one.cells, one.landmarks, one.prefix_steps, one.prefix_lines)))
+        for one in sets
+    ]
+    return table_lines([("set", "lines", "cells", "landmarks", "prefix steps", "prefix lines"), *rows])
 
 
-def category_lines(rows: Sequence[CategoryStats]) -> Iterator[str]:
-    yield ""
-    yield "categories, with the lines of their solutions: mean (median) (table 3)"
-    yield f"{'set':<12}{'category':<16}{'tasks':>6}{'portion':>10}{'lines':>14}"
-    for row in rows:
-        yield f"{row.set:<12}{row.category:<16}{row.tasks:>6}{row.share:>10.1%}{told(row.lines):>14}"
+def category_lines(categories: Sequence[CategoryStats]) -> Iterator[str]:
+    rows = [
+        (one.set, one.category, str(one.tasks), f"{one.share:.1%}", shown(one.lines)) for one in categories
+    ]
+    return table_lines([("set", "category", "tasks", "portion", "lines"), *rows], texts=2)
 
 
-def told(spread: Spread) -> str:
+def shown(spread: Spread) -> str:
     return "-" if spread.mean is None else f"{spread.mean:.1f} ({spread.median:g})"

@@ -1,4 +1,4 @@
-"""What a collection of tasks holds, counted as in the tables of the SUPER paper."""
+"""What a collection of tasks contains, counted as in the tables of the SUPER paper."""
 
 from __future__ import annotations
 
@@ -20,29 +20,18 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import PreExecuted, Task
 
 SETS = ("expert", "masked", "auto", "functions")
+# The sizes of a task of which SetStats has a Spread. A task has only those that apply to it.
+SIZES = ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")
+Sizes = dict[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Of some numbers; `mean` and `median` are None without any."""
+    """Count, mean and median of some numbers; without numbers mean and median are None."""
 
     count: int
     mean: float | None
     median: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskSize:
-    """How much of each a task has; what it lacks is None."""
-
-    lines: int | None
-    """Of gold code."""
-    cells: int | None
-    """Of gold code."""
-    landmarks: int | None
-    prefix_steps: int | None
-    """Cells and edits that are pre-executed."""
-    prefix_lines: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,17 +43,19 @@ class SetStats:
     repositories: int
     solutions: int
     answers: int
-    """Tasks with an answer, to which accuracy applies; the next two likewise."""
+    """Tasks with an answer, to which accuracy applies."""
     landmark_tasks: int
     entrypoints: int
     lines: Spread
-    """Of each solution; and so are cells."""
+    """Lines of gold code, over the tasks with a solution."""
     cells: Spread
+    """Cells of gold code, over the tasks with a solution."""
     landmarks: Spread
-    """Of each task that has some."""
+    """Over the tasks with landmarks."""
     prefix_steps: Spread
-    """Of each task that has a prefix; and so are its lines."""
+    """Pre-executed cells and edits, over the tasks with a prefix."""
     prefix_lines: Spread
+    """Lines of them, over the tasks with a prefix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,20 +66,20 @@ class CategoryStats:
     category: str
     tasks: int
     share: float
-    """Of the set's tasks that have a category, from 0 to 1."""
+    """Among the set's tasks that have a category, from 0 to 1."""
     lines: Spread
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stats:
     sets: list[SetStats]
-    """In the order of SETS, only those with tasks; then all tasks together."""
+    """The sets that have tasks, in the order of SETS, and then all tasks together."""
     categories: list[CategoryStats]
 
 
 def summarise(tasks: Sequence[Task]) -> Stats:
-    """Raises TaskFileError where a solution has gone since its task was loaded."""
-    sized = [(task, size_of(task)) for task in tasks]
+    """Raises TaskFileError when a solution has vanished since its task was loaded."""
+    sized = [(task, sizes_of(task)) for task in tasks]
     names = [name for name in SETS if any(task.set == name for task in tasks)]
     groups = [(name, [pair for pair in sized if pair[0].set == name]) for name in names]
     return Stats(
@@ -97,24 +88,24 @@ def summarise(tasks: Sequence[Task]) -> Stats:
     )
 
 
-def size_of(task: Task) -> TaskSize:
-    gold = read_solution(task.solution, Path(task._path).parent).cells if task.solution else None
-    prefix = task.pre_execute
-    return TaskSize(
-        lines=sum(map(lines_of_cell, gold)) if gold else None,
-        cells=len(gold) if gold else None,
-        landmarks=len(task.landmarks) or None,
-        prefix_steps=len(prefix) or None,
-        prefix_lines=sum(map(lines_of_step, prefix)) if prefix else None,
-    )
+def sizes_of(task: Task) -> Sizes:
+    sizes: Sizes = {}
+    if task.solution:
+        gold = read_solution(task.solution, Path(task._path).parent).cells
+        sizes |= {"lines": sum(map(lines_of_cell, gold)), "cells": len(gold)}
+    if task.landmarks:
+        sizes["landmarks"] = len(task.landmarks)
+    if prefix := task.pre_execute:
+        sizes |= {"prefix_steps": len(prefix), "prefix_lines": sum(map(lines_of_step, prefix))}
+    return sizes
 
 
 def lines_of_step(step: PreExecuted) -> int:
     return lines_of_edit(step.edit) if step.edit else lines_of_cell(step.cell or "")
 
 
-def set_stats(name: str, tasks: Sequence[tuple[Task, TaskSize]]) -> SetStats:
-    sizes = [size for _, size in tasks]
+def set_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> SetStats:
+    spreads = {name: spread_of(name, tasks) for name in SIZES}
     return SetStats(
         set=name,
         tasks=len(tasks),
@@ -123,16 +114,12 @@ def set_stats(name: str, tasks: Sequence[tuple[Task, TaskSize]]) -> SetStats:
         answers=sum("answer" in task.model_fields_set for task, _ in tasks),
         landmark_tasks=sum(bool(task.landmarks) for task, _ in tasks),
         entrypoints=sum(task.entrypoint is not None for task, _ in tasks),
-        lines=spread(size.lines for size in sizes),
-        cells=spread(size.cells for size in sizes),
-        landmarks=spread(size.landmarks for size in sizes),
-        prefix_steps=spread(size.prefix_steps for size in sizes),
-        prefix_lines=spread(size.prefix_lines for size in sizes),
+        **spreads,
     )
 
 
 def repository_of(task: Task) -> str | None:
-    """What tells repositories apart: two commits or releases of one are the same."""
+    """A name of the repository without its commit or release; None when the task has no repository."""
     repository = task.repository
     if repository is None:
         return None
@@ -145,7 +132,7 @@ def repository_of(task: Task) -> str | None:
     return str((Path(task._path).parent / (repository.path or "")).resolve())
 
 
-def category_stats(name: str, tasks: Sequence[tuple[Task, TaskSize]]) -> list[CategoryStats]:
+def category_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> list[CategoryStats]:
     counts = Counter(task.category for task, _ in tasks if task.category)
     order = sorted(counts, key=lambda category: (position(category), category))
     return [
@@ -154,7 +141,7 @@ def category_stats(name: str, tasks: Sequence[tuple[Task, TaskSize]]) -> list[Ca
             category=category,
             tasks=counts[category],
             share=counts[category] / counts.total(),
-            lines=spread(size.lines for task, size in tasks if task.category == category),
+            lines=spread_of("lines", [pair for pair in tasks if pair[0].category == category]),
         )
         for category in order
     ]
@@ -164,8 +151,9 @@ def position(category: str) -> int:
     return CATEGORIES.index(category) if category in CATEGORIES else len(CATEGORIES)
 
 
-def spread(values: Iterable[int | None]) -> Spread:
-    known = [value for value in values if value is not None]
+def spread_of(name: str, tasks: Iterable[tuple[Task, Sizes]]) -> Spread:
+    """One of the SIZES, over the tasks that have it."""
+    known = [sizes[name] for _, sizes in tasks if name in sizes]
     return Spread(
         count=len(known),
         mean=fmean(known) if known else None,
