@@ -53,7 +53,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--record", type=Path, metavar="DIR", help="folder for all calls of the model, in full"
     )
-    parser.add_argument("--set", choices=("auto",), default="auto", help="the set of the tasks")
 
 
 def dollars(text: str) -> float:

@@ -374,7 +374,7 @@ BAD_TASKS = [
     ("", "bad_answer", "it is empty"),
     ("I cannot do that.", "bad_answer", "no JSON object"),
     ('{"output": {"task": ', "bad_answer", "no JSON object"),
-    ("[{}]", "bad_answer", "no object"),
+    ("[{}]", "bad_answer", "not an object"),
     ("[" * 100_000, "bad_answer", "no JSON object"),
     ('{"thought": "x"}', "bad_answer", "`output`"),
     ('{"output": "train.py"}', "bad_answer", "`output`"),
@@ -738,18 +738,18 @@ def test_a_repository_is_named_by_url_project_or_folder(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no git URL"),
-        ("-rf", "no git URL"),
-        ("a b", "no git URL"),
-        ("a==", "no git URL"),
+        ("", "is not a git URL"),
+        ("-rf", "is not a git URL"),
+        ("a b", "is not a git URL"),
+        ("a==", "is not a git URL"),
         ("owner/name", "no such folder"),
-        ("ext::sh -c id", "no git URL"),
-        ("ext::sh://x", "not asked by"),
-        ("ftp://h/r", "not asked by ftp"),
+        ("ext::sh -c id", "is not a git URL"),
+        ("ext::sh://x", "the scheme of a git URL is one of"),
+        ("ftp://h/r", "the scheme of a git URL is one of"),
         ("https://h.org/r@", "names no repository"),
         ("https://me:secret@h.org/r", "leave the password out"),
         ("https://token@h.org/r", "leave the password out"),
-        ("a\nb", "holds what no name"),
+        ("a\nb", "cannot be in the name of a repository"),
     ],
 )
 def test_what_names_no_repository_is_refused(text: str, words: str) -> None:
@@ -886,8 +886,8 @@ def test_a_project_is_pinned_to_its_newest_source_distribution(index: Path, tmp_
     }
     assert pin(parse("my-matcher==2.0rc1"), tmp_path)["version"] == "2.0rc1"
     for text, words in (
-        ("my-matcher==3.0", "there are those of 1.9, 1.10, 2.0rc1"),
-        ("my-matcher==2.0.x", "no version"),
+        ("my-matcher==3.0", "the newest that have one are 1.9, 1.10, 2.0rc1"),
+        ("my-matcher==2.0.x", "is not a version"),
         ("nothing", "no source distribution"),
     ):
         with pytest.raises(InfrastructureError, match=words):
@@ -941,7 +941,7 @@ def test_a_folder_must_lie_inside_that_of_the_output(place: Workplace, tmp_path:
         ([], "name a repository"),
         (["boruta", "--model-arg=x"], "write it as KEY=VALUE"),
         (["boruta", "--model-arg=api_key=sk-1"], "keys come from the environment"),
-        (["boruta", "--prompts=."], "holds none of questions.md, task.md, repair.md"),
+        (["boruta", "--prompts=."], "has none of questions.md, task.md, repair.md"),
         (["boruta", "--model=scripted:none.yaml"], "none.yaml"),
         (["boruta", "--output=file"], "file cannot be made"),
     ],
@@ -971,15 +971,13 @@ def test_numbers_that_make_no_sense_are_refused(argument: str) -> None:
 
 def test_options_of_runs_are_told_by_the_names_that_they_have_here(place: Workplace) -> None:
     folder = place.repository()
-    told = "name another folder by --super-dir, or raise --super-max-cost; see --super-model-arg=x"
+    told = "raise --super-max-cost; see --super-model-arg=x"
     place.model.questions = [ModelError(told, is_final=True)]
     generation = Generation(read_all([str(folder)], []), place.settings)
     with pytest.raises(SuperError) as caught:
         command.conclude(generation)
     generation.close()
-    assert str(caught.value) == (
-        "stopped: name another folder by --output, or raise --max-cost; see --model-arg=x"
-    )
+    assert str(caught.value) == "stopped: raise --max-cost; see --model-arg=x"
 
 
 def test_every_reason_is_described() -> None:
@@ -995,5 +993,5 @@ def test_prompts_of_ones_own_stand_in_for_ours(tmp_path: Path) -> None:
     assert (own.questions, own.task, own.repair) == (ours.questions, "Write a task.", ours.repair)
     assert own.digest != ours.digest
     (tmp_path / "repair.md").write_text("Again.")
-    with pytest.raises(SuperError, match=r"does not hold \{problem\}"):
+    with pytest.raises(SuperError, match=r"does not contain \{problem\}"):
         read_prompts(tmp_path)

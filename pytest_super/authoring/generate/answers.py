@@ -1,4 +1,4 @@
-"""The model's answers, of which nothing is believed before it is checked."""
+"""The model's answers, which are checked before anything is used."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pytest_super.authoring.generate.refusal import Refused
 if TYPE_CHECKING:
     from pytest_super.sources.tree import Tree
 
-# Characters of a reason that are kept, and of a task.
+# In characters.
 LONGEST_REASON = 500
 SHORTEST_TASK, LONGEST_TASK = 20, 1500
-# What models write where null was asked for.
+# What models write instead of null.
 NOTHING = frozenset({"", "none", "null", "no", "n/a", "false"})
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 
 
 class Strict(BaseModel):
-    # What is said beyond what was asked for does no harm.
+    # Unknown fields are ignored.
     model_config = ConfigDict(strict=True, frozen=True)
 
 
@@ -49,7 +49,7 @@ class Suitability(Strict):
         return {name: shown(value) if isinstance(value, str) else value for name, value in self}
 
 
-# What each question is answered by no with.
+# The reason for dropping a repository when the answer to the question is no.
 NO = {
     "q_supported_dataset": "no_supported_dataset",
     "q_cpu": "needs_gpu",
@@ -59,14 +59,14 @@ NO = {
 
 
 class Proposal(Strict):
-    """A task: what to do, and the script that is to run, a path in the repository."""
+    """A task: what to do, and the script to run, as a path in the repository."""
 
     task: str = Field(min_length=SHORTEST_TASK, max_length=LONGEST_TASK)
     entrypoint: str = Field(min_length=1, max_length=500)
 
 
 def suitability(text: str) -> Suitability:
-    """Raises Refused for an answer of another form."""
+    """Raises Refused for an answer that does not have the required form."""
     try:
         return Suitability.model_validate(json_object(text))
     except ValidationError as error:
@@ -74,14 +74,14 @@ def suitability(text: str) -> Suitability:
 
 
 def refuse_unsuitable(found: Suitability) -> None:
-    """Raises Refused for the first question that is answered by no."""
+    """Raises Refused for the first question whose answer is no."""
     for question, reason in NO.items():
         if getattr(found, question) in (None, False):
             raise Refused(reason, shown(getattr(found, f"{question}_reason")))
 
 
 def proposal(text: str, tree: Tree) -> Proposal | None:
-    """The task, which can be had from the repository; None where the model found none. Raises Refused."""
+    """The task, with a script that exists; None when the model found no task. Raises Refused."""
     answer = json_object(text)
     output = answer.get("output")
     if not answer or ("output" in answer and output in ({}, None)):
@@ -92,12 +92,12 @@ def proposal(text: str, tree: Tree) -> Proposal | None:
         raise Refused("bad_answer", explain(error, "output")) from None
     found = Proposal(task=checked_text(given.task), entrypoint=script_in(tree, given.entrypoint))
     if posixpath.basename(found.entrypoint) not in found.task:
-        raise Refused("bad_answer", f"`task` does not name {found.entrypoint}, the script that is to be run")
+        raise Refused("bad_answer", f"`task` does not name {found.entrypoint}, the script to run")
     return found
 
 
 def script_in(tree: Tree, path: str) -> str:
-    """Raises Refused unless it is a script in the repository."""
+    """The path of a script in the repository, normalised. Raises Refused for any other path."""
     clean = posixpath.normpath(path.strip())
     if not clean.isprintable() or not tree.has(clean):
         raise Refused("entrypoint_missing", f"there is no file {shown(path)!r} in the repository")
@@ -107,18 +107,18 @@ def script_in(tree: Tree, path: str) -> str:
 
 
 def checked_text(text: str) -> str:
-    """With plain line ends and blanks. Raises Refused for what an agent should not be told."""
+    """The text with plain line ends and blanks. Raises Refused for content that no agent should read."""
     text = re.sub(r"\r\n?", "\n", text).replace("\t", " ").strip()
     if not text.replace("\n", " ").isprintable():
-        raise Refused("bad_answer", "`task` holds characters that are not text")
-    # An agent may have the network, and a README's author is a stranger.
+        raise Refused("bad_answer", "`task` has characters that are not text")
+    # The author of a README is a stranger, and could send an agent with a network anywhere.
     if re.search(r"://|\bwww\.", text):
-        raise Refused("bad_answer", "`task` holds a web address")
+        raise Refused("bad_answer", "`task` has a web address")
     return text
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The object that the text is, or holds in a fence or from its first brace on. Raises Refused."""
+    """The JSON object in the text: all of it, in a fence, or from the first brace on. Raises Refused."""
     text = text.strip()
     start = text.find("{")
     for candidate in (text, *_FENCE.findall(text), text[start:] if start >= 0 else ""):
@@ -128,19 +128,19 @@ def json_object(text: str) -> dict[str, Any]:
             continue
         if isinstance(value, dict):
             return value
-        # Of a list that is all of the answer none of its objects is meant; prose may begin with a number.
+        # An answer that is a list does not mean any of its objects; but prose can begin with a number.
         if candidate is text and end == len(text):
-            raise Refused("bad_answer", "it is JSON, but no object")
-    raise Refused("bad_answer", "it holds no JSON object" if text else "it is empty")
+            raise Refused("bad_answer", "it is JSON, but not an object")
+    raise Refused("bad_answer", "it has no JSON object" if text else "it is empty")
 
 
 def explain(error: ValidationError, *outer: str) -> str:
-    """The first errors, in terms of the JSON."""
+    """The first errors, with the names of the JSON fields."""
     details = error.errors(include_url=False, include_input=False)[:4]
     problems = [f"`{'.'.join(map(str, (*outer, *detail['loc'])))}`: {detail['msg']}" for detail in details]
     return "; ".join(problems)
 
 
 def shown(text: str) -> str:
-    """The beginning of what a model said, as text on one line."""
+    """The beginning of a text, on one line."""
     return "".join(c if c.isprintable() else " " for c in text[:LONGEST_REASON]).strip()

@@ -1,4 +1,4 @@
-"""Asking the model: each question once in a folder's life, and once more when the answer cannot be used."""
+"""Asking the model: each question once per output folder, and once more when the answer cannot be used."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ROUNDS = 2
-# An answer has some hundreds; models that think in their answer need more.
+# An answer has some hundred tokens; models that think in their answer need more.
 DECODING: dict[str, Any] = {"temperature": 0.0, "max_tokens": 4000}
-# Of an answer that is shown to the model again, in characters.
+# Characters of a refused answer that are shown to the model again.
 LONGEST_SHOWN = 4000
 
 
 class Stopped(Exception):
-    """The run ends: nothing more is asked."""
+    """The run ends, and no further question is asked."""
 
 
 class Asker:
-    """Asks for one repository after the other, from several threads."""
+    """Asks the questions about all repositories, from several threads."""
 
     def __init__(
         self, record: Record, prompts: Prompts, identity: Any, open_model: Callable[[str], Model]
     ) -> None:
-        """`identity` is what tells the model and its parameters; `open_model` takes the id of a task."""
+        """`identity` identifies the model and its parameters; `open_model` takes the id of a task."""
         self._record = record
         self._prompts = prompts
         self._identity = identity
@@ -46,9 +46,9 @@ class Asker:
         self.asked = self.remembered = self.under_way = 0
 
     def ask(self, task: str, prompt: str, material: str, judge: Callable[[str], T]) -> T:
-        """What `judge` makes of the model's answer, which it may refuse once.
+        """What `judge` makes of the model's answer. If it raises Refused, the model is asked once more.
 
-        Raises Refused when it refuses the second, too, or the provider does; ModelError; Stopped.
+        Raises Refused for the second answer or when the provider refuses; ModelError; Stopped.
         """
         messages = [{"role": "system", "content": prompt}, {"role": "user", "content": material}]
         for left in reversed(range(ROUNDS)):
@@ -64,7 +64,7 @@ class Asker:
         raise AssertionError
 
     def _again(self, text: str, problem: str) -> list[dict[str, str]]:
-        # Some providers take no empty message.
+        # Some providers reject an empty message.
         said = {"role": "assistant", "content": text[:LONGEST_SHOWN].strip() or "(nothing)"}
         return [said, {"role": "user", "content": self._prompts.repair.replace(PROBLEM, problem)}]
 
@@ -90,7 +90,7 @@ class Asker:
                 self.under_way -= 1
         with self._counting:
             self.asked += 1
-        # The answer may hold halves of surrogate pairs, which no file takes.
+        # The answer can contain lone surrogates, which cannot be written to a file.
         return completion.text.encode("utf-8", "replace").decode(), completion.finish_reason
 
     def _complete(self, task: str, messages: Sequence[Message]) -> Completion:
@@ -101,4 +101,4 @@ class Asker:
         except BudgetSpentError as error:
             raise Refused("model_refused", f"no room in the model's {error.limit}") from None
         except ValueError as error:
-            raise ModelError(f"the request cannot be taken: {error}") from None
+            raise ModelError(f"the request cannot be sent: {error}") from None

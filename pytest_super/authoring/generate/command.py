@@ -1,9 +1,8 @@
-"""The command: its options read, the gateway opened, the run made and told."""
+"""What `pytest-super generate` does with its options: open the gateway, run the generation, report."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import threading
 from contextlib import suppress
@@ -28,39 +27,37 @@ if TYPE_CHECKING:
     from pytest_super.model.completion import Model
 
 INTERRUPTED = 130
-# Options of runs that have another name here than theirs without `super-`.
-RENAMED = {"dir": "output"}
-# Of one task in all runs into the folder: what is shown is bounded by itself.
+# A limit of tokens for one task in all runs into the folder. It is never reached, since prompts are bounded.
 TOKENS = 10_000_000
 
 
 def generate(arguments: Namespace) -> int:
     """Exit status: 0 when each repository has its outcome, 1 when some have none, 130 after Ctrl-C.
 
-    Raises SuperError for what is wrong before the run, and for what ended it.
+    Raises SuperError for an error before the run, and for an error that ended it.
     """
     named = read_all(arguments.repositories, arguments.list)
     model = model_settings(arguments)
-    door = Door(model)
+    models = Models(model)
     settings = Settings(
         output=arguments.output,
         model=model.name,
         parameters=model.parameters,
         prompts=read_prompts(arguments.prompts),
         jobs=min(arguments.jobs, len(named)),
-        open_model=door.model,
+        open_model=models.open,
         tell=tell,
     )
     generation = Generation(named, settings)
     try:
         return conclude(generation)
     finally:
-        door.close()
+        models.close()
         generation.close()
 
 
 def conclude(generation: Generation) -> int:
-    """Run it and print the table, whatever ended it. Raises what did, in the words of this command."""
+    """Run it and print the table, even when an error ended the run. Raises that error as SuperError."""
     with suppress(KeyboardInterrupt):
         generation.run(interrupted=lambda: tell(f"{waiting(generation)}: Ctrl-C again leaves at once"))
     for line in report.lines(generation):
@@ -69,7 +66,8 @@ def conclude(generation: Generation) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, SuperError):
-        raise SuperError(f"stopped: {as_here(str(error))}")
+        # The message names options as runs of pytest know them.
+        raise SuperError(f"stopped: {str(error).replace('--super-', '--')}")
     if error is not None:
         raise error
     return int(any(outcome.reason == "model_failed" for outcome in generation.outcomes.values()))
@@ -79,15 +77,8 @@ def waiting(generation: Generation) -> str:
     return f"waiting for {generation.asker.under_way} calls of the model, which are paid"
 
 
-def as_here(message: str) -> str:
-    """With options of runs by the names that they have here."""
-    return re.sub(
-        r"--super-([a-z]+(?:-[a-z]+)*)", lambda match: f"--{RENAMED.get(match[1], match[1])}", message
-    )
-
-
 def tell(line: str) -> None:
-    """On one line, whatever a repository or a model said."""
+    """Print one line, whatever characters a repository or a model put into it."""
     sys.stdout.write("".join(c if c.isprintable() else " " for c in line) + "\n")
     sys.stdout.flush()
 
@@ -114,7 +105,7 @@ def parameter(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise SuperError(f"--model-arg={text}: write it as KEY=VALUE")
-    # Parameters are part of what is written to disk.
+    # Parameters are written to disk.
     if may_hold_secret(text):
         raise SuperError(f"--model-arg={name}: keys come from the environment, as for litellm")
     try:
@@ -123,15 +114,15 @@ def parameter(text: str) -> tuple[str, Any]:
         return name, value
 
 
-class Door:
-    """The models of all tasks, through one gateway, which is started when the first is asked."""
+class Models:
+    """The models of all tasks, through one gateway, which is started for the first question."""
 
     def __init__(self, settings: ModelSettings) -> None:
         self._settings = settings
         self._gateway: Gateway | None = None
         self._opening = threading.Lock()
 
-    def model(self, task: str) -> Model:
+    def open(self, task: str) -> Model:
         """Raises ModelError."""
         with self._opening:
             if self._gateway is None:

@@ -1,18 +1,19 @@
-"""The run: repositories taken one after the other by several threads, each to its outcome."""
+"""A run of the generation: threads take repositories one after the other, each to its outcome."""
 
 from __future__ import annotations
 
 import hashlib
 import queue
 import threading
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.generate import answers, material
 from pytest_super.authoring.generate.asking import Asker, Stopped
 from pytest_super.authoring.generate.pinning import pin
-from pytest_super.authoring.generate.record import DROPPED, KEPT, Outcome, Record, digest
+from pytest_super.authoring.generate.record import KEPT, Outcome, Record, digest
 from pytest_super.authoring.generate.refusal import Refused
 from pytest_super.authoring.generate.repositories import ids_of
 from pytest_super.authoring.generate.screening import screen
@@ -26,7 +27,7 @@ from pytest_super.store.trajectory import now
 from pytest_super.tasks.task import TASK_SUFFIX, Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_super.authoring.generate.prompts import Prompts
     from pytest_super.authoring.generate.repositories import Named
@@ -41,44 +42,24 @@ class Settings:
     prompts: Prompts
     jobs: int
     open_model: Callable[[str], Model]
-    """By the id of the task."""
+    """Takes the id of the task."""
     tell: Callable[[str], None]
-    """Given one line at a time, by any thread."""
+    """Prints one line; any thread calls it."""
 
-
-@dataclass(kw_only=True)
-class Draft:
-    """What is known of a repository so far."""
-
-    named: Named
-    id: str
-    repository: dict[str, str] = field(default_factory=dict)
-    key: str = ""
-    questions: dict[str, Any] = field(default_factory=dict)
-
-    def outcome(self, outcome: str, model: str, **others: Any) -> Outcome:
-        return Outcome(
-            named=self.named.text,
-            id=self.id,
-            outcome=outcome,
-            repository=self.repository,
-            questions=self.questions,
-            model=model,
-            key=self.key,
-            ended=now(),
-            **others,
-        )
+    @property
+    def identity(self) -> list[Any]:
+        """The model and its parameters, which are part of every question."""
+        return [self.model, self.parameters]
 
 
 class Generation:
-    """One run into one folder. Making it raises SuperError for a folder that cannot be used."""
+    """One run into one folder. Raises SuperError for a folder that cannot be used."""
 
     def __init__(self, named: Sequence[Named], settings: Settings) -> None:
         self.named = named
         self.settings = settings
         self.record = Record(settings.output)
-        identity = [settings.model, settings.parameters]
-        self.asker = Asker(self.record, settings.prompts, identity, settings.open_model)
+        self.asker = Asker(self.record, settings.prompts, settings.identity, settings.open_model)
         self.ids = ids_of(named, self.record.ids, settings.output)
         self.outcomes: dict[str, Outcome] = {}
         """By the text of the repository."""
@@ -89,15 +70,15 @@ class Generation:
             self._waiting.put(each)
 
     def run(self, interrupted: Callable[[], None]) -> None:
-        """Take all to their outcome; what ends it early is in `error`.
+        """Take all repositories to their outcome; an error that ends the run early is in `error`.
 
-        At a Ctrl-C `interrupted` is called, and the calls under way are waited for, since they are paid;
-        at the second KeyboardInterrupt is raised.
+        After Ctrl-C `interrupted` is called, and the calls under way are awaited, since they are paid. A
+        second Ctrl-C raises KeyboardInterrupt.
         """
-        # Python 3.11 takes a thread for ended once its `join` was interrupted (bpo-45274).
+        # Python 3.11 considers a thread as ended once its `join` was interrupted (bpo-45274).
         ended = [threading.Event() for _ in range(self.settings.jobs)]
         for each in ended:
-            # A daemon: after a second Ctrl-C nobody waits for it.
+            # A daemon, so that nothing waits for it after a second Ctrl-C.
             threading.Thread(target=self._work, args=(each,), daemon=True).start()
         try:
             wait_for(ended)
@@ -122,82 +103,83 @@ class Generation:
             ended.set()
 
     def _take(self, named: Named) -> None:
-        draft = Draft(named=named, id=self.ids[named.text])
-        outcome = self._outcome(draft)
-        # What is interrupted on its way fails in odd ways.
+        outcome = Outcome(named=named.text, id=self.ids[named.text], model=self.settings.model)
+        is_known = self._decide(named, outcome)
+        # Ctrl-C also reaches git, so that a fetch under way fails: that says nothing about the repository.
         if self.asker.stop.is_set() and not outcome.is_settled:
             raise Stopped
-        if self.record.settled(outcome.key) is None:
-            self.record.add(outcome)
+        if not is_known:
+            self.record.add(replace(outcome, ended=now()))
         self.outcomes[named.text] = outcome
         self.settings.tell(line_of(outcome))
 
-    def _outcome(self, draft: Draft) -> Outcome:
-        """Raises Stopped, SuperError when no other repository would do better."""
+    def _decide(self, named: Named, outcome: Outcome) -> bool:
+        """Fill in the outcome. Returns whether an earlier run had settled it.
+
+        Raises Stopped, and SuperError for an error that every other repository would meet, too.
+        """
         try:
-            tree = self._pinned_tree(draft)
-            if known := self.record.settled(draft.key):
-                return self._again(known, draft)
-            return self._kept(draft, tree())
+            with fetch_errors():
+                self._pin(named, outcome)
+            if known := self.record.settled(outcome.key):
+                self._take_over(known, outcome)
+                return True
+            with fetch_errors():
+                repository = Repository.model_validate(outcome.repository)
+                tree = Tree(fetch(repository, base=self.settings.output))
+            self._make(named, tree, outcome)
         except Refused as refused:
-            return self._dropped(draft, refused.reason, str(refused))
+            outcome.drop(refused.reason, answers.shown(str(refused)))
         except ModelError as error:
             if error.is_final:
                 raise
-            return self._dropped(draft, "model_failed", str(error))
+            outcome.drop("model_failed", answers.shown(str(error)))
+        return False
 
-    def _dropped(self, draft: Draft, reason: str, detail: str) -> Outcome:
-        return draft.outcome(DROPPED, self.settings.model, reason=reason, detail=answers.shown(detail))
+    def _pin(self, named: Named, outcome: Outcome) -> None:
+        """Set what the outcome is made from: the pinned repository, as in an earlier run, and its key."""
+        settings, is_folder = self.settings, named.kind == "folder"
+        # A branch can move during a long run that was interrupted.
+        known = None if is_folder else self.record.pins.get(named.text)
+        outcome.repository = known or pin(named, settings.output)
+        content = Tree(Path(named.place)).digest() if is_folder else ""
+        made_from = [outcome.id, outcome.repository, content, *settings.identity, settings.prompts.digest]
+        outcome.key = digest(made_from)
 
-    def _pinned_tree(self, draft: Draft) -> Callable[[], Tree]:
-        """Pin it, as an earlier run did, and give what fetches it. Raises Refused."""
-        output, named = self.settings.output, draft.named
-        with fetch_errors():
-            # A branch may have moved in the middle of a long run that was interrupted.
-            known = None if named.kind == "folder" else self.record.pins.get(named.text)
-            draft.repository = known or pin(named, output)
-            content = Tree(Path(named.place)).digest() if named.kind == "folder" else ""
-        settings = self.settings
-        made_from = [draft.repository, content, settings.model, settings.parameters, settings.prompts.digest]
-        draft.key = digest([draft.id, *made_from])
-
-        def tree() -> Tree:
-            with fetch_errors():
-                return Tree(fetch(Repository.model_validate(draft.repository), base=output))
-
-        return tree
-
-    def _again(self, known: Outcome, draft: Draft) -> Outcome:
-        """As an earlier run settled it; its file is written again where it is gone, or another run's."""
+    def _take_over(self, known: Outcome, outcome: Outcome) -> None:
+        """Take over what an earlier run settled, and write its file again."""
+        for name in ("outcome", "reason", "detail", "questions", "task", "sha256"):
+            setattr(outcome, name, getattr(known, name))
         if known.outcome == KEPT:
             self._write(known.task)
-        return replace(known, named=draft.named.text)
 
-    def _kept(self, draft: Draft, tree: Tree) -> Outcome:
-        """Raises Refused, ModelError, Stopped."""
+    def _make(self, named: Named, tree: Tree, outcome: Outcome) -> None:
+        """Ask the model for a task, and write it. Raises Refused, ModelError, Stopped."""
         screen(tree)
-        prompts, name = self.settings.prompts, draft.named.short
-        shown = material.for_questions(name, tree)
-        found = self.asker.ask(draft.id, prompts.questions, shown, answers.suitability)
-        draft.questions = found.to_data()
+        settings, prompts = self.settings, self.settings.prompts
+        shown = material.for_questions(named.short, tree)
+        found = self.asker.ask(outcome.id, prompts.questions, shown, answers.suitability)
+        outcome.questions = found.to_data()
         answers.refuse_unsuitable(found)
-        shown = material.for_task(name, tree)
-        proposal = self.asker.ask(draft.id, prompts.task, shown, lambda text: answers.proposal(text, tree))
+        shown = material.for_task(named.short, tree)
+        proposal = self.asker.ask(outcome.id, prompts.task, shown, lambda text: answers.proposal(text, tree))
         if proposal is None:
             raise Refused("skipped", "it answered {}")
         metadata = {
-            # A script's path is of this machine.
-            "model": "scripted" if self.settings.model.startswith(SCRIPTED) else self.settings.model,
+            # The path of a script belongs to this machine.
+            "model": "scripted" if settings.model.startswith(SCRIPTED) else settings.model,
             "prompts": prompts.digest,
-            "dataset": draft.questions["q_supported_dataset"],
+            "dataset": outcome.questions["q_supported_dataset"],
         }
-        fields = task_fields(draft.id, draft.repository, tree.root.name, proposal, metadata)
-        return draft.outcome(KEPT, self.settings.model, task=fields, sha256=self._write(fields))
+        fields = task_fields(outcome.id, outcome.repository, tree.root.name, proposal, metadata)
+        outcome.sha256 = self._write(fields)
+        outcome.task, outcome.outcome = fields, KEPT
 
     def _write(self, fields: dict[str, Any]) -> str:
+        """Write the task file and return its digest; "" when a person changed the file, which stays."""
         path = self.settings.output / f"{fields['id']}{TASK_SUFFIX}"
         if not self.record.is_ours(path):
-            self.settings.tell(f"{path} was changed by hand and stays as it is; remove it to have it anew")
+            self.settings.tell(f"{path} was changed by hand and stays as it is; remove it to get a new one")
             return ""
         return hashlib.sha256(write_task(fields, self.settings.output)).hexdigest()
 
@@ -205,15 +187,15 @@ class Generation:
         self.record.close()
 
 
-class fetch_errors:
-    """Turns what goes wrong with the source of one repository into Refused."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, InfrastructureError | TaskFileError) and not getattr(error, "is_final", False):
-            raise Refused("fetch_failed", str(error)) from None
+@contextmanager
+def fetch_errors() -> Iterator[None]:
+    """Turn an error about the source of one repository into Refused."""
+    try:
+        yield
+    except (InfrastructureError, TaskFileError) as error:
+        if getattr(error, "is_final", False):
+            raise
+        raise Refused("fetch_failed", str(error)) from None
 
 
 def wait_for(events: Sequence[threading.Event]) -> None:

@@ -1,4 +1,4 @@
-"""What the model is shown of a repository: parts of bounded length, between marks that they cannot hold."""
+"""What the model is shown of a repository: parts of bounded length, between tags that they cannot contain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES_PER_FILE = 8
 CUT = "[… cut here]"
 
 _MARK = re.compile(r"<(\s*+/?\s*+(?:repository|readme|scripts|code)\s*+)>", re.IGNORECASE)
-# Lines of code that tell of data, models and devices.
+# Lines of code about data, models and devices.
 _TELLING = re.compile(
     r"load_dataset|from_pretrained|add_argument\([^)]*(data|task|model)|(data_?set|task|model)_(name|path|dir)|"
     r"\b(glue|torchvision\.datasets|fetch_\w+|load_\w+)\b|\bcuda\b|bitsandbytes|deepspeed|\bpeft\b|lora|"
@@ -47,8 +47,8 @@ def common(name: str, tree: Tree) -> list[str]:
 
 
 def part(tag: str, text: str, most: int) -> str:
-    """The beginning of `text`, to its last whole line where there are several, between tags."""
-    # A README that closes its own part would speak outside of it. Taking a mark away may make another.
+    """The beginning of `text`, up to a whole line, between tags."""
+    # A README must not close its own part. A tag is replaced, since deleting one can create another.
     text = _MARK.sub(r"[\1]", text)
     if len(text) > most:
         text = f"{text[:most].rsplit(chr(10), 1)[0]}\n{CUT}"
@@ -60,7 +60,7 @@ def code_lines(tree: Tree) -> str:
 
 
 def telling(path: str, data: bytes) -> Iterator[str]:
-    """The first lines of the file that tell something."""
+    """The first telling lines of a file."""
     lines = (line.strip()[:LONGEST_LINE] for line in legible(data).split("\n"))
     found = (line for line in lines if _TELLING.search(line))
     for line, _ in zip(found, range(LINES_PER_FILE), strict=False):

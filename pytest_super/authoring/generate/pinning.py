@@ -1,4 +1,4 @@
-"""A named repository as fields of a task file that pin it: a commit, a release with its digest, a folder."""
+"""The fields of a task file that pin a repository: a commit, a release with its digest, or a folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def pin(named: Named, output: Path) -> dict[str, str]:
-    """Fields of a task's `repository`, without `provide`. Raises InfrastructureError."""
+    """The fields of `repository` in a task, without `provide`. Raises InfrastructureError."""
     if named.kind == "git":
         return {"git": named.place, "commit": commit_of(named.place, named.version, output)}
     if named.kind == "index":
@@ -41,10 +41,10 @@ def pin(named: Named, output: Path) -> dict[str, str]:
 
 
 def commit_of(url: str, version: str | None, cwd: Path) -> str:
-    """The commit that a branch or tag is at, of the default branch for None. Raises InfrastructureError."""
+    """The commit of a branch or tag, by default of the default branch. Raises InfrastructureError."""
     if version and _COMMIT.fullmatch(version.lower()):
         return version.lower()
-    # Of an annotated tag, `^{}` is what it tags.
+    # `^{}` is the commit of an annotated tag.
     wanted = (
         [f"refs/tags/{version}^{{}}", f"refs/tags/{version}", f"refs/heads/{version}"]
         if version
@@ -59,13 +59,13 @@ def commit_of(url: str, version: str | None, cwd: Path) -> str:
 
 
 def remote_refs(url: str, names: list[str], cwd: Path) -> dict[str, str]:
-    told = run_git("ls-remote", "--", url, *names, cwd=cwd, advice=ADVICE, timeout=TIMEOUT)
-    lines = [line.split("\t") for line in told.splitlines()]
+    output = run_git("ls-remote", "--", url, *names, cwd=cwd, advice=ADVICE, timeout=TIMEOUT)
+    lines = [line.split("\t") for line in output.splitlines()]
     return {name: commit for commit, name in (line for line in lines if len(line) == 2)}
 
 
 def release_of(project: str, version: str | None) -> dict[str, str]:
-    """The newest release that has a source distribution, or that release. Raises InfrastructureError."""
+    """The given release, or the newest one with a source distribution. Raises InfrastructureError."""
     with Index(read_pip_settings()) as index:
         releases: dict[Version, IndexFile] = {}
         for url in index.urls:
@@ -80,7 +80,7 @@ def release_of(project: str, version: str | None) -> dict[str, str]:
 
 
 def version_of(file: str, project: str) -> Version | None:
-    """Of a source distribution of the project; None for any other file."""
+    """The version of a source distribution of the project; None for any other file."""
     suffix = next((suffix for suffix in SUFFIXES if file.endswith(suffix)), None)
     if suffix is None:
         return None
@@ -92,7 +92,7 @@ def version_of(file: str, project: str) -> Version | None:
 
 
 def choose(releases: dict[Version, IndexFile], project: str, version: str | None) -> Version:
-    """One that was yanked only where it is named. Raises InfrastructureError."""
+    """A yanked release is chosen only by its version. Raises InfrastructureError."""
     if not releases:
         raise InfrastructureError(f"{project} has no source distribution on the package index")
     known = ", ".join(map(str, sorted(releases)[-5:]))
@@ -106,10 +106,10 @@ def choose(releases: dict[Version, IndexFile], project: str, version: str | None
     try:
         wanted = Version(version)
     except InvalidVersion:
-        raise InfrastructureError(f"{project}: {version} is no version") from None
+        raise InfrastructureError(f"{project}: {version} is not a version") from None
     if wanted not in releases:
         raise InfrastructureError(
-            f"{project} {version} has no source distribution; there are those of {known}"
+            f"{project} {version} has no source distribution; the newest that have one are {known}"
         )
     return wanted
 

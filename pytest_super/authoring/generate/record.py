@@ -1,8 +1,8 @@
-"""What a folder of generated tasks remembers: append-only files, so that no run asks or pays anything twice.
+"""The record of a folder of generated tasks: append-only files, so that no run asks or pays anything twice.
 
-repositories.jsonl    what came of each repository, a line each time that it was looked at: the report
-answers.jsonl         each answer of the model, before anything is made of it
-calls.jsonl           what the calls of the model used, by the gateway
+repositories.jsonl    the outcome of each repository, a line each time that it was looked at: the report
+answers.jsonl         each answer of the model, written before it is used
+calls.jsonl           the tokens and cost of each call of the model, written by the gateway
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ REPORT, ANSWERS, CALLS = "repositories.jsonl", "answers.jsonl", "calls.jsonl"
 KEPT, DROPPED = "kept", "dropped"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Outcome:
-    """What came of one repository; plain JSON values only."""
+    """What became of one repository, filled in step by step; plain JSON values only."""
 
     named: str
-    """As the user has it."""
+    """As the user wrote it."""
     id: str
-    outcome: str
+    outcome: str = DROPPED
     """KEPT or DROPPED."""
     reason: str = ""
-    """Why it was dropped, a key of REASONS, and what was found."""
+    """Why it was dropped: a key of REASONS."""
     detail: str = ""
+    """What was found."""
     repository: dict[str, str] = field(default_factory=dict)
-    """As the task file pins it."""
+    """The fields by which the task file pins it."""
     questions: dict[str, Any] = field(default_factory=dict)
     """The model's answers to the questions, with its reasons."""
     task: dict[str, Any] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class Outcome:
     """Of the task file."""
     model: str = ""
     key: str = ""
-    """Of all that it was made from."""
+    """Digest of everything that it is made from."""
     ended: str = ""
     """ISO 8601 with offset."""
 
@@ -56,9 +57,12 @@ class Outcome:
     def is_settled(self) -> bool:
         return self.reason not in PASSING
 
+    def drop(self, reason: str, detail: str) -> None:
+        self.outcome, self.reason, self.detail = DROPPED, reason, detail
+
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Outcome:
-        """Raises TypeError for what is none."""
+        """Raises TypeError for other data."""
         names = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in names})
 
@@ -68,10 +72,10 @@ def digest(data: Any) -> str:
 
 
 class Journal:
-    """A file of JSON lines that several threads add to. Raises SuperError where it cannot be."""
+    """A file of JSON lines to which several threads append. Raises SuperError when it cannot be used."""
 
     def __init__(self, path: Path, *, is_exclusive: bool = False) -> None:
-        """`is_exclusive` keeps other processes out as long as it is open."""
+        """`is_exclusive` keeps other processes out while the file is open."""
         self._lock = threading.Lock()
         self._path = path
         with ExitStack() as opened:
@@ -80,7 +84,7 @@ class Journal:
                 if is_exclusive:
                     fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self.lines = list(read_lines(path))
-                # A dying process may have left half a line.
+                # A process that died can have left half a line.
                 if path.read_bytes()[-1:] not in (b"", b"\n"):
                     self._write("\n")
             except BlockingIOError:
@@ -90,7 +94,7 @@ class Journal:
             self.close = opened.pop_all().close
 
     def append(self, data: dict[str, Any]) -> None:
-        """On disk when this returns, whatever becomes of this process. Raises SuperError."""
+        """Write a line; it survives the end of this process. Raises SuperError."""
         with self._lock:
             try:
                 self._write(to_line(data))
@@ -122,7 +126,7 @@ class Record:
             outcomes = [Outcome.from_data(line) for line in self._report.lines]
             self._known = {line["key"]: (line["text"], line["finish_reason"]) for line in self._answers.lines}
         except (TypeError, KeyError, AttributeError):
-            raise SuperError(f"{self.folder}: {REPORT} or {ANSWERS} holds a line that is not ours") from None
+            raise SuperError(f"{self.folder}: {REPORT} or {ANSWERS} has a line that is not ours") from None
         self._settled = {each.key: each for each in outcomes if each.key and each.is_settled}
         self.ids = {each.named: each.id for each in outcomes}
         self.pins = {each.named: each.repository for each in outcomes if each.repository}
@@ -135,21 +139,21 @@ class Record:
         self._report.append(asdict(outcome))
 
     def answer(self, key: str) -> tuple[str, str] | None:
-        """Text and reason of its end."""
+        """The text, and why it ended."""
         return self._known.get(key)
 
     def add_answer(self, key: str, task: str, text: str, finish_reason: str) -> None:
         self._answers.append({"key": key, "id": task, "text": text, "finish_reason": finish_reason})
 
     def is_ours(self, path: Path) -> bool:
-        """Whether it may be overwritten: it is as some run here has left it, or is not there."""
+        """Whether it can be overwritten: it does not exist, or a run into this folder wrote its content."""
         try:
             return hashlib.sha256(path.read_bytes()).hexdigest() in self._written
         except FileNotFoundError:
             return True
 
     def cost(self) -> float | None:
-        """US dollars of all calls made for this folder; None where no price is known."""
+        """US dollars of all calls for this folder; None when no price is known."""
         costs = [line.get("cost_usd") for line in read_lines(self.folder / CALLS)]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known else None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def lines(run: Generation) -> Iterator[str]:
-    """How many repositories were kept and dropped, by reason in the order in which reasons are looked for."""
+    """The numbers of repositories that were kept and dropped, by reason."""
     outcomes = run.outcomes.values()
     reasons = Counter(outcome.reason for outcome in outcomes if outcome.outcome != KEPT)
     yield ""

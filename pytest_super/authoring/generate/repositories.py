@@ -1,4 +1,4 @@
-"""Repositories as a person names them: read, checked, and given the ids of their tasks."""
+"""Repositories as a person names them: parsed, checked, and given task ids."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _PROJECT = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """A repository as it was named, not looked for yet."""
+    """A repository as it was named, before anything is fetched."""
 
     text: str
     kind: Literal["git", "index", "folder"]
     place: str
     """URL, project, or path."""
     version: str | None = None
-    """Branch, tag or commit; or release. None for the newest."""
+    """Branch, tag, commit or release; None for the newest."""
 
     @property
     def short(self) -> str:
-        """What the task's id is made of."""
+        """A legal id for the task."""
         place = self.place.removesuffix(".git").rstrip("/").replace(":", "/")
         is_local = self.kind == "folder" or place.startswith("file/")
         parts = [part for part in place.split("/") if part][-1 if is_local else -2 :]
@@ -46,9 +46,9 @@ class Named:
 
 
 def parse(text: str) -> Named:
-    """Raises SuperError for what names no repository."""
+    """Raises SuperError for a text that does not name a repository."""
     if not text.isprintable():
-        raise SuperError(f"{text!r} holds what no name of a repository does")
+        raise SuperError(f"{text!r} has characters that cannot be in the name of a repository")
     if "://" in text or _SCP.fullmatch(text):
         return parse_git(text)
     if "/" in text or text in (".", ".."):
@@ -57,7 +57,9 @@ def parse(text: str) -> Named:
         return Named(text=text, kind="folder", place=str(Path(text).resolve()))
     found = _PROJECT.fullmatch(text)
     if not found:
-        raise SuperError(f"{text!r} is no git URL, no NAME or NAME==VERSION of the package index, no folder")
+        raise SuperError(
+            f"{text!r} is not a git URL, not a NAME or NAME==VERSION of the package index, not a folder"
+        )
     return Named(text=text, kind="index", place=found["name"], version=found["version"])
 
 
@@ -77,9 +79,9 @@ def parse_git(text: str) -> Named:
 def check_address(text: str) -> None:
     parts = urlsplit(text)
     if parts.scheme not in SCHEMES:
-        raise SuperError(f"{redacted(text)}: git is not asked by {parts.scheme}, but by {', '.join(SCHEMES)}")
+        raise SuperError(f"{redacted(text)}: the scheme of a git URL is one of {', '.join(SCHEMES)}")
     user, at, _ = parts.netloc.rpartition("@")
-    # It would stand in the task file.
+    # The task file would contain it.
     if at and (":" in user or parts.scheme != "ssh"):
         raise SuperError(
             f"{redacted(text)}: leave the password out of the URL; git's credential helpers give it"
@@ -87,7 +89,7 @@ def check_address(text: str) -> None:
 
 
 def read_all(texts: Iterable[str], lists: Iterable[Path]) -> list[Named]:
-    """Each once, in order. Raises SuperError with all that is wrong, of a list with its line."""
+    """Each repository once, in order. Raises SuperError with all errors, those of a list with their line."""
     named: dict[str, Named] = {}
     errors: list[str] = []
     for place, text in [
@@ -117,9 +119,9 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def ids_of(named: Iterable[Named], known: Mapping[str, str], output: Path) -> dict[str, str]:
-    """The id of each repository's task, by its text; `known` are those of earlier runs, which stay.
+    """The id of each repository's task, by its text; `known` are the ids of earlier runs, which stay.
 
-    One that is taken, by a task file of other origin say, gets a part of a digest of the text behind it.
+    An id that is taken, for example by a task file of another origin, gets a part of a digest as suffix.
     """
     taken, ids = set(known.values()), dict(known)
     for each in named:

@@ -1,4 +1,4 @@
-"""What is known of a repository before a model is asked: the paper's first filter (SUPER, appendix B.1)."""
+"""Checks of a repository before a model is asked: the paper's first filter (SUPER, appendix B.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_super.authoring.generate.refusal import Refused
 if TYPE_CHECKING:
     from pytest_super.sources.tree import Tree
 
-# Import names of the packages of LLM providers, and of what stands in front of many of them.
+# Import names of the packages of LLM providers, and of packages that wrap several of them.
 PROVIDERS = (
     *("ai21", "aleph_alpha_client", "anthropic", "azure.ai.inference", "cerebras", "cohere", "dashscope"),
     *("fireworks", "google.genai", "google.generativeai", "groq", "langchain_anthropic", "langchain_cohere"),
@@ -20,8 +20,8 @@ PROVIDERS = (
     *("volcenginesdkarkruntime", "writerai", "xai_sdk", "zhipuai"),
 )
 _NAMES = b"|".join(re.escape(name).encode() for name in PROVIDERS)
-# Each run is possessive: where several of them could share the same blanks, a long line would be tried in
-# all the ways to part it, by a search that no other thread can interrupt.
+# The quantifiers are possessive: otherwise a long line would be tried in all ways to divide its blanks, in a
+# search that no other thread can interrupt.
 _IMPORT = (
     rb"[ \t]*+(?:import[ \t]++(?:[\w. \t]++,)*[ \t]*+(?P<whole>%b)(?![\w])"
     rb"|from[ \t]++(?P<part>%b)(?:\.[\w.]++)?[ \t]++import\b"
@@ -29,13 +29,13 @@ _IMPORT = (
 )
 _IMPORTS = {
     ".py": re.compile(rb"^" + _IMPORT, re.MULTILINE),
-    # In JSON the beginning of a line is that of a text, or follows an escape.
+    # In JSON a line begins at the beginning of a string, or after an escaped line end.
     ".ipynb": re.compile(rb'(?:"|\\n)' + _IMPORT),
 }
 
 
 def screen(tree: Tree) -> None:
-    """Raises Refused for a repository that needs an LLM's API, has no README, or nothing to run."""
+    """Raises Refused for a repository that uses an LLM's API, or has no README or no script."""
     for path, content in tree.contents(tuple(_IMPORTS)):
         if found := _IMPORTS[PurePosixPath(path).suffix].search(content):
             name = next(group for group in found.groups() if group).decode()

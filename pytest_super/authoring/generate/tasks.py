@@ -1,4 +1,4 @@
-"""A task of the set auto, as the fields and the text of its file."""
+"""A task of the set auto: its fields, and its file."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ DONE = "There is nothing to report: submit null when the script has run without 
 def task_fields(
     task_id: str, repository: dict[str, str], folder: str, proposal: Proposal, metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """`folder` is the repository's in the working directory."""
+    """`folder` is the name of the repository's folder in the working directory."""
     return {
         "id": task_id,
         "set": "auto",
         "query": f"{proposal.task}\n\n{where(repository, folder)}\n{DONE}\n",
-        # Provided, so that what is run is what is pinned.
+        # Provided, so that the pinned state is what runs.
         "repository": {**repository, "provide": True},
         "entrypoint": {"path": proposal.entrypoint},
-        # Packages, data and models come from there.
+        # Packages, data and models are downloaded.
         "sandbox": {"network": True},
         "metadata": metadata,
     }
 
 
 def where(repository: dict[str, str], folder: str) -> str:
-    """What it is, in the paper's manner, and where it lies."""
+    """Name and place of the repository, worded as in the paper."""
     here = f"in the folder `{folder}/` of the working directory"
     if "git" in repository:
         return f"Git repository: {repository['git']}, at commit {repository['commit']}, {here}."
@@ -46,12 +46,12 @@ def where(repository: dict[str, str], folder: str) -> str:
 
 
 def write_task(fields: dict[str, Any], folder: Path) -> bytes:
-    """The content of the task's file, once it is there and the loader has taken it.
+    """Write the task file, after the loader has accepted it, and return its content.
 
-    Raises Refused for what makes no valid task, SuperError where it cannot be written.
+    Raises Refused when the task is not valid, SuperError when the file cannot be written.
     """
     path = folder / f"{fields['id']}{TASK_SUFFIX}"
-    # Beside it, since a task may name a folder beside it; with a name that is not collected.
+    # In the same folder, since a task can name a folder next to it; with a name that is not collected.
     draft = path.with_name(f".{path.name}.draft")
     try:
         data = to_yaml(fields).encode()
@@ -59,7 +59,7 @@ def write_task(fields: dict[str, Any], folder: Path) -> bytes:
         load_tasks(draft, shown=path.name)
         draft.replace(path)
     except (TaskFileError, ValueError) as error:
-        raise Refused("bad_answer", f"it makes no valid task: {error}") from None
+        raise Refused("bad_answer", f"the task is not valid: {error}") from None
     except OSError as error:
         raise SuperError(f"{path} cannot be written: {error.strerror}") from None
     finally:

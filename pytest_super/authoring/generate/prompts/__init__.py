@@ -1,4 +1,4 @@
-"""What the model is told, as files: ours, or those of a folder that has the same names."""
+"""The prompts: our files, or files of the same names in a folder of the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Prompts:
     questions: str
     task: str
     repair: str
-    """With PROBLEM where it is said what was wrong."""
+    """Contains PROBLEM, which is replaced by what was wrong."""
 
     @property
     def digest(self) -> str:
@@ -30,13 +30,13 @@ class Prompts:
 
 
 def read_prompts(folder: Path | None) -> Prompts:
-    """Ours for those that the folder has not. Raises SuperError for a folder that is not one of prompts."""
+    """Our prompt for each that the folder lacks. Raises SuperError for a folder without any prompt."""
     if folder is not None and not any((folder / f"{name}.md").is_file() for name in NAMES):
         wanted = ", ".join(f"{name}.md" for name in NAMES)
-        raise SuperError(f"--prompts: {folder} holds none of {wanted}")
+        raise SuperError(f"--prompts: {folder} has none of {wanted}")
     prompts = Prompts(*(read(folder, f"{name}.md") for name in NAMES))
     if PROBLEM not in prompts.repair:
-        raise SuperError(f"--prompts: {folder}/repair.md does not hold {PROBLEM}, which says what was wrong")
+        raise SuperError(f"--prompts: {folder}/repair.md does not contain {PROBLEM}, for what was wrong")
     return prompts
 
 
