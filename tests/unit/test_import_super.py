@@ -262,7 +262,7 @@ def test_a_landmark_that_is_no_pattern_is_imported_as_its_text(data: Data) -> No
     task = data.task("expert", EXPERT | {"landmarks": ["done (", r"ok \d"]})
     assert task.landmarks == [r"done\ \(", r"ok \d"]
     assert task.metadata["landmarks"] == ["done (", r"ok \d"]
-    assert "(galore): the landmark 'done (' is no regular expression" in data.err
+    assert "(galore): the landmark 'done (' is not a regular expression" in data.err
 
 
 @pytest.mark.parametrize(
@@ -312,12 +312,12 @@ def test_an_entrypoint_stays_in_its_folder(data: Data, raw: str, path: str) -> N
     ("cell", "warning"),
     [
         ("!ls -la", "is not JSON"),
-        ("5", "is no action"),
-        ("null", "is no action"),
-        ('"a text"', "is no action"),
-        ("[]", "is no action"),
-        ('{"lr": 0.1}', "is no action"),
-        (json.dumps({"type": "continue_wait", "content": ""}), "waits on"),
+        ("5", "is not an action"),
+        ("null", "is not an action"),
+        ('"a text"', "is not an action"),
+        ("[]", "is not an action"),
+        ('{"lr": 0.1}', "is not an action"),
+        (json.dumps({"type": "continue_wait", "content": ""}), "is a continue_wait"),
         (json.dumps({"type": "execute", "content": " \n"}), "is empty"),
     ],
 )
@@ -331,10 +331,10 @@ def test_cells_that_are_none_are_told_and_kept(data: Data, cell: str, warning: s
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"query": ""}, "`query` holds no text"),
-        ({"query": None}, "`query` holds no text"),
-        ({"task_id": None}, "`task_id` holds no text"),
-        ({"task_id": "///"}, "nothing that an id may"),
+        ({"query": ""}, "`query` has no text"),
+        ({"query": None}, "`query` has no text"),
+        ({"task_id": None}, "`task_id` has no text"),
+        ({"task_id": "///"}, "no character that an id can have"),
         ({"task_id": "a" * 201}, "`id`"),
         ({"landmarks": "x"}, "`landmarks` should be a list"),
         ({"entrypoint": ".."}, "names no file"),
@@ -343,7 +343,7 @@ def test_cells_that_are_none_are_told_and_kept(data: Data, cell: str, warning: s
         ({"pre_execute_cells": ['{"type": "submit", "content": "1"}']}, "type 'submit'"),
         ({"pre_execute_cells": [json.dumps({"type": "edit", "content": "a.py\nx"})]}, "is not an edit"),
         ({"other": json.loads("[" * 300 + "]" * 300)}, "nested"),
-        ({"task_id": "galore"}, "stands in an earlier row"),
+        ({"task_id": "galore"}, "an earlier row has the id"),
     ],
 )
 def test_a_row_that_makes_no_task_is_told_and_the_others_are_written(
@@ -506,7 +506,7 @@ def test_a_file_of_the_set_may_be_named_itself(data: Data) -> None:
     ("text", "error"),
     [
         ('{"task_id": 1}\n{"a": \n\n[1]\n', ["expert.jsonl:2: not JSON: ", "expert.jsonl:4: not a row"]),
-        ("", ["there is no row in this file"]),
+        ("", ["the file has no row"]),
         (
             '{"task_id": "a", "query": "x", "landmarks": []}\n',
             ["no row has `answer`: ", "landmarks, query, task_id"],
@@ -659,7 +659,7 @@ def test_a_hub_that_cannot_be_reached_is_told_in_one_line(hub: Hub, environment:
     result = hub.run("expert", **environment)
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
-    assert "the hub does not give it, and the cache has none" in line
+    assert "it cannot be downloaded and is not in the cache" in line
 
 
 def test_without_huggingface_hub_the_message_says_what_to_install(

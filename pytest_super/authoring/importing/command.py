@@ -1,15 +1,16 @@
-"""The import of one set of SUPER: rows read, made into task files that validate, and written."""
+"""The import of one set of SUPER: read its rows, make valid task files of them, and write these."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.importing.hub import fetch
-from pytest_super.authoring.importing.rows import NoTaskError, Row, read_rows, without_surrogates
+from pytest_super.authoring.importing.rows import NoTaskError, Row, Warn, read_rows, without_surrogates
 from pytest_super.authoring.importing.store import Origin, Written, digest, write_files
 from pytest_super.authoring.importing.super import COLUMNS, DATASET, EXPERT_IDS, FILES, task_fields
 from pytest_super.errors import SuperError, TaskFileError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A set's file on this machine, what messages call it, and the ids of the expert tasks beside it."""
+    """A set's file on this machine, its name in messages, and the known ids of expert tasks."""
 
     path: Path
     shown: str
@@ -33,7 +34,7 @@ class Source:
 
 @dataclass
 class Made:
-    """The files that rows make, and how many rows make none."""
+    """The task files by name, and how many rows yield none."""
 
     files: dict[str, str] = field(default_factory=dict)
     failed: int = 0
@@ -42,17 +43,17 @@ class Made:
 def import_super(
     set_name: str, output: Path, *, revision: str, source: Path | None, image: str | None, force: bool
 ) -> int:
-    """Write the set's task files to `output`; what is not taken as it stands is told on standard error.
+    """Write the set's task files to `output`, and a warning on standard error for each value that is changed.
 
-    Gives the exit status: 1 where a row made no task, which the others are written without. Raises
-    SuperError when nothing could be written.
+    Returns the exit status, 1 if a row yields no task; the others are written. Raises SuperError when no file
+    can be written.
     """
     found = local_source(set_name, source) if source else hub_source(set_name, revision)
     rows = read_rows(found.path, found.shown)
     require_columns(rows, set_name, found.shown)
     made = make_files(rows, set_name, found, image)
     if not made.files:
-        raise SuperError(f"{found.shown}: none of its {len(rows)} rows makes a task")
+        raise SuperError(f"{found.shown}: none of its {len(rows)} rows yields a task")
     origin = Origin(
         dataset=DATASET,
         set=set_name,
@@ -69,7 +70,7 @@ def hub_source(set_name: str, revision: str) -> Source:
     path, commit = fetch(DATASET, FILES[set_name], revision)
     expert_ids = set(EXPERT_IDS)
     if set_name == "masked":
-        # Of the same commit, though the branch may have moved.
+        # From the same commit, even if the branch has moved.
         expert, _ = fetch(DATASET, FILES["expert"], commit)
         expert_ids |= ids_in(expert, FILES["expert"])
     return Source(path=path, shown=FILES[set_name], revision=commit, expert_ids=expert_ids)
@@ -84,7 +85,7 @@ def local_source(set_name: str, source: Path) -> Source:
 
 
 def local_file(set_name: str, source: Path) -> Path:
-    """The file itself, or that of the set in a folder like the data set's."""
+    """The file itself, or the set's file in a folder with the layout of the data set. Raises SuperError."""
     if not source.is_dir():
         return source
     name = FILES[set_name]
@@ -115,40 +116,33 @@ def make_files(rows: list[Row], set_name: str, source: Source, image: str | None
     made = Made()
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:
-            place = f"{source.shown}:row {row.number} ({row.fields.get('task_id')})"
+            warn = partial(tell, f"{source.shown}:row {row.number} ({row.fields.get('task_id')}):")
             try:
-                add_file(made, row, set_name, source.expert_ids, image, place, Path(folder))
+                fields = task_fields(
+                    legible(row, warn), set_name, expert_ids=source.expert_ids, image=image, warn=warn
+                )
+                name = f"{fields['id']}{TASK_SUFFIX}"
+                if name in made.files:
+                    raise NoTaskError(f"an earlier row has the id {fields['id']}")
+                made.files[name] = validated(fields, Path(folder, name))
             except NoTaskError as error:
                 made.failed += 1
-                tell(f"{place}: left out: {error}")
+                warn(f"left out: {error}")
     return made
 
 
-def add_file(
-    made: Made, row: Row, set_name: str, ids: Collection[str], image: str | None, place: str, folder: Path
-) -> None:
-    def warn(message: str) -> None:
-        tell(f"{place}: {message}")
-
-    fields = task_fields(legible(row, warn), set_name, expert_ids=ids, image=image, warn=warn)
-    name = f"{fields['id']}{TASK_SUFFIX}"
-    if name in made.files:
-        raise NoTaskError(f"the id {fields['id']} stands in an earlier row")
-    made.files[name] = validated(fields, folder / name)
-
-
-def legible(row: Row, warn: Any) -> Row:
+def legible(row: Row, warn: Warn) -> Row:
     try:
         fields = without_surrogates(row.fields)
     except RecursionError:
         raise NoTaskError("nested too deeply") from None
     if fields != row.fields:
-        warn("halves of surrogate pairs become U+FFFD")
+        warn("lone surrogates become U+FFFD")
     return Row(row.number, fields)
 
 
 def validated(fields: dict[str, Any], path: Path) -> str:
-    """The text of the file, once the loader has taken it. Raises NoTaskError."""
+    """The text of the file, accepted by the loader. Raises NoTaskError."""
     try:
         text = to_yaml(fields)
         path.write_text(text, encoding="utf-8", newline="")
@@ -158,14 +152,15 @@ def validated(fields: dict[str, Any], path: Path) -> str:
     except OSError as error:
         raise NoTaskError(f"cannot be written: {error.strerror}") from None
     except TaskFileError as error:
-        # Line and column are those of a file that is not kept.
+        # Without line and column, which are those of a file that is not kept.
         messages = [line.split(": ", 1)[-1] for line in str(error).splitlines()]
         raise NoTaskError("; ".join(messages)) from None
     return text
 
 
-def tell(line: str) -> None:
-    """One line, whatever the rows hold."""
+def tell(place: str, message: str) -> None:
+    """Print one line, whatever characters a row has."""
+    line = f"{place} {message}"
     print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), file=sys.stderr)
 
 

@@ -12,15 +12,15 @@ EXTRA = "pytest-super[super]"
 
 
 def fetch(dataset: str, name: str, revision: str) -> tuple[Path, str]:
-    """The file in the hub's cache on this machine, and the commit that the revision is.
+    """The file in the hub's cache on this machine, and the commit of the revision.
 
-    `HF_ENDPOINT`, `HF_TOKEN` and `HF_HOME` mean what they mean to huggingface_hub. Raises SuperError.
+    huggingface_hub reads `HF_ENDPOINT`, `HF_TOKEN` and `HF_HOME`. Raises SuperError.
     """
     hub = load_hub()
     try:
         path = hub.hf_hub_download(dataset, name, repo_type="dataset", revision=revision)
     except Exception as error:
-        # Below huggingface_hub is requests or httpx, by its version: their errors have no base of their own.
+        # huggingface_hub uses requests or httpx, depending on its version, and passes on their errors.
         raise SuperError(f"{dataset}: {name} at {revision!r} was not downloaded: {reason(error)}") from error
     return path_and_commit(path, name)
 
@@ -40,24 +40,24 @@ def load_hub() -> Any:
 
 
 def path_and_commit(path: str, name: str) -> tuple[Path, str]:
-    """The hub's cache keeps a file at `snapshots/<commit>/<name>`."""
+    """The hub's cache stores a file at `snapshots/<commit>/<name>`."""
     file = Path(path)
     return file, file.parents[len(Path(name).parts) - 1].name
 
 
 def reason(error: BaseException) -> str:
-    """In one line; the library's own words are several, with the number of a request."""
+    """The reason in one line; the library's own message has several, with the id of a request."""
     from huggingface_hub import errors
 
     if isinstance(error, errors.LocalEntryNotFoundError):
         below = error.__cause__ or error.__context__
-        return "the hub does not give it, and the cache has none" + (
+        return "it cannot be downloaded and is not in the cache" + (
             f" ({first_line(below)})" if below else ""
         )
     known = {
         errors.RevisionNotFoundError: "the data set has no such revision",
         errors.GatedRepoError: "the data set asks for a login: set HF_TOKEN",
-        errors.RepositoryNotFoundError: "there is no such data set, or not without a login",
+        errors.RepositoryNotFoundError: "there is no such data set, or it needs a login",
         errors.EntryNotFoundError: "the data set has no such file there",
     }
     return next((words for kind, words in known.items() if isinstance(error, kind)), first_line(error))

@@ -1,4 +1,4 @@
-"""The pre-executed cells of a row: JSON texts of `{"type": …, "content": …}`, as actions of an agent."""
+"""The pre-executed cells of a row: JSON texts of `{"type": …, "content": …}`, as agents' actions are."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def pre_executed(left: dict[str, Any], warn: Warn) -> list[Any]:
 
 
 def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
-    """A cell's text, an edit, or None for what does nothing. Raises NoTaskError."""
+    """The text of a cell, an edit, or None for a step that has no effect. Raises NoTaskError."""
     action = action_of(cell, place, warn)
     kind, content = action.get("type", "execute"), action.get("content")
     if kind == "continue_wait":
-        warn(f"`{place}` waits on: left out, since each cell runs to its end")
+        warn(f"`{place}` is a continue_wait: left out, since each cell runs to its end")
         return None
     if kind not in ("execute", "edit") or not isinstance(content, str):
-        raise NoTaskError(f"`{place}` is no action that is known: type {kind!r}")
+        raise NoTaskError(f"`{place}` is not a known action: type {kind!r}")
     if not content.strip():
         warn(f"`{place}` is empty: left out")
         return None
@@ -40,7 +40,7 @@ def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
 
 
 def action_of(cell: Any, place: str, warn: Warn) -> dict[str, Any]:
-    """Of the JSON text, or of the object itself. Any other text is a cell: much of Python is JSON, too."""
+    """The action of a JSON text or an object. Any other text is a cell, even JSON: `[1]` is Python, too."""
     if not isinstance(cell, str):
         if not is_action(cell):
             raise NoTaskError(f"`{place}` should be the JSON text of an object with `type` and `content`")
@@ -48,11 +48,11 @@ def action_of(cell: Any, place: str, warn: Warn) -> dict[str, Any]:
     try:
         value = json.loads(cell)
     except (ValueError, RecursionError):
-        warn(f"`{place}` is not JSON: it is taken for a cell")
+        warn(f"`{place}` is not JSON: it is imported as a cell")
         return {"content": cell}
     if is_action(value):
         return dict(value)
-    warn(f"`{place}` is no action: it is taken for a cell")
+    warn(f"`{place}` is not an action: it is imported as a cell")
     return {"content": cell}
 
 
@@ -62,7 +62,7 @@ def is_action(value: Any) -> bool:
 
 def edit(content: str, place: str) -> dict[str, str]:
     try:
-        # The published grammar knows no line end at the end.
+        # The published grammar does not allow a line end at the end.
         change = parse_edit(content.rstrip("\n"))
     except FormatError as error:
         raise NoTaskError(f"`{place}` is not an edit: {str(error).splitlines()[0]}") from None

@@ -1,4 +1,4 @@
-"""The rows of a JSONL file, each with its place."""
+"""The rows of a JSON Lines file, each with its line number."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _SURROGATE = re.compile("[\\ud800-\\udfff]")
 
 
 class NoTaskError(Exception):
-    """The row makes no task; the text says why."""
+    """The row yields no task; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One object of a JSONL file; `number` is that of its line, from 1."""
+    """One object of a JSON Lines file; `number` is its line, from 1."""
 
     number: int
     fields: dict[str, Any]
 
 
 def read_rows(path: Path, shown: str) -> list[Row]:
-    """The rows of a file that messages call `shown`. Raises SuperError with every line that is no row."""
+    """The rows of a file that messages call `shown`. Raises SuperError with every line that is not a row."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise SuperError(f"{shown}: cannot be read: {error.strerror}") from None
     rows: list[Row] = []
     errors: list[str] = []
-    # Not by splitlines, which takes characters inside of texts for the ends of lines.
+    # Not by splitlines, which also splits at characters such as U+2028, which JSON allows in texts.
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if line.strip():
             try:
@@ -48,12 +48,12 @@ def read_rows(path: Path, shown: str) -> list[Row]:
     if errors:
         raise SuperError("\n".join(errors))
     if not rows:
-        raise SuperError(f"{shown}: there is no row in this file")
+        raise SuperError(f"{shown}: the file has no row")
     return rows
 
 
 def read_object(line: bytes) -> dict[str, Any]:
-    """Raises ValueError with what is wrong with the line."""
+    """Raises ValueError, which says what is wrong with the line."""
     try:
         value = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -63,12 +63,12 @@ def read_object(line: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("not JSON that can be read: nested too deeply") from None
     if not isinstance(value, dict):
-        raise ValueError("not a row: a JSON object is one")
+        raise ValueError("not a row: it should be a JSON object")
     return value
 
 
 def without_surrogates(value: Any) -> Any:
-    """The value with U+FFFD for each half of a surrogate pair, which no UTF-8 holds."""
+    """The value with U+FFFD for each lone surrogate, which UTF-8 cannot encode."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):

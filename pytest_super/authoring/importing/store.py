@@ -1,10 +1,10 @@
-"""The files of an import: written whole, recorded beside them, and never over what a person has changed."""
+"""The files of an import: written whole, listed in a record next to them, never over a person's changes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where rows come from; equal rows make an equal record."""
+    """The source of the rows, as it is recorded."""
 
     dataset: str
     set: str
     file: str
-    """Its name in the data set."""
+    """Name in the data set."""
     sha256: str
-    """Of its bytes."""
+    """Of the bytes of the file."""
     revision: str | None
-    """The commit of the data set; None for a file that was there."""
+    """The commit of the data set; None for a local file."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ def digest(data: bytes) -> str:
 
 
 def write_files(folder: Path, files: Mapping[str, str], origin: Origin, *, force: bool = False) -> Written:
-    """Make the folder hold these files (name: text), and no other of an earlier import of the set.
+    """Write these files (name: text) to the folder, and remove other files of earlier imports of the set.
 
-    The record of the import says which files it wrote, and what they held. Raises SuperError, before
-    anything is written, where a file that is to change holds something else; `force` overwrites it.
+    The record of an import lists the files with their digests. Raises SuperError, before anything is written,
+    if a file would change that does not have its recorded content; `force` overwrites it.
     """
     record = folder / f"super-{origin.set}.import.json"
     try:
@@ -69,14 +69,14 @@ def read(path: Path) -> bytes | None:
 
 
 def read_record(path: Path) -> dict[str, str]:
-    """Names of the files of the last import here, and their digests."""
+    """The files of the last import into this folder: name and digest. Raises SuperError."""
     try:
         files: Any = json.loads(read(path) or b"{}").get("files", {})
-        # Nothing but names: what is removed lies in the folder.
+        # Only plain names, so that nothing outside of the folder is removed.
         return {name: str(files[name]) for name in files if "/" not in name and name.endswith(".task.yaml")}
     except (ValueError, AttributeError, TypeError):
         raise SuperError(
-            f"{path}: is not the record of an import: remove it, and import with --force"
+            f"{path}: this is not the record of an import: remove it, and import with --force"
         ) from None
 
 
@@ -89,7 +89,7 @@ def refuse_changed(
     if changed:
         named = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
         raise SuperError(
-            f"{folder}: {named}: not as an import left it, so nothing was written; --force overwrites"
+            f"{folder}: {named} changed since the last import, so nothing was written; --force overwrites"
         )
 
 
@@ -106,13 +106,6 @@ def replace_files(folder: Path, there: Mapping[str, bytes], wanted: Mapping[str,
 
 
 def record_text(origin: Origin, wanted: Mapping[str, bytes]) -> str:
-    """Without a time: the same import makes the same bytes."""
-    data = {
-        "dataset": origin.dataset,
-        "set": origin.set,
-        "file": origin.file,
-        "sha256": origin.sha256,
-        "revision": origin.revision,
-        "files": {name: digest(wanted[name]) for name in sorted(wanted)},
-    }
+    """Without a time, so that the same import makes the same bytes."""
+    data = {**asdict(origin), "files": {name: digest(wanted[name]) for name in sorted(wanted)}}
     return json.dumps(data, indent=2) + "\n"

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 DATASET = "allenai/super"
 FILES = {"expert": "tasks/expert.jsonl", "masked": "tasks/masked.jsonl", "auto": "tasks/auto_gen.jsonl"}
 
-# Columns without which a file is not that of the set.
+# A file without these columns is not the file of the set.
 COLUMNS = {
     "expert": ("task_id", "query", "answer", "landmarks"),
     "masked": ("task_id", "query", "answer", "landmarks", "pre_execute_cells"),
     "auto": ("task_id", "query", "entrypoint"),
 }
 
-# What two of the paper's categories are called in ids.
+# Ids use other names for two of the paper's categories.
 ALIASES = {"customgoal": "goal", "custom": "other"}
 
-# The expert tasks as published: a masked task's id is one of these, and its category behind a `_`.
+# The expert tasks as published. A masked task's id is one of these, a `_` and its category.
 EXPERT_IDS = (
     *("acqsurvey", "align-to-distill", "amos", "amrbart", "bert-lnl", "blockskim", "cet", "colbert"),
     *("conv_graph", "curriculum_learning", "data_label_alignment", "dir-gnn", "discodisco", "dpt"),
@@ -47,9 +47,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def task_fields(
     row: Row, set_name: str, *, expert_ids: Collection[str], image: str | None, warn: Warn
 ) -> dict[str, Any]:
-    """The fields of the row's task file; `warn` is told what is not taken as it stands.
+    """The fields of the row's task file; `warn` is called for each value that is changed.
 
-    What no field of a task holds, or holds otherwise, stays under `metadata`. Raises NoTaskError.
+    Columns that no field of a task keeps as they are go to `metadata`. Raises NoTaskError.
     """
     left = dict(row.fields)
     task_id = id_of(left, warn)
@@ -73,7 +73,7 @@ def task_fields(
 def text_of(left: dict[str, Any], name: str) -> str:
     value = left.pop(name, None)
     if not isinstance(value, str) or not value.strip():
-        raise NoTaskError(f"`{name}` holds no text")
+        raise NoTaskError(f"`{name}` has no text")
     return value
 
 
@@ -83,20 +83,20 @@ def id_of(left: dict[str, Any], warn: Warn) -> str:
     if legal == task_id:
         return task_id
     if not legal:
-        raise NoTaskError(f"`task_id` {task_id!r} holds nothing that an id may")
-    warn(f"the id becomes {legal}: ids are of letters, digits and `_ . , -`")
+        raise NoTaskError(f"`task_id` {task_id!r} has no character that an id can have")
+    warn(f"the id becomes {legal}: ids have letters, digits and `_ . , -`")
     left["task_id"] = task_id
     return legal
 
 
 def category_of(task_id: str, expert_ids: Collection[str], warn: Warn) -> str:
-    """That behind the longest id of an expert task; of several, between commas, the first.
+    """What follows the longest matching id of an expert task; the first of several between commas.
 
-    Ids hold underscores themselves, so that the last one says nothing.
+    Ids contain underscores, so that the last underscore cannot be used to split them.
     """
     parents = [expert for expert in expert_ids if task_id.startswith(f"{expert}_")]
     if not parents:
-        warn("the id begins with that of no expert task: its category becomes other")
+        warn("the id does not begin with the id of an expert task: its category becomes other")
         return "other"
     name = task_id.removeprefix(f"{max(parents, key=len)}_").split(",")[0]
     category = ALIASES.get(name, name)
@@ -107,12 +107,12 @@ def category_of(task_id: str, expert_ids: Collection[str], warn: Warn) -> str:
 
 
 def repository(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
-    """The URL to clone and the commit, where both are there."""
+    """The URL to clone and the commit; None without both."""
     url, commit = left.get("github_repo"), left.get("git_commit")
     if not isinstance(url, str) or not url.strip():
         return None
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit.strip().lower()):
-        warn("no full commit hash: the task names no repository but in its query")
+        warn("no full commit hash: only the query names the repository")
         return None
     git = clone_url(url.strip())
     del left["git_commit"]
@@ -122,21 +122,21 @@ def repository(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
 
 
 def clone_url(url: str) -> str:
-    """A repository's own URL: a page of one of its folders cannot be cloned."""
+    """The URL of the repository, for the URL of one of its folders too, which cannot be cloned."""
     if folder := _GITHUB_FOLDER.fullmatch(url):
         return folder[1]
     return f"https://github.com/{url}" if re.fullmatch(r"[\w.-]+/[\w.-]+", url) else url
 
 
 def answer_fields(left: dict[str, Any], set_name: str, warn: Warn) -> dict[str, Any]:
-    """`answer`, or that there is none where a task should have one."""
+    """`answer`, or `answer_unknown` if it is missing in a set that has answers."""
     raw = left.get("answer")
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         left.pop("answer", None)
         return unanswered(set_name, "no gold answer", warn)
     value = parsed_answer(raw, warn) if isinstance(raw, str) else raw
     if value is None or not has_leaf(value):
-        return unanswered(set_name, f"the gold answer {raw} holds no value", warn)
+        return unanswered(set_name, f"the gold answer {raw} has no value", warn)
     del left["answer"]
     return {"answer": value}
 
@@ -152,7 +152,7 @@ def parsed_answer(text: str, warn: Warn) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            warn("`answer` holds a key twice: the last value counts")
+            warn("`answer` has a key twice: the last value counts")
         return found
 
     try:
@@ -163,7 +163,7 @@ def parsed_answer(text: str, warn: Warn) -> Any:
 
 
 def landmarks(left: dict[str, Any], warn: Warn) -> list[str]:
-    """The patterns; one that is no regular expression as the text that it is."""
+    """The patterns; one that is not a regular expression is escaped, to match as plain text."""
     patterns = texts(left, "landmarks")
     found = [landmark(pattern, warn) for pattern in patterns]
     if found == patterns:
@@ -177,7 +177,7 @@ def landmark(pattern: str, warn: Warn) -> str:
             warnings.simplefilter("ignore")
             re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        warn(f"the landmark {pattern!r} is no regular expression ({error}): it becomes the text itself")
+        warn(f"the landmark {pattern!r} is not a regular expression ({error}): it is matched as plain text")
         return re.escape(pattern)
     return pattern
 
@@ -192,7 +192,7 @@ def texts(left: dict[str, Any], name: str) -> list[str]:
 
 
 def entrypoint(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
-    """The script, as a path that stays in its folder."""
+    """The script, as a path inside the repository."""
     raw = left.get("entrypoint")
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         left.pop("entrypoint", None)
@@ -205,7 +205,7 @@ def entrypoint(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
     if path == raw:
         del left["entrypoint"]
     elif path != raw.strip():
-        warn(f"the entrypoint {raw} becomes {path}: it is a path in the repository")
+        warn(f"the entrypoint {raw} becomes {path}, a path in the repository")
     return {"path": path}
 
 
