@@ -79,7 +79,7 @@ def decoded(text: str, path: Path, first_line: int = 1) -> Any:
 
 def rows_of_whole(path: Path, value: Any) -> Iterator[tuple[str, Row]]:
     if not isinstance(value, dict):
-        raise SuperError(f"{path}: {kind_of(value)}; it should be {{task id: answer}}, or JSON Lines")
+        raise SuperError(f"{path}: it should be {{task id: answer}}, or JSON Lines")
     if "task_id" in value:
         yield f"{path}:1", value
     else:
@@ -89,18 +89,9 @@ def rows_of_whole(path: Path, value: Any) -> Iterator[tuple[str, Row]]:
 
 
 def row_of(place: str, value: Any) -> tuple[str, Row]:
-    if not isinstance(value, dict):
-        raise SuperError(f"{place}: {kind_of(value)}; it should be an object with a `task_id`")
-    if "task_id" not in value:
-        raise SuperError(f"{place}: an object without a `task_id`")
+    if not isinstance(value, dict) or "task_id" not in value:
+        raise SuperError(f"{place}: it should be an object with a `task_id`")
     return place, value
-
-
-def kind_of(value: Any) -> str:
-    """The JSON type of a value that is not an object, in words."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return "a list" if isinstance(value, list) else "a text" if isinstance(value, str) else "a number"
 
 
 def fields_of(row: Row) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,6 @@
-"""What `pytest-super init` writes: starter tasks, a conftest with every fixture, a CI file.
+"""The project that `pytest-super init` writes: starter tasks, a conftest with every fixture, a CI file.
 
-Where a run in the folder would take a parent's configuration, there is a pytest.ini, too.
+It has a pytest.ini too if a run in the folder would use the configuration of a parent folder.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ HERE = Path(__file__).parent
 # A source checkout has the tasks at its top, a built wheel in this folder.
 TASKS = next(path for path in (HERE / "tasks", HERE.parents[2] / "tasks") if path.is_dir())
 
-
-# Of pytest's configuration in a file of that name, which makes its folder the root of a run.
+# The files that make their folder the root of a run, each with the section that must be in it.
 CONFIGURATIONS = {
     "pytest.toml": "",
     ".pytest.toml": "",
@@ -24,18 +23,18 @@ CONFIGURATIONS = {
     "tox.ini": "[pytest]",
     "setup.cfg": "[tool:pytest]",
 }
-# Without any configuration the nearest pyproject.toml marks the root, and without that the nearest setup.py.
+# Without any such file the nearest pyproject.toml marks the root, or else the nearest setup.py.
 ROOTS = ("pyproject.toml", "setup.py")
 OWN_ROOT = """\
-# Makes this folder the root of its runs, where pytest would else take the configuration of a parent folder.
+# Makes this folder the root of its runs; otherwise pytest would use the configuration of a parent folder.
 [pytest]
 """
 
 
 def write_starter(folder: Path) -> list[Path]:
-    """Write the starter project into `folder`; returns what was written.
+    """Write the starter project into `folder` and return the files that were written.
 
-    Raises SuperError, before anything is written, when a file is there already.
+    Raises SuperError, before anything is written, if one of the files exists.
     """
     content = {
         folder / "conftest.py": (HERE / "conftest.py.txt").read_text(encoding="utf-8"),
@@ -48,7 +47,7 @@ def write_starter(folder: Path) -> list[Path]:
             content[folder / "tasks" / path.name] = path.read_text(encoding="utf-8")
     taken = [str(path) for path in content if path.exists()]
     if taken:
-        raise SuperError(f"these files are there already, nothing was written: {', '.join(taken)}")
+        raise SuperError(f"these files exist, so nothing was written: {', '.join(taken)}")
     for path, text in content.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -56,7 +55,7 @@ def write_starter(folder: Path) -> list[Path]:
 
 
 def is_root(folder: Path) -> bool:
-    """Whether pytest, run in `folder`, takes no parent of it for the root."""
+    """Whether pytest, run in `folder`, uses it as the root rather than a parent folder."""
     own, *parents = (folder.absolute(), *folder.absolute().parents)
     if is_configured(own):
         return True
@@ -69,8 +68,8 @@ def is_root(folder: Path) -> bool:
 
 
 def is_configured(folder: Path) -> bool:
-    return any(holds(folder / name, section) for name, section in CONFIGURATIONS.items())
+    return any(has_section(folder / name, section) for name, section in CONFIGURATIONS.items())
 
 
-def holds(path: Path, section: str) -> bool:
+def has_section(path: Path, section: str) -> bool:
     return path.is_file() and section in path.read_text(encoding="utf-8", errors="replace")
