@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.numbers import LEAST_DIGITS, numbers_in
 from pytest_super.authoring.verify.texts import Text, output_texts, prefix_texts
-from pytest_super.authoring.verify.values import Figure, telling_values
+from pytest_super.authoring.verify.values import Figure, Phrase, telling_values
 from pytest_super.errors import SuperError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.sources import fetch
@@ -16,7 +16,6 @@ from pytest_super.sources import fetch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_super.authoring.verify.values import Phrase
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
@@ -33,7 +32,7 @@ def leaks(task: Task, prefix: Sequence[Step], read_texts: ReadTexts) -> Iterator
     query = Text(place="the query", text=task.query)
     yield from found_in(task, [query], values, LEAST_DIGITS)
     before = list(prefix_texts(task, prefix))
-    yield from found_in(task, before, values, digits_beyond_chance(before))
+    yield from found_in(task, before, values, digits_beyond_chance(before, values))
     yield from landmark_leaks(task, [query, *output_texts(prefix)])
     if task.repository is not None and values:
         yield from repository_leaks(task, values, read_texts)
@@ -49,18 +48,24 @@ def repository_leaks(task: Task, values: Values, read_texts: ReadTexts) -> Itera
         return
     prose = [text for text in texts if text.is_prose]
     others = [text for text in texts if not text.is_prose]
-    yield from found_in(task, prose, values, digits_beyond_chance(prose))
+    yield from found_in(task, prose, values, digits_beyond_chance(prose, values))
     # Phrases of an answer are often quotations of data, so that data contains them rightly.
-    figures = [value for value in values if isinstance(value, Figure)]
-    yield from found_in(task, others, figures, digits_beyond_chance(others))
+    if figures := [value for value in values if isinstance(value, Figure)]:
+        yield from found_in(task, others, figures, digits_beyond_chance(others, figures))
 
 
-def digits_beyond_chance(texts: Iterable[Text]) -> int:
+def digits_beyond_chance(texts: Iterable[Text], values: Values) -> int:
     """In how many digits a number of these texts must agree with a value.
 
     One of n random numbers agrees with a value in k digits with a probability of about n / (9 * 10^(k-1)).
     """
-    different = {number.written for text in texts for number in numbers_in(text.text)}
+    most = max((value.digits for value in values if isinstance(value, Figure)), default=0)
+    different: set[str] = set()
+    for number in (number for text in texts for number in numbers_in(text.text)):
+        different.add(number.written)
+        if len(different) >= 10 ** max(most - 1, 0):
+            # No value has enough digits, however many more numbers there are.
+            break
     return max(LEAST_DIGITS, len(str(len(different))) + 1)
 
 
@@ -72,8 +77,11 @@ def found_in(task: Task, texts: Iterable[Text], values: Values, least_digits: in
 
 
 def values_in(text: Text, values: Values, least_digits: int) -> list[tuple[int, Figure | Phrase]]:
-    numbers = list(numbers_in(text.text, least_digits))
-    places = ((value.find(text.text, numbers), value) for value in values)
+    telling = [value for value in values if isinstance(value, Phrase) or value.digits >= least_digits]
+    has_figures = any(isinstance(value, Figure) for value in telling)
+    found = numbers_in(text.text, least_digits) if has_figures else ()
+    numbers = sorted(found, key=lambda number: number.value)
+    places = ((value.find(text.text, numbers), value) for value in telling)
     return [(start, value) for start, value in places if start is not None]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 # Numbers with fewer significant digits, such as 0.95 and 64, are in every text.
 LEAST_DIGITS = 3
@@ -21,6 +22,8 @@ _NUMBER = re.compile(
 )
 # A longer run of digits is a key rather than a figure.
 LONGEST = 40
+# Numbers that agree in LEAST_DIGITS digits differ by at most half a unit of the last one, relatively.
+NEAR = 0.006
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class Number:
     """Significant ones; trailing zeros count only after a decimal point."""
     start: int = 0
     """Offset in the text."""
+
+    @property
+    def value(self) -> float:
+        return float(self.written)
 
     @property
     def exact(self) -> Decimal:
@@ -76,3 +83,9 @@ def scaled(number: Number, places: int) -> Number:
 def agree(one: Number, other: Number) -> bool:
     """Whether the number with fewer digits is the other one, rounded."""
     return abs(one.exact - other.exact) <= max(one.half_unit, other.half_unit)
+
+
+def near(numbers: Sequence[Number], value: float) -> Sequence[Number]:
+    """The ones among `numbers`, sorted by value, that can agree with a value."""
+    low = bisect_left(numbers, value * (1 - NEAR), key=lambda number: number.value)
+    return numbers[low : bisect_right(numbers, value * (1 + NEAR), lo=low, key=lambda number: number.value)]

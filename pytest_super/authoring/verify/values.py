@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.verify.numbers import Number, agree, scaled, shortest
+from pytest_super.authoring.verify.numbers import Number, agree, near, scaled, shortest
 from pytest_super.metrics.leaves import leaves, shown
 
 if TYPE_CHECKING:
@@ -28,12 +28,18 @@ class Figure:
     forms: tuple[Number, ...]
     """The number itself, and a fraction as a percentage or the other way round."""
 
+    @property
+    def digits(self) -> int:
+        return self.forms[0].digits
+
     def find(self, _text: str, numbers: Sequence[Number]) -> int | None:
-        """The offset of the first of `numbers` that is this one, perhaps rounded; a whole number is not."""
-        return next((number.start for number in numbers if self.is_given_by(number)), None)
+        """The offset of the first number that is this one, maybe rounded; `numbers` are sorted by value."""
+        close = (number for form in self.forms for number in near(numbers, form.value))
+        return min((number.start for number in close if self.is_given_by(number)), default=None)
 
     def is_given_by(self, number: Number) -> bool:
         if isinstance(self.value, int):
+            # A whole number is not printed rounded.
             return number.exact == abs(self.value)
         return any(agree(form, number) for form in self.forms)
 
