@@ -151,7 +151,7 @@ def test_a_model_that_is_scripted_needs_no_key(capsys: pytest.CaptureFixture[str
     assert reasons() == {"a": "", "b": "bad_answer"}
     (task,) = load_tasks(Path("auto/a.task.yaml"))
     assert task.metadata["model"] == "scripted"
-    assert "not what was asked for, twice" in capsys.readouterr().out
+    assert "could not be used, twice" in capsys.readouterr().out
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
