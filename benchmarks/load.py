@@ -33,7 +33,7 @@ from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
-from pytest_super.model.provider import import_litellm
+from pytest_super.model.litellm_provider import import_litellm
 from pytest_super.tasks.task import SandboxSpec
 
 Asker = Callable[[list[dict[str, str]]], str]

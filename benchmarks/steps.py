@@ -30,7 +30,8 @@ from model_server import completion, serving
 from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.model.launch import BOOKS, FACTS, Response
+from pytest_super.model.api import FACTS, USAGE
+from pytest_super.model.unix_http import HttpResponse
 from pytest_super.session.kernels import GATEWAY
 from pytest_super.testing import FakeKernel
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from pytest_super.model.client import GatewayModel
     from pytest_super.model.completion import Completion, Message
-    from pytest_super.model.launch import Gateway
+    from pytest_super.model.gateway_process import Gateway
 
 TARGET = 5.0
 """Milliseconds, at step 10 and at step 200."""
@@ -110,19 +111,19 @@ class ReadyGateway:
         self.replies = [self.reply(text) for text in texts]
 
     @staticmethod
-    def reply(text: str) -> Response:
+    def reply(text: str) -> HttpResponse:
         known = {"prompt_tokens": 1, "completion_tokens": 1, "is_counted": False, "cost_usd": None}
         facts = {**known, "model": "ready", "fingerprint": None}
         headers = http.client.HTTPMessage()
         headers[FACTS] = json.dumps(facts)
-        return Response(status=200, headers=headers, body=json.dumps(completion(text, b"")).encode())
+        return HttpResponse(status=200, headers=headers, body=json.dumps(completion(text, b"")).encode())
 
     def open_trial(self, _trial: dict[str, Any]) -> str:
         return "a token"
 
-    def send(self, _method: str, path: str, *_: Any, **__: Any) -> Response:
-        if path == BOOKS:
-            return Response(status=404, headers=http.client.HTTPMessage(), body=b"")
+    def send(self, _method: str, path: str, *_: Any, **__: Any) -> HttpResponse:
+        if path == USAGE:
+            return HttpResponse(status=404, headers=http.client.HTTPMessage(), body=b"")
         return self.replies.pop(0)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import EngineError
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.files import READ_LIMIT, FileSearch
-from pytest_super.model.completion import Completion
+from pytest_super.model.completion import Completion, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -236,6 +236,5 @@ class FakeModel:
         if isinstance(answer, Completion):
             return answer
         prompt = sum(len(str(message["content"])) for message in messages)
-        return Completion(
-            text=answer, prompt_tokens=-(-prompt // 4), completion_tokens=-(-len(answer) // 4), model="fake"
-        )
+        usage = Usage(prompt_tokens=-(-prompt // 4), completion_tokens=-(-len(answer) // 4))
+        return Completion(text=answer, usage=usage, model="fake")

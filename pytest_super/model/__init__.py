@@ -1,1 +1,1 @@
-"""The one door to language models: the light client, the gateway's process, and the providers behind it."""
+"""Calls of language models: the light client in workers, the gateway process, and the providers behind it."""

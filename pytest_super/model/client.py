@@ -1,4 +1,4 @@
-"""A trial's model: asks the gateway, which is all that a worker needs of models."""
+"""A trial's model: asks the gateway. Workers import nothing else of models, which keeps them light."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError, Used
-from pytest_super.model.launch import BOOKS, FACTS, MAX_STARTS
+from pytest_super.model.answer import completion_from
+from pytest_super.model.api import CHAT, FACTS, UNKNOWN_TRIAL, USAGE
+from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError, Usage
+from pytest_super.model.gateway_process import MAX_STARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_super.model.completion import Message
-    from pytest_super.model.launch import Gateway, Response
-    from pytest_super.model.liveness import UnixConnection
+    from pytest_super.model.completion import Completion, Message
+    from pytest_super.model.gateway_process import Gateway
+    from pytest_super.model.unix_http import HttpResponse, UnixConnection
 
-UNKNOWN_TRIAL = 401
-CHAT = "/v1/chat/completions"
-# Seconds; all that a gateway tries takes less, so it is one that hangs.
+# Seconds. All retries of the gateway together take less than an hour.
 LONGEST_CALL = 3600.0
-LONGEST_LOOK = 10.0
+# What the gateway may take to report a usage, beyond its own time-out.
+REPORT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """What came of a request that was passed on, in how many seconds."""
+    """The outcome of a request that was passed on unread."""
 
-    response: Response
+    response: HttpResponse
     seconds: float
-    used: dict[str, Any] | None = None
-    """By a call of the model: what is told of it."""
-    trouble: str = ""
-    """The gateway's code for why there is none, and its words."""
+    usage: Usage | None = None
+    """None if the request was not a call of the model, or failed."""
+    code: str = ""
+    """The gateway's code for a failure."""
     message: str = ""
     error: Exception | None = None
-    """What `complete` raises for that."""
+    """The exception that `complete` raises for this failure."""
 
 
 class GatewayModel:
-    """The run's model under one trial's limits, which the gateway keeps too."""
+    """The run's model under one trial's limits, which the gateway enforces."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class GatewayModel:
         cost_limit: float | None,
         seconds_left: Callable[[], float] = lambda: inf,
     ) -> None:
-        """`token_limit` tells how many prompt tokens may be used, `seconds_left` how long a call may last."""
+        """`token_limit` gives the prompt tokens allowed in all, `seconds_left` how long a call can last."""
         self._gateway = gateway
         self._seconds_left = seconds_left
         self.trial = {
@@ -72,51 +73,54 @@ class GatewayModel:
 
     @property
     def name(self) -> str:
-        """As --super-model has it."""
+        """As in --super-model."""
         return self._gateway.settings.name
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
-        """Raises BudgetSpentError, FilteredError, ModelError."""
+        """Raises BudgetSpentError, FilteredError, ModelError, and ValueError for a malformed request."""
         began = monotonic()
         parameters.pop("stream", None)
-        response = self._post({"messages": [dict(message) for message in messages], **parameters})
-        data = json.loads(response.body)
+        request = {"messages": [dict(message) for message in messages], **parameters}
+        response = self._send(json.dumps(request).encode())
+        body = json.loads(response.body)
         if response.status != 200:
-            raise error_of(data["error"])
-        return completion_of(data, facts_of(response), seconds=monotonic() - began)
+            raise error_of(body["error"])
+        return completion_from(body, json.loads(response.headers[FACTS]), seconds=monotonic() - began)
 
     def forward(
         self, method: str, path: str, body: bytes, opened: Callable[[UnixConnection], None]
     ) -> Forwarded:
-        """Pass a request on as it is, from any thread. What `opened` raises before a try ends it.
+        """Pass a request on as it is, from any thread. An exception that `opened` raises ends it.
 
-        Raises ModelError when the gateway does not work; other trouble is in what is returned.
+        Raises ModelError if the gateway does not work; other failures are in the result.
         """
         began = monotonic()
 
-        def send(token: str) -> Response:
+        def send(token: str) -> HttpResponse:
             return self._gateway.send(method, path, body, token, opened=opened)
 
-        return forwarded(self._known(send), seconds=monotonic() - began)
+        return forwarded(self._with_token(send), seconds=monotonic() - began)
 
-    def books(self, patience: float) -> Used | None:
-        """What the trial has used by the gateway's books, which know of calls whose client has left, too.
+    def booked_usage(self, timeout: float) -> Usage | None:
+        """What the trial has used by the gateway's ledger, which includes calls whose client has left.
 
-        Waits `patience` seconds for those under way. None where no call was made, or nobody can tell.
+        Waits up to `timeout` seconds for calls under way. None if no call was made or the gateway is dead.
         """
         if not self._has_asked:
             return None
-        body = json.dumps({"patience": patience}).encode()
+        body, limit = json.dumps({"timeout": timeout}).encode(), timeout + REPORT_SECONDS
+
+        def send(token: str) -> HttpResponse:
+            return self._gateway.send("POST", USAGE, body, token, timeout=limit)
+
         try:
-            response = self._known(
-                lambda token: self._gateway.send("POST", BOOKS, body, token, timeout=patience + LONGEST_LOOK)
-            )
+            response = self._with_token(send)
         except (ModelError, TimeoutError):
             return None
-        return Used(**json.loads(response.body)) if response.status == 200 else None
+        return Usage.from_data(json.loads(response.body)) if response.status == 200 else None
 
-    def _known(self, send: Callable[[str], Response]) -> Response:
-        """The answer to a request sent with the trial's token, which every new gateway has to learn."""
+    def _with_token(self, send: Callable[[str], HttpResponse]) -> HttpResponse:
+        """The response to a request with the trial's token; a new gateway has to be told the trial first."""
         for _ in range(MAX_STARTS):
             token = self._current_token()
             response = send(token)
@@ -126,7 +130,7 @@ class GatewayModel:
         raise ModelError("the model gateway keeps dying")
 
     def _current_token(self) -> str:
-        """With the trial's limit as it is now known to the gateway."""
+        """A token of this trial, after the gateway knows its present limit."""
         with self._opening:
             limit = self._token_limit()
             if not self._token or limit != self.trial["token_limit"]:
@@ -137,15 +141,15 @@ class GatewayModel:
 
     def _forget(self, token: str) -> None:
         with self._opening:
+            # Another thread may have got a new one already.
             if self._token == token:
                 self._token = ""
 
-    def _post(self, body: dict[str, Any]) -> Response:
-        data = json.dumps(body).encode()
-        return self._known(lambda token: self._send_in_time(data, token))
+    def _send(self, data: bytes) -> HttpResponse:
+        return self._with_token(lambda token: self._send_in_time(data, token))
 
-    def _send_in_time(self, data: bytes, token: str) -> Response:
-        """What is left counts from here: by now the gateway may have had to start."""
+    def _send_in_time(self, data: bytes, token: str) -> HttpResponse:
+        # Asked only now, because the start of the gateway takes seconds.
         left = self._seconds_left()
         if left <= 0:
             raise BudgetSpentError("wall")
@@ -157,36 +161,18 @@ class GatewayModel:
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
 
 
-def forwarded(response: Response, seconds: float) -> Forwarded:
+def forwarded(response: HttpResponse, seconds: float) -> Forwarded:
     if response.status != 200:
         error = json.loads(response.body)["error"]
-        code, message = error["code"], error["message"]
-        return Forwarded(response, seconds, trouble=code, message=message, error=error_of(error))
-    return Forwarded(response, seconds, used=facts_of(response))
-
-
-def facts_of(response: Response) -> Any:
-    """What is told of the call; None where there was none."""
-    return json.loads(response.headers.get(FACTS, "null"))
-
-
-def completion_of(data: dict[str, Any], facts: dict[str, Any], seconds: float) -> Completion:
-    choice = data["choices"][0]
-    return Completion(
-        text=choice["message"].get("content") or "",
-        tool_calls=choice["message"].get("tool_calls") or [],
-        finish_reason=choice.get("finish_reason") or "stop",
-        prompt_tokens=facts["prompt_tokens"],
-        completion_tokens=facts["completion_tokens"],
-        is_counted=facts["is_counted"],
-        cost_usd=facts["cost_usd"],
-        model=facts["model"],
-        fingerprint=facts["fingerprint"],
-        seconds=seconds,
-    )
+        return Forwarded(
+            response, seconds, code=error["code"], message=error["message"], error=error_of(error)
+        )
+    facts = response.headers.get(FACTS)
+    return Forwarded(response, seconds, usage=Usage.from_data(json.loads(facts)) if facts else None)
 
 
 def error_of(error: dict[str, Any]) -> Exception:
+    """The exception for an error in the gateway's JSON."""
     code, message = error["code"], error["message"]
     if code.startswith("budget_"):
         return BudgetSpentError(code.removeprefix("budget_"))

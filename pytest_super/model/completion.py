@@ -1,4 +1,4 @@
-"""What an agent asks a model and gets back, whoever stands between."""
+"""What an agent gets from a model, and the interface that every model of a trial has."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class BudgetSpentError(Exception):
-    """There is no answer, since the call would pass the limit that is named: tokens, cost, wall or context.
+    """The call was not answered, because it would pass a limit: `tokens`, `cost`, `wall` or `context`.
 
-    `context` is the model's own: the prompt is longer than its window.
+    `context` means that the prompt is longer than the model's window.
     """
 
     def __init__(self, limit: str) -> None:
@@ -26,14 +26,44 @@ class BudgetSpentError(Exception):
 
 
 class FilteredError(Exception):
-    """The provider's content policy refused the prompt; the agent may go on with another."""
+    """The provider's content policy refused the prompt; the agent can continue with another prompt."""
 
 
 class ModelError(InfrastructureError):
-    """The model gave no answer, after all that was tried; the text says why.
+    """The model gave no answer after all retries; the message says why.
 
-    `is_final` when it is the key, the account, the model's name.
+    `is_final` is true when the key, the account or the model's name is wrong: every later call would fail.
     """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What one call or several calls of a model used."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    """The sum over the calls whose price is known; None if no price is known."""
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [usage.cost_usd for usage in (self, other) if usage.cost_usd is not None]
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=sum(costs) if costs else None,
+        )
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Usage:
+        """The usage among the fields of a JSON object, the inverse of `dataclasses.asdict`."""
+        return cls(
+            prompt_tokens=data["prompt_tokens"],
+            completion_tokens=data["completion_tokens"],
+            cost_usd=data["cost_usd"],
+        )
+
+
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,38 +72,17 @@ class Completion:
 
     text: str
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
-    """As OpenAI's chat completions give them."""
+    """In the form of OpenAI's chat completions."""
     finish_reason: str = "stop"
-    """`stop`, `length` (cut: do not execute it), `tool_calls`, `content_filter`, …"""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    """`stop`, `length` (cut off: do not execute it), `tool_calls`, `content_filter`, …"""
+    usage: Usage = NO_USAGE
     is_counted: bool = False
-    """The provider did not tell the usage; it was counted here."""
-    cost_usd: float | None = None
-    """None where the price is not known."""
+    """The provider reported no usage, so the tokens were counted on this machine."""
     model: str = ""
-    """As served."""
+    """The name under which the provider served it."""
     fingerprint: str | None = None
     seconds: float = 0.0
-    """From asking to having the answer, retries included."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Used:
-    """What calls of a model used."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float | None = None
-    """Of the calls whose price is known; None where it is known of none."""
-
-    def __add__(self, other: Used) -> Used:
-        costs = [used.cost_usd for used in (self, other) if used.cost_usd is not None]
-        return Used(
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            cost_usd=sum(costs) if costs else None,
-        )
+    """From the request to the answer, retries included."""
 
 
 class Model(Protocol):

@@ -1,30 +1,29 @@
-"""What the trials of a run have used of the model, on disk: a new gateway knows what the last one spent."""
+"""What the trials of a run have used, kept on disk: a restarted gateway knows what the last one spent."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.answer import NOTHING
-from pytest_super.model.bound import UNBOUNDED
-from pytest_super.model.completion import BudgetSpentError, Used
+from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
+from pytest_super.model.token_estimate import UNBOUNDED
 from pytest_super.store.results import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from pytest_super.model.bound import Bound
+    from pytest_super.model.token_estimate import MaxUsage
 
-# Of English text and code, at least; of other text more, and of none more than the highest.
+# English text and code come to four characters a token; other text to fewer, down to two tokens in three.
 TOKENS_PER_CHARACTER = 0.25
-HIGHEST = 1.5
-# A shorter prompt may be mostly what the provider puts around it.
-TELLING_CHARACTERS = 1000
+MAX_TOKENS_PER_CHARACTER = 1.5
+# A shorter prompt can consist mostly of what the provider puts around it.
+MIN_CHARACTERS = 1000
 
 
 class RunCostError(Exception):
@@ -34,51 +33,53 @@ class RunCostError(Exception):
 class Limit:
     """An amount that calls use up, and that one of them passes at most.
 
-    A call holds the most that it can use while it is made, and what it used is added before it lets go. One
-    whose most does not fit beside what others hold waits until it does, or until it is the only one: then it
-    goes by what it is expected to use. Calls get their turn in the order in which they come, so that small
-    ones do not keep a large one waiting for ever.
+    While a call is made, the most that it can use is reserved; what it really used is added before the
+    reservation ends. A call that does not fit next to the reservations of others waits until it fits, or
+    until it is the only one: then what it is expected to use decides. Calls get their turn in the order in
+    which they come, so that many small ones cannot keep a large one waiting for ever.
     """
 
     def __init__(self, error: Callable[[Limit], Exception]) -> None:
-        """`error` is what a call is refused with."""
+        """`error` makes the exception with which a call is refused."""
         self.amount: float = inf
         self.used: float = 0
         self._error = error
-        self._held: list[float] = []
+        self._reserved: list[float] = []
         self._excess = 0.0
         self._turn = asyncio.Lock()
         self._changed = asyncio.Event()
 
     def allow(self, amount: float | None) -> None:
-        """None for any amount."""
+        """Set the limit; None for no limit."""
         self.amount = inf if amount is None else amount
         self._changed.set()
 
     def add(self, used: float, most: float) -> None:
-        """Book what a call used that holds `most`; where that was too little, those after it hold more."""
+        """Book what a call used that had reserved `most`; if that was too little, later ones reserve more."""
         self.used += used
         self._excess = max(self._excess, used - most)
 
     @asynccontextmanager
-    async def hold(self, most: float, expected: Callable[[], float]) -> AsyncIterator[None]:
+    async def reserve(self, most: float, expected: Callable[[], float]) -> AsyncIterator[None]:
         """Raises the limit's error for a call that must not be made."""
         async with self._turn:
             while not self._has_room(most, expected):
                 self._changed.clear()
                 await self._changed.wait()
-            self._held.append(most)
+            self._reserved.append(most)
         try:
             yield
         finally:
-            self._held.remove(most)
+            self._reserved.remove(most)
             self._changed.set()
 
     def _has_room(self, most: float, expected: Callable[[], float]) -> bool:
         left = self.amount - self.used
         if left <= 0 or min(most + self._excess, expected()) > left:
             raise self._error(self)
-        return not self._held or sum(each + self._excess for each in (*self._held, most)) <= left
+        if not self._reserved:
+            return True
+        return sum(each + self._excess for each in (*self._reserved, most)) <= left
 
 
 def trial_limit(name: str) -> Callable[[], Limit]:
@@ -86,41 +87,45 @@ def trial_limit(name: str) -> Callable[[], Limit]:
 
 
 def run_cost_error(limit: Limit) -> RunCostError:
-    return RunCostError(f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} it may")
+    return RunCostError(f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed")
 
 
 @dataclass(kw_only=True)
 class Account:
-    """One trial: its limits, and what it used. Costs are US dollars, of the calls whose price is known."""
+    """One trial: its limits, and what it used. Costs are US dollars of the calls whose price is known."""
 
     tokens: Limit = field(default_factory=trial_limit("tokens"))
-    """Of prompts."""
+    """Prompt tokens."""
     cost: Limit = field(default_factory=trial_limit("cost"))
-    used: Used = NOTHING
+    usage: Usage = NO_USAGE
     last_tokens: int = 0
+    """The prompt tokens of the trial's last answered call, and below its characters."""
     last_characters: int = 0
     answered: int = 0
-    """Calls that had an answer or a refusal, since the gateway was started, or were booked before."""
+    """Calls with an answer, those from before a restart included, and calls that were refused since."""
 
     @property
     def tokens_per_character(self) -> float:
-        if self.last_characters < TELLING_CHARACTERS:
+        if self.last_characters < MIN_CHARACTERS:
             return TOKENS_PER_CHARACTER
-        return min(HIGHEST, max(TOKENS_PER_CHARACTER, self.last_tokens / self.last_characters))
+        # Below the average it would be the provider's overhead that misleads, or a cached prompt.
+        ratio = max(TOKENS_PER_CHARACTER, self.last_tokens / self.last_characters)
+        return min(MAX_TOKENS_PER_CHARACTER, ratio)
 
 
 class Ledger:
-    """All accounts of a run, by trial, backed by an append-only file with a line for each answer."""
+    """The accounts of a run, by trial, backed by an append-only file with a line for each answer."""
 
     def __init__(self, path: Path, max_cost: float | None) -> None:
+        """Raises OSError if the file cannot be written: that must be known before the first call is paid."""
         self.cost = Limit(run_cost_error)
         self.cost.allow(max_cost)
-        self.used = NOTHING
+        self.usage = NO_USAGE
         self._accounts: dict[str, Account] = {}
         for line in read_lines(path):
             self._add(line, UNBOUNDED)
         self._path = path
-        # Whether it can be written is known before the first call is paid.
+        # A gateway that was killed can have left half a line, which a line break ends.
         is_whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
         self._append("" if is_whole else "\n")
 
@@ -130,56 +135,63 @@ class Ledger:
         return self._accounts[trial]
 
     def estimate(self, trial: str, characters: int) -> tuple[int, float]:
-        """Prompt tokens and cost of a call: tokens of the trial's last one, and what its text is longer by.
+        """The prompt tokens and the cost to expect of a call with so many characters.
 
-        They cost what those of the trial's calls cost on average, where it has none yet those of the run's.
+        The tokens are those of the trial's last call, corrected by the difference in characters. A token
+        costs the average of the trial's calls, or of the run's calls if the trial has none.
         """
         account = self.account(trial)
         longer = characters - account.last_characters
         tokens = max(0, account.last_tokens + round(longer * account.tokens_per_character))
-        spent = account.used if account.used.prompt_tokens else self.used
+        spent = account.usage if account.usage.prompt_tokens else self.usage
         price = (spent.cost_usd or 0.0) / spent.prompt_tokens if spent.prompt_tokens else 0.0
         return tokens, tokens * price
 
     @asynccontextmanager
-    async def reserve(self, trial: str, characters: int, bound: Bound) -> AsyncIterator[None]:
-        """For one call, that is to be booked inside: what it may use is held in each limit.
+    async def reserve(self, trial: str, characters: int, most: MaxUsage) -> AsyncIterator[None]:
+        """Reserve what one call can use in every limit; the call has to be booked inside.
 
-        Waits where the call and those under way could pass a limit together. Raises BudgetSpentError and
+        Waits while the call and those under way could pass a limit together. Raises BudgetSpentError and
         RunCostError: the call must not be made.
         """
         account = self.account(trial)
 
-        def cost() -> float:
+        def expected_tokens() -> float:
+            return self.estimate(trial, characters)[0]
+
+        def expected_cost() -> float:
             return self.estimate(trial, characters)[1]
 
-        # All in this order: who waits for a trial's limit holds nothing that another trial waits for.
+        # The run's limit comes last: a call that waits for its trial's limit does not hold a reservation
+        # that another trial needs.
         async with (
-            account.tokens.hold(bound.prompt_tokens, lambda: self.estimate(trial, characters)[0]),
-            account.cost.hold(bound.cost_usd, cost),
-            self.cost.hold(bound.cost_usd, cost),
+            account.tokens.reserve(most.prompt_tokens, expected_tokens),
+            account.cost.reserve(most.cost_usd, expected_cost),
+            self.cost.reserve(most.cost_usd, expected_cost),
         ):
             yield
 
-    def charge(self, trial: str, call: dict[str, Any], bound: Bound) -> None:
-        """Book what an answer used, on disk when this returns; what was thrown away has no `characters`."""
-        line = {"trial": trial, **call}
+    def charge(self, trial: str, usage: Usage, most: MaxUsage, /, **facts: Any) -> None:
+        """Book what one attempt used; it is on disk when this returns.
+
+        `facts` go into the line as well. An attempt whose answer was thrown away has no `characters` there.
+        """
+        line = {"trial": trial, **asdict(usage), **facts}
         self._append(json.dumps(line) + "\n")
-        self._add(line, bound)
+        self._add(line, most)
 
     def _append(self, text: str) -> None:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(text)
 
-    def _add(self, line: dict[str, Any], bound: Bound) -> None:
-        account = self.account(line["trial"])
-        used = Used(**{name: line[name] for name in ("prompt_tokens", "completion_tokens", "cost_usd")})
-        account.used += used
-        self.used += used
-        account.tokens.add(used.prompt_tokens, bound.prompt_tokens)
+    def _add(self, line: dict[str, Any], most: MaxUsage) -> None:
+        account, usage = self.account(line["trial"]), Usage.from_data(line)
+        account.usage += usage
+        self.usage += usage
+        account.tokens.add(usage.prompt_tokens, most.prompt_tokens)
         for limit in (account.cost, self.cost):
-            limit.add(used.cost_usd or 0.0, bound.cost_usd)
+            limit.add(usage.cost_usd or 0.0, most.cost_usd)
         if "characters" in line:
             account.answered += 1
-            account.last_tokens = used.prompt_tokens
+            account.last_tokens = usage.prompt_tokens
             account.last_characters = line["characters"]

@@ -1,20 +1,20 @@
-"""What of a request goes on to a provider.
+"""Which part of a request goes to the provider.
 
-A request may come from inside a sandbox, so nothing in it may steer the library that carries it: a field such
-as `api_base` would send the key to whoever asks for it, and an image's address would be fetched by the host.
+A request can come from inside a sandbox, so nothing in it may steer litellm: a field such as `api_base` would
+send the key to whoever asked for it, and the host would fetch an image from any address.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.answer import ModelCallError, Trouble
+from pytest_super.model.failures import Failure, ModelCallError
 
 if TYPE_CHECKING:
     from pytest_super.model.answer import Request
 
-# Those of OpenAI's chat completions that shape an answer. Streams are made from whole answers, and a model
-# that searches the web might find a task's solution.
+# The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because streams are
+# made from whole answers, and `web_search_options`, because the model could find a task's solution.
 NAMES = """
     messages temperature top_p n stop seed max_tokens max_completion_tokens presence_penalty frequency_penalty
     logit_bias logprobs top_logprobs response_format tools tool_choice parallel_tool_calls functions
@@ -32,19 +32,19 @@ PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "ima
 
 
 def accepted(request: Request) -> Request:
-    """The fields that a provider may see, other ones left out.
+    """The fields that a provider may see.
 
-    Raises ModelCallError, INVALID, for what is no conversation and for what names a place to fetch from.
+    Raises ModelCallError, INVALID, if the messages are malformed or contain an address to fetch from.
     """
     result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise refused("messages", "must be a list of at least one message")
+        raise invalid("messages", "must be a list of at least one message")
     result["messages"] = [accepted_message(message, f"messages[{n}]") for n, message in enumerate(messages)]
     tools = result.get("tools")
     if tools is not None and not is_list_of_objects(tools):
-        raise refused("tools", "must be a list of objects")
-    # Providers refuse an empty list, which says the same as none.
+        raise invalid("tools", "must be a list of objects")
+    # Providers reject an empty list, although it means the same as none.
     if not tools:
         result.pop("tools", None)
     return result
@@ -52,33 +52,33 @@ def accepted(request: Request) -> Request:
 
 def accepted_message(message: Any, place: str) -> dict[str, Any]:
     if not isinstance(message, dict) or message.get("role") not in ROLES:
-        raise refused(place, f"must be an object whose role is one of {', '.join(ROLES)}")
+        raise invalid(place, f"must be an object whose role is one of {', '.join(ROLES)}")
     content = message.get("content")
     if isinstance(content, list):
         for n, part in enumerate(content):
             check_part(part, f"{place}.content[{n}]")
     elif not isinstance(content, str | None):
-        raise refused(f"{place}.content", "must be text, a list of parts or null")
+        raise invalid(f"{place}.content", "must be text, a list of parts or null")
     if not is_list_of_objects(message.get("tool_calls") or []):
-        raise refused(f"{place}.tool_calls", "must be a list of objects")
+        raise invalid(f"{place}.tool_calls", "must be a list of objects")
     return {name: value for name, value in message.items() if name in MESSAGE_FIELDS}
 
 
 def check_part(part: Any, place: str) -> None:
     if not isinstance(part, dict) or part.get("type") not in PARTS:
-        raise refused(place, f"must be an object whose type is one of {', '.join(PARTS)}")
+        raise invalid(place, f"must be an object whose type is one of {', '.join(PARTS)}")
     if part["type"] == "text" and not isinstance(part.get("text"), str):
-        raise refused(f"{place}.text", "must be text")
+        raise invalid(f"{place}.text", "must be text")
     if part["type"] == "image_url":
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, dict) else image
         if not isinstance(url, str) or not url.startswith("data:"):
-            raise refused(f"{place}.image_url", "must be a data: URL; nothing is fetched for a model")
+            raise invalid(f"{place}.image_url", "must be a data: URL; nothing is fetched for a model")
 
 
 def is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
-def refused(place: str, reason: str) -> ModelCallError:
-    return ModelCallError(Trouble.INVALID, f"{place} {reason}")
+def invalid(place: str, reason: str) -> ModelCallError:
+    return ModelCallError(Failure.INVALID, f"{place} {reason}")

@@ -1,4 +1,4 @@
-"""Answers from a file, `--super-model=scripted:FILE`: for tests that need no model and no key.
+"""Answers from a file, `--super-model=scripted:FILE`, for tests without a model and without a key.
 
 - first answer of every trial          a list: the k-th call of a trial gets the k-th answer
 - text: let me look                    an answer: its text, or a mapping with any of `text`, `tool_calls`,
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from pytest_super.errors import SuperError
-from pytest_super.model.answer import Answer, ModelCallError, Trouble, estimate_tokens, plain
-from pytest_super.model.bound import UNBOUNDED, Bound
-from pytest_super.model.judgement import Failure, judge
+from pytest_super.model.answer import Answer
+from pytest_super.model.completion import Usage
+from pytest_super.model.failures import Failure, ModelCallError, classify
+from pytest_super.model.json_values import plain
+from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
 from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_text
 
 if TYPE_CHECKING:
@@ -29,41 +31,42 @@ if TYPE_CHECKING:
 REST = "*"
 
 
-class Strict(BaseModel):
+class ScriptPart(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Usage(Strict):
+class ScriptedUsage(ScriptPart):
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(ge=0)
 
 
-class ScriptedError(Strict):
-    """What a provider would have refused the call with; it is not tried again."""
+class ScriptedError(ScriptPart):
+    """A provider's error, which is not retried; `code` is its code, such as `context_length_exceeded`."""
 
     status: int = Field(ge=400, le=599)
+    code: str = ""
     message: str = "an error of the script"
 
 
-class Function(Strict):
+class Function(ScriptPart):
     name: str
     arguments: str | dict[str, Any] = "{}"
-    """JSON text, or what it would hold."""
+    """JSON text, or the value that it encodes."""
 
 
-class ToolCall(Strict):
+class ToolCall(ScriptPart):
     id: str | None = None
     type: Literal["function"] = "function"
     function: Function
 
 
-class ScriptedAnswer(Strict):
-    """One answer; what it used is counted where `usage` does not tell."""
+class ScriptedAnswer(ScriptPart):
+    """One answer; without `usage` its tokens are counted."""
 
     text: str | None = None
     tool_calls: list[ToolCall] = []
     finish_reason: str | None = None
-    usage: Usage | None = None
+    usage: ScriptedUsage | None = None
     cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     error: ScriptedError | None = None
 
@@ -72,7 +75,7 @@ class ScriptedAnswer(Strict):
     def take_text(cls, data: Any) -> Any:
         if not isinstance(data, str | dict):
             raise ValueError(
-                "is no text and no mapping: put quotes around a number, a date or a word like true"
+                "is neither a text nor a mapping: put quotes around a number, a date or a word like true"
             )
         return {"text": data} if isinstance(data, str) else data
 
@@ -82,7 +85,7 @@ class ScriptedAnswer(Strict):
         if not given & {"text", "tool_calls", "error"}:
             raise ValueError("says nothing: give it `text`, `tool_calls` or `error`")
         if "error" in given and len(given) > 1:
-            raise ValueError("has an `error`, beside which nothing can stand")
+            raise ValueError("has an `error`, which excludes everything else")
         return self
 
 
@@ -93,8 +96,8 @@ SCRIPT: TypeAdapter[dict[str, Answers]] = TypeAdapter(dict[str, Answers])
 class ScriptedProvider:
     """Gives each trial the file's answers in order, by the numbers of its calls.
 
-    Nothing is kept between calls, so that one that is made again gets the same answer. Making one raises
-    SuperError for a file that cannot be read or that holds anything else.
+    Keeps nothing between calls, so a repeated call gets the same answer. Making one raises SuperError if the
+    file cannot be read or is not a script.
     """
 
     takes_seed = False
@@ -103,15 +106,15 @@ class ScriptedProvider:
         self.path = path
         self.answers = load_script(path)
 
-    def bound(self, request: Request) -> Bound:  # noqa: ARG002
-        """None: a script tells what it likes, and a trial's calls get its answers in order one at a time."""
+    def max_usage(self, request: Request) -> MaxUsage:  # noqa: ARG002
+        """Unbounded: a script states any usage. So a trial under a limit makes one call at a time."""
         return UNBOUNDED
 
     async def complete(self, request: Request, *, task: str, call: int) -> Answer:
         """The answer to the trial's call of this number, from 1. Raises ModelCallError."""
         answers = self.answers.get(task, self.answers.get(REST, []))
         if call > len(answers):
-            raise ModelCallError(Trouble.REFUSED, self._exhausted(task, len(answers), call))
+            raise ModelCallError(Failure.REFUSED, self._exhausted(task, len(answers), call))
         answer = answers[call - 1]
         if answer.error is not None:
             refuse(answer.error)
@@ -123,23 +126,23 @@ class ScriptedProvider:
 
 
 def refuse(error: ScriptedError) -> NoReturn:
-    verdict = judge(Failure(words=error.message.lower(), status=error.status))
-    raise ModelCallError(verdict.trouble, f"scripted: {error.message}", status=error.status, is_final=True)
+    failure = classify(error.status, {error.code})
+    # There is no provider whom a harmless question could be asked.
+    failure = Failure.REFUSED if failure is Failure.DENIED else failure
+    raise ModelCallError(failure, f"scripted: {error.message}", status=error.status, is_final=True)
 
 
 def answer_from(answer: ScriptedAnswer, request: Request, task: str, call: int) -> Answer:
     body = completion_body(answer, f"scripted-{task}-{call}")
-    usage = answer.usage or Usage(
+    tokens = answer.usage or ScriptedUsage(
         prompt_tokens=estimate_tokens([request.get("messages"), request.get("tools")]),
         completion_tokens=estimate_tokens(body["choices"][0]["message"]),
     )
-    body["usage"] = {**usage.model_dump(), "total_tokens": usage.prompt_tokens + usage.completion_tokens}
+    body["usage"] = {**tokens.model_dump(), "total_tokens": tokens.prompt_tokens + tokens.completion_tokens}
     return Answer(
         body=body,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
+        usage=Usage(**tokens.model_dump(), cost_usd=answer.cost_usd),
         is_counted=answer.usage is None,
-        cost_usd=answer.cost_usd,
         model="scripted",
         fingerprint=None,
     )
@@ -152,7 +155,7 @@ def completion_body(answer: ScriptedAnswer, name: str) -> dict[str, Any]:
         message["tool_calls"] = [tool_call(call, call.id or f"{name}-{n}") for n, call in calls]
     finish_reason = answer.finish_reason or ("tool_calls" if answer.tool_calls else "stop")
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
-    # Without the time, so that the same script gives the same bytes.
+    # `created` is constant, so that the same script gives the same bytes.
     return {"id": name, "object": "chat.completion", "created": 0, "model": "scripted", "choices": [choice]}
 
 
@@ -163,7 +166,7 @@ def tool_call(call: ToolCall, name: str) -> dict[str, Any]:
 
 
 def load_script(path: Path) -> dict[str, Answers]:
-    """The answers by task id, `*` for those that are not named. Raises SuperError."""
+    """The answers by task id, with `*` for all other tasks. Raises SuperError."""
     data = read_script(path)
     if isinstance(data, list):
         data = {REST: data}
@@ -177,14 +180,14 @@ def load_script(path: Path) -> dict[str, Answers]:
 
 
 def read_script(path: Path) -> Any:
-    """The file's value: JSON, else YAML."""
+    """The file's value, from JSON or YAML. Raises SuperError."""
     try:
         text = read_text(path)
         if text.lstrip()[:1] in ("[", "{"):
             try:
                 return json.loads(text)
             except (ValueError, RecursionError):
-                pass  # a YAML file may begin so, too
+                pass  # a YAML file can begin like that
         nodes = list(documents(path))
         if len(nodes) != 1:
             raise SuperError(f"{path}: a script is one document, and there are {len(nodes)}")
@@ -195,7 +198,7 @@ def read_script(path: Path) -> Any:
 
 
 def describe(location: tuple[str | int, ...], message: str) -> str:
-    """A pydantic error in terms of the file; its location is task, index, fields."""
+    """A pydantic error in terms of the file; its location is a task, an index and fields."""
     task, *rest = location
     place = f"task {task}" if task != REST else "the script"
     if rest:

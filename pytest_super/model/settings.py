@@ -10,18 +10,18 @@ SCRIPTED = "scripted:"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """Plain JSON values only: it crosses to the gateway's process. Keys are no part of it."""
+    """What the gateway's process gets from its clients, as plain JSON values. Keys are never part of it."""
 
     name: str
     """A name that litellm knows, or `scripted:FILE`."""
     parameters: dict[str, Any]
-    """What the user set for every call; it wins over what an agent asks for."""
+    """What the user set for every call; it wins over an agent's parameters."""
     max_cost: float | None
-    """US dollars, of the whole run on this machine."""
+    """US dollars, for the whole run on this machine."""
     calls: str
-    """File to which every call adds a line: what it used, and by which model it was served."""
+    """The file that gets a line for every call: its usage, and the model that served it."""
     record: str | None
-    """Folder for whole calls, a file a trial."""
+    """The folder for whole calls, with one file a trial."""
 
     def to_data(self) -> dict[str, Any]:
         return asdict(self)

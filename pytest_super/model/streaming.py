@@ -1,7 +1,7 @@
-"""Whole answers as the streams that clients ask for: server-sent events, as OpenAI sends them.
+"""Whole answers as streams of server-sent events, in OpenAI's form.
 
-An answer is only told when all of it is there and booked, so a stream makes no call shorter; it is for
-clients that understand nothing else.
+An answer is sent only after all of it has arrived and is booked, so a stream is not faster; it is for clients
+that understand nothing else.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Readers of lines have limits, of 64 KiB some.
+# Clients that read line by line have limits, some of 64 KiB.
 PIECE = 4096
-# Of a message, what comes in pieces to be joined.
+# The fields of a message that arrive in pieces, which the client joins.
 TEXTS = ("reasoning_content", "content", "refusal")
 
 
 def events(body: dict[str, Any], *, usage: bool = False) -> Iterator[str]:
-    """A `chat.completion` object as the events of its stream; with its usage where that was asked for."""
+    """The events of the stream of a `chat.completion` object; `usage` adds an event with its usage."""
     for chunk in chunks(body, usage=usage):
         yield f"data: {json.dumps(chunk)}\n\n"
     yield "data: [DONE]\n\n"
@@ -41,7 +41,7 @@ def chunks(body: dict[str, Any], *, usage: bool = False) -> Iterator[dict[str, A
 
 
 def deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a client adds up to the message."""
+    """The pieces that a client adds up to the message."""
     rest = {key: value for key, value in message.items() if key not in (*TEXTS, "tool_calls") and value}
     yield {"role": "assistant", **rest, "content": None if message.get("content") is None else ""}
     for name in TEXTS:
@@ -49,6 +49,7 @@ def deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {name: piece}
     for index, call in enumerate(message.get("tool_calls") or []):
         function = call.get("function") or {}
+        # The first piece has the name and no arguments, as OpenAI sends it.
         first = {**call, "index": index, "function": {**function, "arguments": ""}}
         yield {"tool_calls": [first]}
         for piece in pieces(function.get("arguments") or ""):

@@ -10,7 +10,7 @@ from pytest_super.session.run import RUN
 
 if TYPE_CHECKING:
     from pytest_super.model.completion import Model
-    from pytest_super.model.launch import Gateway
+    from pytest_super.model.gateway_process import Gateway
     from pytest_super.session.item import TaskItem
     from pytest_super.session.run import Run
     from pytest_super.trial.budget import Budget
@@ -41,7 +41,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
 def running_gateway(config: pytest.Config, run: Run) -> Gateway:
     """The machine's gateway, which this process may be the first to need. Raises ModelError."""
     if GATEWAY not in config.stash:
-        from pytest_super.model.launch import Gateway
+        from pytest_super.model.gateway_process import Gateway
 
         gateway = Gateway(run.id, run.model_settings())
         gateway.start()

@@ -139,11 +139,11 @@ class Conductor:
         # The call that took the last of the wall time may go on for long.
         self.take_books(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
 
-    def take_books(self, patience: float) -> None:
+    def take_books(self, timeout: float) -> None:
         """Charge what the trial was not told of: calls whose client has left, answers that were broken."""
-        books = getattr(self.trial.model, "books", None)
-        if books is not None and (used := books(patience)) is not None:
-            self.budget.take_books(used)
+        booked_usage = getattr(self.trial.model, "booked_usage", None)
+        if booked_usage is not None and (usage := booked_usage(timeout)) is not None:
+            self.budget.take_books(usage)
 
     def may_try_again(self) -> bool:
         self.budget.allow(1.0)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from math import inf
 from typing import TYPE_CHECKING
 
-from pytest_super.model.completion import Used
+from pytest_super.model.completion import Usage
 from pytest_super.tasks.task import TOKEN_BUDGETS
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Budget:
         self._counted = 0.0
         self._started: float | None = None
         self._portion = 1.0
-        self._asked = Used()
+        self._asked = Usage()
 
     def start_metering(self, busy_seconds: Callable[[], float]) -> None:
         """From now on the time that `busy_seconds` counts is compute time, and wall time passes."""
@@ -89,11 +89,11 @@ class Budget:
         self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
     ) -> None:
         """Count one call of the trial's own model, whose books may tell of more."""
-        used = Used(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
+        used = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
         self._asked += used
         self.charge_model(**asdict(used), seconds=seconds)
 
-    def take_books(self, booked: Used) -> None:
+    def take_books(self, booked: Usage) -> None:
         """Let `booked` stand for all that `charge_call` has counted until now."""
         self.prompt_tokens += booked.prompt_tokens - self._asked.prompt_tokens
         self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_super.kernel.http_requests import Gone, Reply
+from pytest_super.model.api import CHAT, MODELS
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
 from pytest_super.model.streaming import events, wants_usage
 
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.http_requests import HttpRequest
     from pytest_super.model.client import Forwarded
-    from pytest_super.model.completion import Model
-    from pytest_super.model.liveness import UnixConnection
+    from pytest_super.model.completion import Model, Usage
+    from pytest_super.model.unix_http import UnixConnection
     from pytest_super.trial.budget import Budget
 
-CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 OFFERED = f"POST {CHAT} and GET {MODELS}"
 # Of what is not offered and was asked for all the same, so much is told in the trajectory.
 MOST_TOLD, LONGEST_TOLD = 5, 100
@@ -144,23 +144,22 @@ class ModelEndpoint:
             call.when_gone(connection.break_off)
 
         forwarded = model.forward(call.method, path, call.body, opened)
-        if forwarded.trouble in CODES:
-            return refusal(400, CODES[forwarded.trouble], forwarded.message)
+        if forwarded.code in CODES:
+            return refusal(400, CODES[forwarded.code], forwarded.message)
         if forwarded.error is not None:
             raise forwarded.error
-        if forwarded.used is not None:
-            self._charge(forwarded.used, forwarded.seconds)
+        if forwarded.usage is not None:
+            self._charge(forwarded.usage, forwarded.seconds)
         response = forwarded.response
         return Reply(status=200, body=response.body, type=response.headers.get_content_type())
 
-    def _charge(self, used: dict[str, Any], seconds: float) -> None:
+    def _charge(self, usage: Usage, seconds: float) -> None:
         """Book a call. Raises BudgetSpentError when that was the last: its answer is not told."""
-        names = ("prompt_tokens", "completion_tokens", "cost_usd")
         with self._lock:
             # From then on it is the model's books that tell.
             if self._is_closed:
                 raise Gone
-            self._budget.charge_call(**{name: used[name] for name in names}, seconds=seconds)
+            self._budget.charge_call(**asdict(usage), seconds=seconds)
         if limit := self._budget.spent():
             raise BudgetSpentError(limit)
 
@@ -182,7 +181,7 @@ class ModelEndpoint:
             completion = model.complete(messages, **others)
         except ValueError as error:
             return refusal(400, "invalid_request", str(error))
-        self._charge(asdict(completion), completion.seconds)
+        self._charge(completion.usage, completion.seconds)
         body = chat_completion(completion)
         if not asked.get("stream"):
             return reply(body)
@@ -194,7 +193,7 @@ def chat_completion(completion: Completion) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
         message["tool_calls"] = completion.tool_calls
-    prompt, said = completion.prompt_tokens, completion.completion_tokens
+    prompt, said = completion.usage.prompt_tokens, completion.usage.completion_tokens
     return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
         "object": "chat.completion",

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.errors import InfrastructureError
@@ -113,12 +113,7 @@ class Trial:
             # What comes later is in the model's books, which have been read.
             if self._is_closed:
                 raise TrialEnded(self._ended or "returned")
-            self.budget.charge_call(
-                prompt_tokens=completion.prompt_tokens,
-                completion_tokens=completion.completion_tokens,
-                cost_usd=completion.cost_usd,
-                seconds=completion.seconds,
-            )
+            self.budget.charge_call(**asdict(completion.usage), seconds=completion.seconds)
         self._raise_if_over()
         return completion
 

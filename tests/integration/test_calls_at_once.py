@@ -1,4 +1,4 @@
-"""Limits under calls that are made at once, tried again and left, in a gateway of this process."""
+"""Limits under calls that are concurrent, retried or abandoned, in a gateway inside the test's process."""
 
 from __future__ import annotations
 
@@ -12,42 +12,54 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from pytest_super.model.answer import Answer, ModelCallError, Trouble
-from pytest_super.model.bound import UNBOUNDED, Bound
-from pytest_super.model.client import CHAT
-from pytest_super.model.completion import Used
-from pytest_super.model.gateway import Gateway
-from pytest_super.model.launch import BOOKS, FACTS
-from pytest_super.model.patience import Patience
-from pytest_super.model.provider import LitellmProvider
+from pytest_super.model.answer import Answer
+from pytest_super.model.api import CHAT, FACTS, TRIALS, USAGE
+from pytest_super.model.completion import Usage
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.gateway import GatewayServer
+from pytest_super.model.litellm_provider import LitellmProvider
+from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import ModelSettings
+from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
+from tests.openai_server import Fault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from pytest_super.model.answer import Provider, Request
+    from aiohttp import ClientResponse
+
+    from pytest_super.model.answer import Request
+    from pytest_super.model.provider import Provider
     from tests.openai_server import OpenAIServer
 
 ASK = [{"role": "user", "content": "step " * 100}]
-SMALL = Used(prompt_tokens=100, completion_tokens=2, cost_usd=0.001)
-MOST = Bound(prompt_tokens=500, cost_usd=0.01)
+SMALL = Usage(prompt_tokens=100, completion_tokens=2, cost_usd=0.001)
+MOST = MaxUsage(prompt_tokens=500, cost_usd=0.01)
+
+
+@pytest.fixture
+def openai_environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    """The server, where litellm finds it."""
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return openai_server
 
 
 @dataclass
 class Scripted:
-    """Tells what is used, once it is let; its bound holds unless it is told otherwise."""
+    """A provider that answers once `let` is set, and never uses more than `most` unless a test says so."""
 
-    used: Used = SMALL
-    most: Bound = MOST
+    used: Usage = SMALL
+    most: MaxUsage = MOST
     faults: int = 0
-    """Answers that are thrown away, before all others."""
+    """The number of broken answers before the first good one."""
     takes_seed: bool = False
     asked: int = 0
     under_way: int = 0
     let: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def bound(self, request: Request) -> Bound:  # noqa: ARG002
+    def max_usage(self, request: Request) -> MaxUsage:  # noqa: ARG002
         return self.most
 
     async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
@@ -57,12 +69,10 @@ class Scripted:
         self.under_way -= 1
         if self.faults:
             self.faults -= 1
-            raise ModelCallError(Trouble.TRANSIENT, "no message", used=self.used)
+            raise ModelCallError(Failure.TRANSIENT, "no message", usage=self.used)
         return Answer(
             body={"choices": [{"message": {"content": "an answer"}}]},
-            prompt_tokens=self.used.prompt_tokens,
-            completion_tokens=self.used.completion_tokens,
-            cost_usd=self.used.cost_usd,
+            usage=self.used,
             is_counted=False,
             model="m",
             fingerprint=None,
@@ -73,20 +83,24 @@ class Scripted:
 class Served:
     """A gateway and a client of it."""
 
-    gateway: Gateway
+    gateway: GatewayServer
     client: TestClient[Any, Any]
 
     async def open(self, name: str = "a/1.1", **limits: Any) -> str:
         """A trial's token."""
         trial = {"name": name, "task": name, "epoch": 1, "token_limit": None, "cost_limit": None, **limits}
-        answer = await self.client.post("/super/trials", json=trial)
+        answer = await self.client.post(TRIALS, json=trial)
         token: str = (await answer.json())["token"]
         return token
 
+    async def post(self, token: str) -> ClientResponse:
+        return await self.client.post(
+            CHAT, json={"messages": ASK}, headers={"Authorization": f"Bearer {token}"}
+        )
+
     async def ask(self, token: str) -> str:
-        """The code of the trouble, or what is told of the call."""
-        bearer = {"Authorization": f"Bearer {token}"}
-        answer = await self.client.post(CHAT, json={"messages": ASK}, headers=bearer)
+        """The code of the failure, or the call's facts."""
+        answer = await self.post(token)
         if answer.status == 200:
             return answer.headers[FACTS]
         code: str = (await answer.json())["error"]["code"]
@@ -95,17 +109,17 @@ class Served:
     async def ask_together(self, *tokens: str) -> list[str]:
         return await asyncio.gather(*map(self.ask, tokens))
 
-    async def used(self, token: str) -> Used:
+    async def used(self, token: str) -> Usage:
         bearer = {"Authorization": f"Bearer {token}"}
-        answer = await self.client.post(BOOKS, json={"patience": 30}, headers=bearer)
-        return Used(**await answer.json())
+        answer = await self.client.post(USAGE, json={"timeout": 30}, headers=bearer)
+        return Usage.from_data(await answer.json())
 
 
 @asynccontextmanager
 async def serving(
     folder: Path, provider: Provider, max_cost: float | None = None, sleep: Any = None
 ) -> AsyncIterator[Served]:
-    """Nobody waits to try again, unless `sleep` says how. The time that a whole test may take is bounded."""
+    """A gateway whose retries do not pause, unless `sleep` does. It lasts a minute at most."""
     (folder / "script").write_text('["one"]')
     settings = ModelSettings(
         name=f"scripted:{folder / 'script'}",
@@ -114,9 +128,8 @@ async def serving(
         calls=str(folder / "calls.jsonl"),
         record=None,
     )
-    gateway = Gateway(settings)
-    gateway.provider = provider
-    gateway.patience = Patience(sleep=sleep or (lambda _: asyncio.sleep(0)))
+    retry = RetryPolicy(sleep=sleep or (lambda _: asyncio.sleep(0)))
+    gateway = GatewayServer(settings, provider, retry)
     application = gateway.application()
     async with asyncio.timeout(60), TestClient(TestServer(application, handler_cancellation=True)) as client:
         yield Served(gateway, client)
@@ -148,7 +161,7 @@ def test_small_calls_of_all_trials_are_under_way_at_once(tmp_path: Path) -> None
     asyncio.run(main())
 
 
-def test_without_limits_calls_of_which_nothing_is_known_are_under_way_at_once(tmp_path: Path) -> None:
+def test_without_limits_calls_of_unknown_size_are_under_way_at_once(tmp_path: Path) -> None:
     provider = Scripted(most=UNBOUNDED)
 
     async def main() -> None:
@@ -165,7 +178,7 @@ def test_without_limits_calls_of_which_nothing_is_known_are_under_way_at_once(tm
     asyncio.run(main())
 
 
-def test_calls_of_which_nothing_is_known_are_made_one_at_a_time_under_a_limit(tmp_path: Path) -> None:
+def test_calls_of_unknown_size_are_made_one_at_a_time_under_a_limit(tmp_path: Path) -> None:
     most = []
 
     class Watched(Scripted):
@@ -185,54 +198,113 @@ def test_calls_of_which_nothing_is_known_are_made_one_at_a_time_under_a_limit(tm
     assert all("prompt_tokens" in answer for answer in answers)
 
 
-def test_answers_that_cost_more_than_those_before_pass_a_cost_limit_by_one_at_most(
-    tmp_path: Path, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limits", "max_cost", "code"),
+    [({"cost_limit": 0.05}, None, "budget_cost"), ({}, 0.05, "fatal")],
+    ids=["trial", "run"],
+)
+def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
+    tmp_path: Path,
+    openai_environment: OpenAIServer,
+    limits: dict[str, Any],
+    max_cost: float | None,
+    code: str,
 ) -> None:
-    for name, value in openai_server.environment.items():
-        monkeypatch.setenv(name, value)
-    openai_server.reply("an answer")
-    openai_server.always({"text": "more", "usage": {"prompt_tokens": 100, "completion_tokens": 16_000}})
-    openai_server.latency = 0.05
+    openai_environment.reply("an answer")
+    openai_environment.always({"text": "more", "usage": {"prompt_tokens": 100, "completion_tokens": 16_000}})
+    openai_environment.latency = 0.05
 
-    async def main() -> Used:
+    async def main() -> float:
+        async with serving(tmp_path, LitellmProvider("openai/gpt-4o"), max_cost) as served:
+            trial = await served.open(**limits)
+            tokens = [await served.open(f"t{n}/1.1") if max_cost else trial for n in range(16)]
+            await served.ask(trial)
+            codes = await served.ask_together(*tokens)
+            assert codes.count(code) == 15
+            return served.gateway.caller.ledger.usage.cost_usd or 0.0
+
+    assert asyncio.run(main()) == pytest.approx(0.16, rel=0.1)
+
+
+def test_free_calls_are_under_way_at_once_under_a_cost_limit(tmp_path: Path) -> None:
+    free = Usage(prompt_tokens=100, completion_tokens=2, cost_usd=0.0)
+    provider = Scripted(used=free, most=MaxUsage(prompt_tokens=500, cost_usd=0.0))
+
+    async def main() -> None:
+        async with serving(tmp_path, provider, max_cost=1.0) as served:
+            tokens = [await served.open(f"t{n}/1.1") for n in range(3)]
+            provider.let.set()
+            await served.ask(tokens[0])
+            provider.let.clear()
+            calls = asyncio.ensure_future(served.ask_together(*tokens))
+            await until(lambda: provider.under_way == 3)
+            provider.let.set()
+            assert all("prompt_tokens" in answer for answer in await calls)
+
+    asyncio.run(main())
+
+
+def test_the_cost_of_all_trials_together_is_limited(tmp_path: Path) -> None:
+    provider = Scripted()
+    provider.let.set()
+
+    async def main() -> None:
+        async with serving(tmp_path, provider, max_cost=0.0035) as served:
+            codes = await served.ask_together(*[await served.open(f"t{n}/1.1") for n in range(16)])
+            assert codes.count("fatal") == 13
+            refused = await served.post(await served.open("late/1.1"))
+            assert "raise --super-max-cost" in (await refused.json())["error"]["message"]
+
+    asyncio.run(main())
+    assert provider.asked == 3
+
+
+def test_a_wrong_key_costs_one_request_however_many_calls_come_at_once(
+    tmp_path: Path, openai_environment: OpenAIServer
+) -> None:
+    openai_environment.always(Fault("401"))
+
+    async def main() -> list[str]:
         async with serving(tmp_path, LitellmProvider("openai/gpt-4o")) as served:
-            token = await served.open(cost_limit=0.05)
-            await served.ask(token)
-            codes = await served.ask_together(*[token] * 16)
-            assert codes.count("budget_cost") == 15
-            return await served.used(token)
+            return await served.ask_together(*[await served.open(f"t{n}/1.1") for n in range(8)])
 
-    assert asyncio.run(main()).cost_usd == pytest.approx(0.16, rel=0.1)
+    assert asyncio.run(main()) == ["fatal"] * 8
+    assert len(openai_environment.requests) == 1
 
 
-# Tried again
+# Retries
 
 
 @pytest.mark.parametrize(
-    ("limits", "code"), [({"cost_limit": 0.0025}, "budget_cost"), ({"token_limit": 250}, "budget_tokens")]
+    ("limits", "max_cost", "code"),
+    [
+        ({"cost_limit": 0.0025}, None, "budget_cost"),
+        ({"token_limit": 250}, None, "budget_tokens"),
+        ({}, 0.0025, "fatal"),
+    ],
 )
-def test_no_retry_of_thrown_away_answers_passes_a_limit_by_more_than_one(
-    tmp_path: Path, limits: dict[str, Any], code: str
+def test_retries_of_broken_answers_pass_a_limit_by_one_at_most(
+    tmp_path: Path, limits: dict[str, Any], max_cost: float | None, code: str
 ) -> None:
     provider = Scripted(faults=100)
     provider.let.set()
 
-    async def main() -> tuple[list[str], Used]:
-        async with serving(tmp_path, provider) as served:
+    async def main() -> tuple[list[str], Usage]:
+        async with serving(tmp_path, provider, max_cost) as served:
             token = await served.open(**limits)
             return await served.ask_together(*[token] * 8), await served.used(token)
 
     codes, used = asyncio.run(main())
     assert codes == [code] * 8
     assert provider.asked == 2
-    assert used == Used(prompt_tokens=200, completion_tokens=4, cost_usd=0.002)
+    assert used == Usage(prompt_tokens=200, completion_tokens=4, cost_usd=0.002)
 
 
-def test_a_call_tells_what_all_its_attempts_used_as_the_books_do(tmp_path: Path) -> None:
+def test_a_call_reports_what_all_its_attempts_used_as_the_ledger_does(tmp_path: Path) -> None:
     provider = Scripted(faults=2)
     provider.let.set()
 
-    async def main() -> tuple[dict[str, Any], Used]:
+    async def main() -> tuple[dict[str, Any], Usage]:
         async with serving(tmp_path, provider, max_cost=1.0) as served:
             token = await served.open()
             return json.loads(await served.ask(token)), await served.used(token)
@@ -246,10 +318,10 @@ def test_a_call_tells_what_all_its_attempts_used_as_the_books_do(tmp_path: Path)
     assert [line["prompt_tokens"] for line in lines] == [100] * 3
 
 
-def test_a_thrown_away_answer_whose_price_is_not_known_stops_a_run_whose_cost_is_limited(
+def test_a_broken_answer_of_unknown_price_stops_a_run_with_a_cost_limit(
     tmp_path: Path,
 ) -> None:
-    provider = Scripted(faults=1, used=Used(prompt_tokens=100, completion_tokens=2))
+    provider = Scripted(faults=1, used=Usage(prompt_tokens=100, completion_tokens=2))
     provider.let.set()
 
     async def main() -> str:
@@ -260,16 +332,16 @@ def test_a_thrown_away_answer_whose_price_is_not_known_stops_a_run_whose_cost_is
     assert provider.asked == 1
 
 
-# Left
+# Abandoned calls
 
 
 def test_a_call_that_waits_when_its_client_leaves_is_not_made(tmp_path: Path) -> None:
-    provider = Scripted(most=Bound(prompt_tokens=inf, cost_usd=0))
+    provider = Scripted(most=MaxUsage(prompt_tokens=inf, cost_usd=0))
 
-    async def main() -> Used:
+    async def main() -> Usage:
         async with serving(tmp_path, provider) as served:
             token = await served.open(token_limit=1000)
-            under_way = served.gateway.under_way["a/1.1"]
+            under_way = served.gateway.caller.under_way["a/1.1"]
             provider.let.set()
             await served.ask(token)
             provider.let.clear()
@@ -293,14 +365,14 @@ def test_a_call_whose_client_leaves_while_the_provider_is_asked_is_booked_and_no
 ) -> None:
     provider = Scripted(faults=2)
 
-    async def main() -> Used:
+    async def main() -> Usage:
         async with serving(tmp_path, provider) as served:
             token = await served.open()
             call = asyncio.ensure_future(served.ask(token))
             await until(lambda: provider.under_way == 1)
-            (made,) = served.gateway.under_way["a/1.1"]
+            (made,) = served.gateway.caller.under_way["a/1.1"]
             call.cancel()
-            await until(lambda: made.is_left)
+            await until(lambda: made.is_abandoned)
             provider.let.set()
             return await served.used(token)
 
@@ -317,7 +389,7 @@ def test_a_call_whose_client_leaves_before_the_next_try_is_not_tried_again(tmp_p
         is_waiting.set()
         await asyncio.Event().wait()
 
-    async def main() -> Used:
+    async def main() -> Usage:
         async with serving(tmp_path, provider, sleep=wait) as served:
             token = await served.open()
             call = asyncio.ensure_future(served.ask(token))

@@ -8,27 +8,26 @@ import os
 import signal
 import threading
 import uuid
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from pytest_super.model.bound import UNBOUNDED
+from pytest_super.model.api import CHAT, TRIALS
 from pytest_super.model.client import GatewayModel, error_of
-from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError, Used
-from pytest_super.model.gateway import Gateway as Server
-from pytest_super.model.launch import Gateway
-from pytest_super.model.liveness import connected
+from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError, Usage
+from pytest_super.model.gateway import GatewayServer
+from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import ModelSettings
-from tests.openai_server import Fault, OpenAIServer, running_server
+from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
+from tests.openai_server import OpenAIServer, running_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.model.answer import Answer, Request
-    from pytest_super.model.bound import Bound
 
 ASK = [{"role": "user", "content": "step " * 100}]
 # What the local provider counts for it.
@@ -108,9 +107,10 @@ def test_an_answer_tells_what_it_used_and_who_gave_it(gateway: Gateway, server: 
         [call],
         "tool_calls",
     )
-    assert (completion.prompt_tokens, completion.completion_tokens, completion.is_counted) == (11, 2, False)
+    assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (11, 2)
+    assert not completion.is_counted
     assert (completion.model, completion.fingerprint) == ("gpt-4o-2024-08-06", "fp_test")
-    assert completion.cost_usd == pytest.approx(11 * 2.5e-6 + 2 * 10e-6)
+    assert completion.usage.cost_usd == pytest.approx(11 * 2.5e-6 + 2 * 10e-6)
 
 
 def test_what_is_told_of_a_call_stands_beside_the_providers_answer_whatever_names_it_has(
@@ -120,9 +120,9 @@ def test_what_is_told_of_a_call_stands_beside_the_providers_answer_whatever_name
     server.always({"text": "hi", "model": name})
     assert trial(gateway).complete(ASK).model == name[:200]
     body = json.dumps({"messages": ASK}).encode()
-    forwarded = trial(gateway).forward("POST", "/v1/chat/completions", body, lambda _: None)
-    assert forwarded.used is not None
-    assert forwarded.used["prompt_tokens"] == PROMPT_TOKENS
+    forwarded = trial(gateway).forward("POST", CHAT, body, lambda _: None)
+    assert forwarded.usage is not None
+    assert forwarded.usage.prompt_tokens == PROMPT_TOKENS
     answer = json.loads(forwarded.response.body)
     assert (answer["model"], "super" in answer) == (name, False)
     assert "X-Other" not in forwarded.response.headers
@@ -188,8 +188,8 @@ def ask_together(models: list[GatewayModel], messages: list[dict[str, Any]]) -> 
         thread.join()
 
 
-def used_by(model: GatewayModel) -> Used:
-    used = model.books(30)
+def used_by(model: GatewayModel) -> Usage:
+    used = model.booked_usage(30)
     assert used is not None
     return used
 
@@ -224,7 +224,7 @@ def test_what_answers_that_could_not_be_taken_have_used_is_booked(
 ) -> None:
     server.reply(server.fault("empty"))
     completion = trial(gateway).complete(ASK)
-    assert (completion.prompt_tokens, len(server.requests)) == (2 * PROMPT_TOKENS, 2)
+    assert (completion.usage.prompt_tokens, len(server.requests)) == (2 * PROMPT_TOKENS, 2)
 
 
 def test_a_call_whose_client_leaves_is_booked_all_the_same(
@@ -327,94 +327,6 @@ def test_every_call_is_recorded_whole(
     assert second["response"]["error"]["code"] == "refused"
 
 
-def test_the_cost_of_all_trials_together_is_bounded(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    calls = tmp_path / "calls.jsonl"
-    settings = ModelSettings(
-        name="openai/gpt-4o", parameters={}, max_cost=0.001, calls=str(calls), record=None
-    )
-    openai_server.always("an answer")
-    openai_server.latency = 0.1
-    with running(settings, openai_server) as gateway:
-        at_once(*[trial(gateway) for _ in range(16)])
-        with pytest.raises(ModelError, match="--super-max-cost") as reached:
-            trial(gateway).complete(ASK)
-        assert reached.value.is_final
-    assert 0.0005 < sum(line["cost_usd"] for line in lines_of(calls)) <= 0.001
-
-
-def test_calls_of_trials_at_once_pass_the_runs_cost_by_one_at_most(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    calls = tmp_path / "calls.jsonl"
-    settings = ModelSettings(
-        name="openai/gpt-4o", parameters={}, max_cost=0.25, calls=str(calls), record=None
-    )
-    openai_server.reply("an answer")
-    openai_server.always({"text": "more", "usage": {"prompt_tokens": 100, "completion_tokens": 16_000}})
-    openai_server.latency = 0.1
-    with running(settings, openai_server) as gateway:
-        ask_together([trial(gateway) for _ in range(8)], ASK)
-    assert 0.16 < sum(line["cost_usd"] for line in lines_of(calls)) < 0.25 + 0.17
-
-
-def test_what_thrown_away_answers_cost_is_booked_and_no_retry_passes_the_runs_cost(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    calls = tmp_path / "calls.jsonl"
-    settings = ModelSettings(
-        name="openai/gpt-4o", parameters={}, max_cost=0.0002, calls=str(calls), record=None
-    )
-    openai_server.always(Fault("empty"))
-    with (
-        running(settings, openai_server) as gateway,
-        pytest.raises(ModelError, match="--super-max-cost"),
-    ):
-        trial(gateway).complete(ASK)
-    [line] = lines_of(calls)
-    assert line["cost_usd"] == pytest.approx(PROMPT_TOKENS * 2.5e-6 + 2 * 10e-6)
-    assert len(openai_server.requests) == 1
-
-
-def test_an_error_that_every_call_would_meet_costs_one_call(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    settings = ModelSettings(
-        name="openai/gpt-4o", parameters={}, max_cost=None, calls=str(tmp_path / "calls.jsonl"), record=None
-    )
-    openai_server.always(Fault("401"))
-    with running(settings, openai_server) as gateway:
-        at_once(*[trial(gateway) for _ in range(8)])
-    assert len(openai_server.requests) == 1
-
-
-def test_calls_that_cost_nothing_are_made_at_once_under_a_cost_limit(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    free = {"input_cost_per_token": 0, "output_cost_per_token": 0}
-    settings = ModelSettings(
-        name="openai/gpt-4o", parameters=free, max_cost=1.0, calls=str(tmp_path / "calls.jsonl"), record=None
-    )
-    together = threading.Barrier(3)
-
-    def meet(_body: dict[str, Any]) -> str:
-        if len(openai_server.requests) > 3:
-            together.wait(30)
-        return "an answer"
-
-    openai_server.by(meet)
-    with running(settings, openai_server) as gateway:
-        models = [trial(gateway) for _ in range(3)]
-        for model in models:
-            model.complete(ASK)
-        threads = [threading.Thread(target=model.complete, args=[ASK]) for model in models]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not together.broken
-    assert len(openai_server.requests) == 6
-
-
 @pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
 def test_a_gateway_that_is_stopped_is_ended_before_another_is_started(
     tmp_path: Path, characters: int
@@ -424,17 +336,16 @@ def test_a_gateway_that_is_stopped_is_ended_before_another_is_started(
     settings = ModelSettings(
         name=f"scripted:{tmp_path / 'script'}", parameters={}, max_cost=None, calls=str(calls), record=None
     )
-    gateway = Gateway(f"test-{uuid.uuid4().hex[:8]}", settings, look_every=0.05, longest_silence=0.5)
+    gateway = Gateway(f"test-{uuid.uuid4().hex[:8]}", settings, health_check_after=0.05, health_timeout=0.5)
     try:
         model = trial(gateway)
         assert model.complete(ASK).text == "one"
-        with closing(connected(gateway.socket)) as connection:
-            process = connection.listener
+        process = int((gateway.folder / "pid").read_text())
         os.kill(process, signal.SIGSTOP)
         assert model.complete([{"role": "user", "content": "x" * characters}]).text == "two"
         assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
         assert len(lines_of(calls)) == 2
-        assert "it answered nothing for 0.5 s" in gateway.log.read_text()
+        assert "the gateway answered nothing for 0.5 s" in gateway.log.read_text()
     finally:
         gateway.close()
 
@@ -443,7 +354,7 @@ def test_a_call_that_takes_long_is_waited_for(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:
     trial(gateway).complete(ASK)
-    hasty = Gateway(gateway.run_id, settings, look_every=0.05, longest_silence=1.0)
+    hasty = Gateway(gateway.run_id, settings, health_check_after=0.05, health_timeout=1.0)
     server.latency = 1.5
     try:
         assert trial(hasty).complete(ASK).text == "an answer"
@@ -458,7 +369,7 @@ class Faulty:
 
     takes_seed = False
 
-    def bound(self, request: Request) -> Bound:  # noqa: ARG002
+    def max_usage(self, request: Request) -> MaxUsage:  # noqa: ARG002
         return UNBOUNDED
 
     async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
@@ -474,15 +385,14 @@ def test_a_fault_of_the_gateways_own_ends_no_run(tmp_path: Path) -> None:
         calls=str(tmp_path / "calls.jsonl"),
         record=None,
     )
-    faulty = Server(settings)
-    faulty.provider = Faulty()
+    faulty = GatewayServer(settings, Faulty())
 
     async def ask() -> dict[str, Any]:
         async with TestClient(TestServer(faulty.application())) as client:
             limits = {"name": "a/1.1", "task": "a", "epoch": 1, "token_limit": 999, "cost_limit": None}
-            token = (await (await client.post("/super/trials", json=limits)).json())["token"]
+            token = (await (await client.post(TRIALS, json=limits)).json())["token"]
             bearer = {"Authorization": f"Bearer {token}"}
-            answer = await client.post("/v1/chat/completions", json={"messages": ASK}, headers=bearer)
+            answer = await client.post(CHAT, json={"messages": ASK}, headers=bearer)
             error: dict[str, Any] = (await answer.json())["error"]
             return error
 
@@ -493,9 +403,13 @@ def test_a_fault_of_the_gateways_own_ends_no_run(tmp_path: Path) -> None:
 
 
 def test_a_gateway_that_cannot_start_says_why(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    calls = tmp_path / "no" / "calls.jsonl"
+    (tmp_path / "script").write_text('["one"]')
     settings = ModelSettings(
-        name="openai/gpt-4o", parameters={}, max_cost=None, calls=str(calls), record=None
+        name=f"scripted:{tmp_path / 'script'}",
+        parameters={},
+        max_cost=None,
+        calls=str(tmp_path / "no" / "calls.jsonl"),
+        record=None,
     )
     with (
         running(settings, openai_server) as gateway,

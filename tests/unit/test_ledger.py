@@ -1,4 +1,4 @@
-"""What trials have used of a model: limits that one call passes at most, kept over the gateway's death."""
+"""What trials have used: limits that one call passes at most, kept when the gateway is restarted."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.bound import UNBOUNDED, Bound
-from pytest_super.model.completion import BudgetSpentError
+from pytest_super.model.completion import BudgetSpentError, Usage
 from pytest_super.model.ledger import Ledger, RunCostError
+from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,8 +23,21 @@ if TYPE_CHECKING:
 TRIAL = "t/1.1"
 
 
-def used(prompt: int, cost: float | None = None, characters: int = 400) -> dict[str, Any]:
-    return {"prompt_tokens": prompt, "completion_tokens": 1, "cost_usd": cost, "characters": characters}
+def used(prompt: int, cost: float | None = None) -> Usage:
+    return Usage(prompt_tokens=prompt, completion_tokens=1, cost_usd=cost)
+
+
+def charge(
+    ledger: Ledger,
+    prompt: int,
+    cost: float | None = None,
+    *,
+    trial: str = TRIAL,
+    characters: int = 400,
+    most: MaxUsage = UNBOUNDED,
+) -> None:
+    """Book an answer."""
+    ledger.charge(trial, used(prompt, cost), most, characters=characters)
 
 
 def ledger_with(
@@ -36,8 +49,8 @@ def ledger_with(
     return ledger
 
 
-def most(tokens: float, cost: float = 0.0) -> Bound:
-    return Bound(prompt_tokens=tokens, cost_usd=cost)
+def most(tokens: float, cost: float = 0.0) -> MaxUsage:
+    return MaxUsage(prompt_tokens=tokens, cost_usd=cost)
 
 
 @dataclass
@@ -49,7 +62,7 @@ class Calls:
     under_way: dict[str, asyncio.Future[tuple[int, float]]] = field(default_factory=dict)
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
-    async def begin(self, name: str, bound: Bound, trial: str = TRIAL, characters: int = 4) -> None:
+    async def begin(self, name: str, bound: MaxUsage, trial: str = TRIAL, characters: int = 4) -> None:
         """Returns when the call is under way, waits or is refused."""
         self.tasks[name] = asyncio.ensure_future(self._make(name, bound, trial, characters))
         await settle()
@@ -67,7 +80,7 @@ class Calls:
     def waiting(self) -> list[str]:
         return [name for name, task in self.tasks.items() if not task.done() and name not in self.under_way]
 
-    async def _make(self, name: str, bound: Bound, trial: str, characters: int) -> None:
+    async def _make(self, name: str, bound: MaxUsage, trial: str, characters: int) -> None:
         try:
             async with self.ledger.reserve(trial, characters, bound):
                 self.events.append(name)
@@ -76,7 +89,7 @@ class Calls:
                     tokens, cost = await self.under_way[name]
                 finally:
                     del self.under_way[name]
-                self.ledger.charge(trial, used(tokens, cost, characters), bound)
+                charge(self.ledger, tokens, cost, trial=trial, characters=characters, most=bound)
         except (BudgetSpentError, RunCostError):
             self.events.append(f"{name} refused")
 
@@ -99,7 +112,7 @@ def events_of(ledger: Ledger, play: Callable[[Calls], Awaitable[None]]) -> list[
     return asyncio.run(main())
 
 
-def reserve(ledger: Ledger, characters: int, bound: Bound = UNBOUNDED, trial: str = TRIAL) -> None:
+def reserve(ledger: Ledger, characters: int, bound: MaxUsage = UNBOUNDED, trial: str = TRIAL) -> None:
     """A call that is alone."""
 
     async def main() -> None:
@@ -117,7 +130,7 @@ def test_a_call_that_is_expected_to_pass_the_token_limit_is_refused(tmp_path: Pa
     with pytest.raises(BudgetSpentError, match="tokens"):
         reserve(ledger, 404)
     reserve(ledger, 400)
-    ledger.charge(TRIAL, used(60), UNBOUNDED)
+    charge(ledger, 60)
     with pytest.raises(BudgetSpentError, match="tokens"):
         reserve(ledger, 400)
 
@@ -131,7 +144,7 @@ def test_a_call_that_cannot_pass_the_limit_is_made_whatever_is_expected(tmp_path
 
 def test_a_limit_that_is_reached_is_spent(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path, tokens=100, cost=1.0)
-    ledger.charge(TRIAL, used(99, cost=1.0), UNBOUNDED)
+    charge(ledger, 99, cost=1.0)
     with pytest.raises(BudgetSpentError, match="cost"):
         reserve(ledger, 0, most(0))
 
@@ -139,47 +152,47 @@ def test_a_limit_that_is_reached_is_spent(tmp_path: Path) -> None:
 def test_the_estimate_follows_what_the_provider_counts(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path)
     assert ledger.estimate(TRIAL, 400) == (100, 0.0)
-    ledger.charge(TRIAL, used(200, cost=0.5), UNBOUNDED)
+    charge(ledger, 200, cost=0.5)
     assert ledger.estimate(TRIAL, 800) == (300, 0.75)
     assert ledger.estimate(TRIAL, 40) == (110, 0.275)
     assert ledger.estimate("new/1.1", 800) == (200, 0.5)
 
 
-def test_what_calls_of_a_trial_cost_is_told_by_those_before_and_not_by_other_trials(tmp_path: Path) -> None:
+def test_the_expected_cost_of_a_call_follows_the_trials_own_calls(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path)
-    ledger.charge("dear/1.1", used(100, cost=100.0), UNBOUNDED)
-    ledger.charge(TRIAL, used(100, cost=0.5), UNBOUNDED)
+    charge(ledger, 100, cost=100.0, trial="dear/1.1")
+    charge(ledger, 100, cost=0.5)
     assert ledger.estimate(TRIAL, 400) == (100, 0.5)
 
 
-def test_what_is_thrown_away_is_used_and_tells_nothing_of_later_calls(tmp_path: Path) -> None:
+def test_an_answer_that_is_thrown_away_is_charged_and_does_not_change_the_estimate(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path, tokens=1000)
-    ledger.charge(TRIAL, {"prompt_tokens": 900, "completion_tokens": 0, "cost_usd": 0.5}, UNBOUNDED)
+    ledger.charge(TRIAL, used(900, 0.5), UNBOUNDED, started="now")
     account = ledger.account(TRIAL)
-    assert (account.used.prompt_tokens, account.used.cost_usd, account.answered) == (900, 0.5, 0)
+    assert (account.usage.prompt_tokens, account.usage.cost_usd, account.answered) == (900, 0.5, 0)
     assert ledger.estimate(TRIAL, 200)[0] == 50
     with pytest.raises(BudgetSpentError, match="tokens"):
         reserve(ledger, 404)
 
 
-def test_trials_do_not_share_their_limits_but_the_runs_cost(tmp_path: Path) -> None:
+def test_trials_have_their_own_limits_and_share_the_runs_cost(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path, max_cost=1.0, tokens=10)
-    ledger.charge("other/1.1", used(10_000, cost=1.0), UNBOUNDED)
+    charge(ledger, 10_000, cost=1.0, trial="other/1.1")
     with pytest.raises(RunCostError, match=r"\$1.0000 of the \$1 "):
         reserve(ledger, 4)
 
 
-def test_a_new_ledger_knows_what_the_last_one_booked_also_after_half_a_line(tmp_path: Path) -> None:
+def test_a_new_ledger_continues_the_file_of_the_last_one_even_after_half_a_line(tmp_path: Path) -> None:
     first = ledger_with(tmp_path)
-    first.charge(TRIAL, used(100, cost=0.5), UNBOUNDED)
+    charge(first, 100, cost=0.5)
     with (tmp_path / "calls.jsonl").open("a") as file:
         file.write('{"trial": "t/1.1", "prom')
     second = ledger_with(tmp_path, max_cost=0.5)
-    assert (second.account(TRIAL).used.prompt_tokens, second.account(TRIAL).answered) == (100, 1)
+    assert (second.account(TRIAL).usage.prompt_tokens, second.account(TRIAL).answered) == (100, 1)
     with pytest.raises(RunCostError):
         reserve(second, 4)
-    second.charge(TRIAL, used(10), UNBOUNDED)
-    assert ledger_with(tmp_path).account(TRIAL).used.prompt_tokens == 110
+    charge(second, 10)
+    assert ledger_with(tmp_path).account(TRIAL).usage.prompt_tokens == 110
 
 
 # Calls at once
@@ -196,7 +209,9 @@ def test_calls_that_fit_together_are_under_way_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bound", [most(100, 9.0), most(1e9, 0.1), UNBOUNDED], ids=["cost", "tokens", "any"])
-def test_a_call_that_does_not_fit_beside_others_waits_until_it_is_alone(tmp_path: Path, bound: Bound) -> None:
+def test_a_call_that_does_not_fit_beside_others_waits_until_it_is_alone(
+    tmp_path: Path, bound: MaxUsage
+) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", most(100, 0.1))
         await calls.begin("b", most(100, 0.1))
@@ -220,7 +235,7 @@ def test_a_call_waits_no_longer_than_until_it_fits(tmp_path: Path) -> None:
     events_of(ledger_with(tmp_path, tokens=1000), play)
 
 
-def test_what_waits_is_refused_when_the_limit_is_spent_meanwhile(tmp_path: Path) -> None:
+def test_a_waiting_call_is_refused_when_the_limit_is_spent_meanwhile(tmp_path: Path) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", UNBOUNDED)
         await calls.begin("b", UNBOUNDED)
@@ -231,7 +246,7 @@ def test_what_waits_is_refused_when_the_limit_is_spent_meanwhile(tmp_path: Path)
     assert events_of(ledger, play) == ["a", "b refused", "c refused"]
 
 
-def test_small_calls_that_come_later_do_not_keep_a_large_one_waiting(tmp_path: Path) -> None:
+def test_later_small_calls_do_not_keep_a_large_one_waiting(tmp_path: Path) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", most(100))
         await calls.begin("large", UNBOUNDED)
@@ -244,7 +259,7 @@ def test_small_calls_that_come_later_do_not_keep_a_large_one_waiting(tmp_path: P
     assert events_of(ledger_with(tmp_path, tokens=1000), play) == ["a", "large", "b"]
 
 
-def test_who_waits_for_a_trials_limit_keeps_no_other_trial_waiting(tmp_path: Path) -> None:
+def test_a_call_that_waits_for_its_trials_limit_keeps_no_other_trial_waiting(tmp_path: Path) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", most(900, 0.1))
         await calls.begin("b", most(900, 0.1))
@@ -265,7 +280,7 @@ def test_calls_of_all_trials_wait_for_the_runs_cost(tmp_path: Path) -> None:
     assert events_of(ledger_with(tmp_path, max_cost=1.0), play) == ["a", "other"]
 
 
-def test_what_waits_is_let_go_by_a_limit_that_rises(tmp_path: Path) -> None:
+def test_a_waiting_call_is_made_when_the_limit_rises(tmp_path: Path) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", most(900))
         await calls.begin("b", most(900))
@@ -291,7 +306,7 @@ def test_a_call_that_is_cancelled_leaves_its_turn_and_its_room_to_the_next(tmp_p
     assert [each for each in started if each != name] == rest
 
 
-def test_a_bound_that_was_too_low_is_higher_from_then_on(tmp_path: Path) -> None:
+def test_after_a_call_used_more_than_it_reserved_later_calls_reserve_more(tmp_path: Path) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", most(100))
         await calls.end("a", tokens=400)
@@ -321,7 +336,7 @@ def share(amount: float, part: float) -> int:
 
 
 @given(limits=st.tuples(LIMIT, LIMIT, LIMIT), plans=st.lists(CALL, max_size=12), events=st.lists(EVENT))
-def test_in_whatever_order_calls_begin_and_end_each_limit_is_passed_by_one_at_most_and_all_end(
+def test_in_any_order_of_events_each_limit_is_passed_by_one_call_at_most_and_all_calls_end(
     limits: tuple[int | None, int | None, int | None],
     plans: list[tuple[str, int, float, float, float, float]],
     events: list[tuple[str, int]],

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.model.api import FACTS
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.completion import BudgetSpentError
-from pytest_super.model.launch import FACTS, Response
+from pytest_super.model.unix_http import HttpResponse
 from pytest_super.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -32,16 +33,16 @@ class SlowGateway:
         self.starts -= 1
         return "token"
 
-    def send(self, *_: Any, timeout: float | None = None) -> Response:
+    def send(self, *_: Any, timeout: float | None = None) -> HttpResponse:
         self.timeouts.append(timeout)
         return response(200 if self.starts == 0 else 401)
 
 
-def response(status: int) -> Response:
+def response(status: int) -> HttpResponse:
     headers = HTTPMessage()
     headers[FACTS] = json.dumps({**USED, "fingerprint": None})
     body = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
-    return Response(status=status, headers=headers, body=json.dumps(body).encode())
+    return HttpResponse(status=status, headers=headers, body=json.dumps(body).encode())
 
 
 def model_of(gateway: SlowGateway, seconds_left: Callable[[], float]) -> GatewayModel:

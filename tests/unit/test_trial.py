@@ -13,7 +13,7 @@ import pytest
 from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.metrics.landmarks import LandmarkMatcher
-from pytest_super.model.completion import BudgetSpentError, Completion, ModelError
+from pytest_super.model.completion import BudgetSpentError, Completion, ModelError, Usage
 from pytest_super.store.trajectory import Action
 from pytest_super.tasks.public_task import public_part
 from pytest_super.tasks.task import Limits, Task
@@ -288,7 +288,8 @@ def test_an_edit_of_the_prefix_that_does_not_fit_is_no_fault_of_the_agent() -> N
 
 
 def test_a_model_call_is_charged_and_told_by_the_step_that_follows_it() -> None:
-    answer = Completion(text="ls", prompt_tokens=70, completion_tokens=5, cost_usd=0.5, seconds=2.0)
+    usage = Usage(prompt_tokens=70, completion_tokens=5, cost_usd=0.5)
+    answer = Completion(text="ls", usage=usage, seconds=2.0)
     bench = Bench(model=FakeModel(answer))
     assert bench.trial.complete(ASK, temperature=0.2) is answer
     step = bench.trial.execute("1")
@@ -301,7 +302,7 @@ def test_a_model_call_is_charged_and_told_by_the_step_that_follows_it() -> None:
 
 
 def test_a_call_that_passes_the_token_limit_ends_the_trial_and_is_the_last() -> None:
-    model = FakeModel(Completion(text="a", prompt_tokens=1001), "b")
+    model = FakeModel(Completion(text="a", usage=Usage(prompt_tokens=1001)), "b")
 
     def ask_on(trial: Trial) -> None:
         while True:

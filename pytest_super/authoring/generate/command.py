@@ -16,7 +16,7 @@ from pytest_super.authoring.generate.record import CALLS
 from pytest_super.authoring.generate.repositories import read_all
 from pytest_super.errors import SuperError
 from pytest_super.model.client import GatewayModel
-from pytest_super.model.launch import Gateway
+from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.store.results import new_run_id

@@ -1,3 +1,5 @@
+"""Retries and the rate limit of model calls, on a clock that jumps."""
+
 from __future__ import annotations
 
 import asyncio
@@ -9,25 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.answer import Answer, ModelCallError, Trouble
-from pytest_super.model.patience import Patience, Throttle
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.rate_limit import RateLimiter
+from pytest_super.model.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 
 T = TypeVar("T")
-ANSWER = Answer(
-    body={},
-    prompt_tokens=1,
-    completion_tokens=1,
-    is_counted=False,
-    cost_usd=None,
-    model="m",
-    fingerprint=None,
-)
-TRANSIENT = ModelCallError(Trouble.TRANSIENT, "the engine is overloaded", status=503)
-LIMITED = ModelCallError(Trouble.RATE_LIMITED, "too many requests", status=429)
-FATAL = ModelCallError(Trouble.FATAL, "wrong key", status=401)
+ANSWER = "the answer"
+TRANSIENT = ModelCallError(Failure.TRANSIENT, "the engine is overloaded", status=503)
+LIMITED = ModelCallError(Failure.RATE_LIMITED, "too many requests", status=429)
+UNCLEAR = ModelCallError(Failure.UNCLEAR, "half an answer")
+FATAL = ModelCallError(Failure.FATAL, "wrong key", status=401)
 
 
 class JumpingSelector(selectors.SelectSelector):
@@ -57,22 +53,26 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-def patience(*, draw: float = 0.999, **settings: Any) -> Patience:
+def limiter(limit: int, highest: int = 256) -> RateLimiter:
+    return RateLimiter(limit, highest, clock=asyncio.get_running_loop().time)
+
+
+def retry_policy(*, draw: float = 0.999, **settings: Any) -> RetryPolicy:
     """On the clock of the running loop; the draw makes waits as long as they can be."""
-    return Patience(clock=asyncio.get_running_loop().time, draw=lambda: draw, **settings)
+    return RetryPolicy(clock=asyncio.get_running_loop().time, draw=lambda: draw, **settings)
 
 
 class Script:
     """Calls that end as told, one after the other, from the last on all alike; each takes `seconds`."""
 
-    def __init__(self, *outcomes: Answer | ModelCallError, seconds: float = 0.0) -> None:
+    def __init__(self, *outcomes: str | ModelCallError, seconds: float = 0.0) -> None:
         self.outcomes = list(outcomes)
         self.seconds = seconds
         self.times: list[float] = []
         self.under_way = 0
         self.most = 0
 
-    async def __call__(self) -> Answer:
+    async def __call__(self) -> str:
         outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
         self.times.append(asyncio.get_running_loop().time())
         self.under_way += 1
@@ -90,12 +90,12 @@ class Script:
         return [round(after - before, 1) for before, after in zip(self.times, self.times[1:], strict=False)]
 
 
-def outcome_of(script: Script, **settings: Any) -> Answer | ModelCallError:
+def outcome_of(script: Script, **settings: Any) -> str | ModelCallError:
     """How one call ends."""
 
-    async def main() -> Answer | ModelCallError:
+    async def main() -> str | ModelCallError:
         try:
-            return await patience(**settings).call(script)
+            return await retry_policy(**settings).call(script)
         except ModelCallError as error:
             return error
 
@@ -111,10 +111,18 @@ def failure_of(script: Script, **settings: Any) -> ModelCallError:
 # One call
 
 
-def test_what_passes_is_tried_again_and_the_attempts_are_counted() -> None:
-    outcome = outcome_of(Script(TRANSIENT, LIMITED, ANSWER))
-    assert isinstance(outcome, Answer)
-    assert outcome.attempts == 3
+def test_what_can_pass_is_retried() -> None:
+    script = Script(TRANSIENT, LIMITED, ANSWER)
+    assert outcome_of(script) == ANSWER
+    assert len(script.times) == 3
+
+
+def test_an_unclear_failure_is_retried_once() -> None:
+    script = Script(UNCLEAR)
+    assert failure_of(script).message.startswith("gave up after 2 tries")
+    assert outcome_of(Script(UNCLEAR, ANSWER)) == ANSWER
+    assert outcome_of(Script(TRANSIENT, TRANSIENT, UNCLEAR, TRANSIENT, ANSWER)) == ANSWER
+    assert failure_of(Script(UNCLEAR, TRANSIENT, UNCLEAR, ANSWER)).failure is Failure.UNCLEAR
 
 
 def test_waits_double_up_to_a_minute() -> None:
@@ -130,64 +138,64 @@ def test_waits_are_drawn_between_nothing_and_all() -> None:
 
 
 @pytest.mark.parametrize("error", [TRANSIENT, LIMITED])
-def test_after_eight_tries_the_last_error_is_told_with_their_number_and_time(error: ModelCallError) -> None:
+def test_after_eight_tries_the_last_error_is_raised_with_their_number_and_time(error: ModelCallError) -> None:
     script = Script(error)
     failure = failure_of(script)
-    assert len(script.times) == failure.attempts == 8
-    assert (failure.trouble, failure.status) == (error.trouble, error.status)
+    assert len(script.times) == 8
+    assert (failure.failure, failure.status) == (error.failure, error.status)
     assert failure.is_final
     assert failure.message == f"gave up after 8 tries in 123 s: {error.message}"
 
 
-@pytest.mark.parametrize("trouble", [Trouble.FATAL, Trouble.CONTEXT, Trouble.FILTERED, Trouble.REFUSED])
-def test_other_troubles_are_final_at_once(trouble: Trouble) -> None:
-    error = ModelCallError(trouble, "no")
+@pytest.mark.parametrize("failure", [Failure.FATAL, Failure.CONTEXT, Failure.FILTERED, Failure.REFUSED])
+def test_other_failures_are_final_at_once(failure: Failure) -> None:
+    error = ModelCallError(failure, "no")
     script = Script(error)
     assert failure_of(script) is error
     assert len(script.times) == 1
 
 
-def test_an_error_may_be_final_whatever_its_kind_and_slows_nobody_then() -> None:
-    script = Script(ModelCallError(Trouble.RATE_LIMITED, "scripted", is_final=True))
+def test_a_final_rate_limit_is_not_retried_and_slows_no_other_call() -> None:
+    script = Script(ModelCallError(Failure.RATE_LIMITED, "scripted", is_final=True))
 
     async def main() -> int:
-        shared = patience()
+        shared = retry_policy()
         await call_all(shared, [script])
-        return shared.throttle.limit
+        return shared.limiter.limit
 
     assert run(main()) == 32
     assert len(script.times) == 1
 
 
-def test_an_exception_of_another_kind_is_not_ours_to_handle() -> None:
-    async def broken() -> Answer:
+def test_another_exception_passes_through_and_frees_the_slot() -> None:
+    async def broken() -> str:
         raise ZeroDivisionError
 
     async def main() -> int:
-        shared = patience()
+        shared = retry_policy()
         with pytest.raises(ZeroDivisionError):
             await shared.call(broken)
-        return shared.throttle.under_way
+        return shared.limiter.under_way
 
     assert run(main()) == 0
 
 
-def test_the_wait_that_a_provider_asks_for_is_kept() -> None:
-    asked = ModelCallError(Trouble.TRANSIENT, "overloaded", retry_after=42.0)
+def test_the_pause_that_a_provider_asks_for_is_kept() -> None:
+    asked = ModelCallError(Failure.TRANSIENT, "overloaded", retry_after=42.0)
     script = Script(asked, ANSWER)
     outcome_of(script)
     assert script.waits == [42.0]
 
 
-def test_five_minutes_are_waited_at_most() -> None:
-    script = Script(ModelCallError(Trouble.RATE_LIMITED, "tomorrow", retry_after=86400.0))
+def test_no_pause_is_longer_than_five_minutes() -> None:
+    script = Script(ModelCallError(Failure.RATE_LIMITED, "tomorrow", retry_after=86400.0))
     failure = failure_of(script)
     assert script.waits == [300.0, 300.0]
     assert "after 3 tries in 600 s" in failure.message
 
 
-def test_a_provider_that_asks_for_no_wait_is_not_asked_without_end() -> None:
-    script = Script(ModelCallError(Trouble.RATE_LIMITED, "now", retry_after=0.0), seconds=0.0)
+def test_a_provider_that_asks_for_no_pause_is_not_asked_for_ever() -> None:
+    script = Script(ModelCallError(Failure.RATE_LIMITED, "now", retry_after=0.0), seconds=0.0)
     failure_of(script)
     assert len(script.times) == 8
     assert sum(script.waits) > 60
@@ -203,23 +211,23 @@ def test_a_provider_that_hangs_is_tried_twice() -> None:
     retry_after=st.none() | st.floats(0, 1e6),
     seconds=st.floats(0, 700),
     tries=st.integers(1, 12),
-    longest=st.floats(0, 1000),
+    max_seconds=st.floats(0, 1000),
 )
-def test_no_call_outlasts_its_patience(
-    draws: list[float], retry_after: float | None, seconds: float, tries: int, longest: float
+def test_no_call_is_retried_after_its_time_is_over(
+    draws: list[float], retry_after: float | None, seconds: float, tries: int, max_seconds: float
 ) -> None:
-    error = ModelCallError(Trouble.RATE_LIMITED, "slow down", retry_after=retry_after)
+    error = ModelCallError(Failure.RATE_LIMITED, "slow down", retry_after=retry_after)
     script = Script(error, seconds=seconds)
 
     async def main() -> float:
         loop = asyncio.get_running_loop()
         drawn = iter(draws * tries)
-        shared = Patience(tries=tries, longest=longest, clock=loop.time, draw=lambda: next(drawn))
+        shared = RetryPolicy(tries=tries, max_seconds=max_seconds, clock=loop.time, draw=lambda: next(drawn))
         with pytest.raises(ModelCallError):
             await shared.call(script)
         return loop.time()
 
-    assert run(main()) <= longest + 2 * seconds + 1e-3
+    assert run(main()) <= max_seconds + 2 * seconds + 1e-3
     assert 1 <= len(script.times) <= tries
 
 
@@ -240,11 +248,11 @@ class Reserved:
         self.inside -= 1
 
 
-def test_each_attempt_is_made_inside_a_reservation_of_its_own_that_is_given_back_before_it_waits() -> None:
+def test_each_attempt_has_its_own_reservation_which_ends_before_the_pause() -> None:
     reserved = Reserved(3)
     seen = []
 
-    async def attempt() -> Answer:
+    async def attempt() -> str:
         seen.append(("attempt", reserved.inside))
         raise TRANSIENT
 
@@ -253,15 +261,15 @@ def test_each_attempt_is_made_inside_a_reservation_of_its_own_that_is_given_back
 
     async def main() -> None:
         with pytest.raises(PermissionError, match="spent"):
-            await patience(sleep=sleep).call(attempt, reserved)
+            await retry_policy(sleep=sleep).call(attempt, reserved)
 
     run(main())
     assert seen == [("attempt", 1), ("wait", 0)] * 3
 
 
-def test_who_waits_for_a_reservation_takes_no_place_from_others() -> None:
-    async def main() -> Answer:
-        shared = patience(throttle=Throttle(1))
+def test_a_call_that_waits_for_a_reservation_takes_no_slot_from_others() -> None:
+    async def main() -> str:
+        shared = retry_policy(limiter=limiter(1))
         freed = asyncio.Event()
 
         @asynccontextmanager
@@ -275,22 +283,22 @@ def test_who_waits_for_a_reservation_takes_no_place_from_others() -> None:
         freed.set()
         return await waiting
 
-    assert run(main()).attempts == 1
+    assert run(main()) == ANSWER
 
 
 # Many calls
 
 
-async def call_all(shared: Patience, calls: Iterable[Callable[[], Awaitable[Answer]]]) -> list[Any]:
+async def call_all(shared: RetryPolicy, calls: Iterable[Callable[[], Awaitable[str]]]) -> list[Any]:
     return await asyncio.gather(*map(shared.call, calls), return_exceptions=True)
 
 
 def test_a_rate_limit_that_one_call_meets_stops_all_for_as_long() -> None:
-    limited = Script(ModelCallError(Trouble.RATE_LIMITED, "slow", retry_after=50.0), ANSWER)
+    limited = Script(ModelCallError(Failure.RATE_LIMITED, "slow", retry_after=50.0), ANSWER)
     others = Script(ANSWER)
 
     async def main() -> None:
-        shared = patience()
+        shared = retry_policy()
         first = asyncio.create_task(shared.call(limited))
         await asyncio.sleep(1)
         await call_all(shared, [others] * 3)
@@ -301,13 +309,13 @@ def test_a_rate_limit_that_one_call_meets_stops_all_for_as_long() -> None:
     assert others.times == [50.0] * 3
 
 
-def test_a_trouble_of_one_call_does_not_stop_the_others() -> None:
-    troubled = Script(ModelCallError(Trouble.TRANSIENT, "oops", retry_after=50.0), ANSWER)
+def test_a_transient_failure_of_one_call_does_not_stop_the_others() -> None:
+    failing = Script(ModelCallError(Failure.TRANSIENT, "oops", retry_after=50.0), ANSWER)
     others = Script(ANSWER)
 
     async def main() -> None:
-        shared = patience()
-        first = asyncio.create_task(shared.call(troubled))
+        shared = retry_policy()
+        first = asyncio.create_task(shared.call(failing))
         await asyncio.sleep(1)
         await call_all(shared, [others] * 3)
         await first
@@ -320,7 +328,7 @@ def test_no_more_calls_are_under_way_than_the_limit() -> None:
     script = Script(ANSWER, seconds=1.0)
 
     async def main() -> list[Any]:
-        return await call_all(patience(throttle=Throttle(5, highest=5)), [script] * 23)
+        return await call_all(retry_policy(limiter=limiter(5, highest=5)), [script] * 23)
 
     assert len(run(main())) == 23
     assert script.most == 5
@@ -331,7 +339,7 @@ def test_thirty_two_calls_start_at_once() -> None:
     script = Script(ANSWER, seconds=1.0)
 
     async def main() -> None:
-        await call_all(patience(), [script] * 100)
+        await call_all(retry_policy(), [script] * 100)
 
     run(main())
     assert script.times.count(0.0) == 32
@@ -341,52 +349,52 @@ def test_a_full_round_of_successes_makes_room_for_one_more() -> None:
     script = Script(ANSWER, seconds=1.0)
 
     async def main() -> list[int]:
-        shared = patience(throttle=Throttle(4, highest=6))
+        shared = retry_policy(limiter=limiter(4, highest=6))
         limits = []
         for count in (3, 1, 5, 6, 6):
             await call_all(shared, [script] * count)
-            limits.append(shared.throttle.limit)
+            limits.append(shared.limiter.limit)
         return limits
 
     assert run(main()) == [4, 5, 6, 6, 6]
 
 
-def test_all_that_were_one_round_too_many_halve_the_limit_once() -> None:
+def test_calls_that_are_rejected_together_halve_the_limit_once() -> None:
     script = Script(*[LIMITED] * 32, ANSWER, seconds=1.0)
 
     async def main() -> int:
-        shared = patience()
+        shared = retry_policy()
         calls = [asyncio.create_task(shared.call(script)) for _ in range(32)]
         await asyncio.sleep(1.5)
-        limit = shared.throttle.limit
+        limit = shared.limiter.limit
         await asyncio.gather(*calls)
         return limit
 
     assert run(main()) == 16
 
 
-def test_a_second_round_too_many_halves_it_again() -> None:
+def test_calls_that_are_rejected_later_halve_the_limit_again() -> None:
     script = Script(*[LIMITED] * 48, ANSWER, seconds=1.0)
 
     async def main() -> int:
-        shared = patience()
+        shared = retry_policy()
         calls = [asyncio.create_task(shared.call(script)) for _ in range(32)]
         await asyncio.sleep(3.5)
-        limit = shared.throttle.limit
+        limit = shared.limiter.limit
         await asyncio.gather(*calls)
         return limit
 
     assert run(main()) == 8
 
 
-def test_what_is_halved_is_what_was_under_way() -> None:
+def test_the_number_of_calls_under_way_is_halved_when_it_is_below_the_limit() -> None:
     script = Script(*[LIMITED] * 6, ANSWER, seconds=1.0)
 
     async def main() -> int:
-        shared = patience()
+        shared = retry_policy()
         calls = [asyncio.create_task(shared.call(script)) for _ in range(6)]
         await asyncio.sleep(1.5)
-        limit = shared.throttle.limit
+        limit = shared.limiter.limit
         await asyncio.gather(*calls)
         return limit
 
@@ -396,24 +404,25 @@ def test_what_is_halved_is_what_was_under_way() -> None:
 def test_the_limit_never_falls_below_one_call() -> None:
     script = Script(*[LIMITED] * 7, ANSWER)
 
-    async def main() -> tuple[Answer, int]:
-        shared = patience()
-        return await shared.call(script), shared.throttle.limit
+    async def main() -> tuple[str, int]:
+        shared = retry_policy()
+        return await shared.call(script), shared.limiter.limit
 
     answer, limit = run(main())
-    assert answer.attempts == 8
-    assert limit >= 1
+    assert answer == ANSWER
+    # One call, and one more after the success.
+    assert limit == 2
 
 
-def test_who_waits_to_try_again_holds_no_place() -> None:
-    troubled, others = (
-        Script(ModelCallError(Trouble.TRANSIENT, "x", retry_after=90.0), ANSWER),
+def test_a_call_that_waits_for_its_retry_holds_no_slot() -> None:
+    failing, others = (
+        Script(ModelCallError(Failure.TRANSIENT, "x", retry_after=90.0), ANSWER),
         Script(ANSWER),
     )
 
     async def main() -> None:
-        shared = patience(throttle=Throttle(1))
-        await call_all(shared, [troubled, others])
+        shared = retry_policy(limiter=limiter(1))
+        await call_all(shared, [failing, others])
 
     run(main())
     assert others.times == [0.0]
@@ -422,26 +431,25 @@ def test_who_waits_to_try_again_holds_no_place() -> None:
 def test_a_fatal_error_is_the_answer_to_every_later_call_without_asking() -> None:
     script = Script(FATAL)
 
-    async def main() -> tuple[list[Any], int]:
-        shared = patience()
-        outcomes = [*await call_all(shared, [script]), *await call_all(shared, [script] * 15)]
-        return outcomes, shared.attempts
+    async def main() -> list[Any]:
+        shared = retry_policy()
+        return [*await call_all(shared, [script]), *await call_all(shared, [script] * 15)]
 
-    outcomes, attempts = run(main())
-    assert {(error.trouble, error.message, error.status) for error in outcomes} == {
-        (FATAL.trouble, "wrong key", 401)
+    outcomes = run(main())
+    assert {(error.failure, error.message, error.status) for error in outcomes} == {
+        (FATAL.failure, "wrong key", 401)
     }
-    assert (attempts, len(script.times)) == (1, 1)
-    assert [error.attempts for error in outcomes] == [1] + [0] * 15
+    assert len(script.times) == 1
+    assert len(set(map(id, outcomes))) == 16
 
 
-def test_a_fatal_error_ends_the_calls_that_stand_in_line() -> None:
+def test_a_fatal_error_ends_the_calls_that_wait_for_a_slot() -> None:
     script = Script(FATAL, seconds=1.0)
 
     async def main() -> list[Any]:
-        return await call_all(patience(throttle=Throttle(2)), [script] * 16)
+        return await call_all(retry_policy(limiter=limiter(2)), [script] * 16)
 
-    assert {error.trouble for error in run(main())} == {Trouble.FATAL}
+    assert {error.failure for error in run(main())} == {Failure.FATAL}
     assert len(script.times) == 2
 
 
@@ -449,22 +457,22 @@ def test_calls_that_wait_to_try_again_do_not_after_a_fatal_error() -> None:
     limited = Script(LIMITED, ANSWER, seconds=0.1)
 
     async def main() -> Any:
-        shared = patience()
+        shared = retry_policy()
         waiting = asyncio.create_task(shared.call(limited))
         # Begun before the limit was met, so that it ends during the wait.
         await call_all(shared, [Script(FATAL, seconds=0.2)])
         [outcome] = await asyncio.gather(waiting, return_exceptions=True)
         return outcome
 
-    assert run(main()).trouble is Trouble.FATAL
+    assert run(main()).failure is Failure.FATAL
     assert len(limited.times) == 1
 
 
-def test_a_fatal_error_is_told_at_once_though_the_provider_wants_no_calls_yet() -> None:
-    limited = Script(ModelCallError(Trouble.RATE_LIMITED, "slow", retry_after=200.0))
+def test_a_fatal_error_is_raised_at_once_during_a_pause() -> None:
+    limited = Script(ModelCallError(Failure.RATE_LIMITED, "slow", retry_after=200.0))
 
     async def main() -> float:
-        shared = patience()
+        shared = retry_policy()
         waiting = asyncio.create_task(shared.call(limited))
         await call_all(shared, [Script(FATAL, seconds=1.0)])
         await call_all(shared, [Script(ANSWER)])
@@ -475,26 +483,25 @@ def test_a_fatal_error_is_told_at_once_though_the_provider_wants_no_calls_yet() 
 
 
 @pytest.mark.parametrize("moment", [0.5, 1.5, 2.5], ids=["under way", "waiting to try again", "in line"])
-def test_a_cancelled_call_gives_its_place_back(moment: float) -> None:
+def test_a_cancelled_call_frees_its_slot(moment: float) -> None:
     script = Script(TRANSIENT, ANSWER, seconds=1.0)
 
-    async def main() -> tuple[int, Answer]:
-        shared = patience(throttle=Throttle(1))
+    async def main() -> tuple[int, str]:
+        shared = retry_policy(limiter=limiter(1))
         calls = [asyncio.create_task(shared.call(script)) for _ in range(4)]
         await asyncio.sleep(moment)
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
-        return shared.throttle.under_way, await shared.call(Script(ANSWER))
+        return shared.limiter.under_way, await shared.call(Script(ANSWER))
 
     under_way, answer = run(main())
-    assert under_way == 0
-    assert answer.attempts == 1
+    assert (under_way, answer) == (0, ANSWER)
 
 
 def test_a_call_that_is_cancelled_as_its_turn_comes_leaves_the_turn_to_the_next() -> None:
     async def main() -> float:
-        shared = patience(throttle=Throttle(1))
+        shared = retry_policy(limiter=limiter(1))
         first = asyncio.create_task(shared.call(Script(ANSWER, seconds=1.0)))
         await asyncio.sleep(0)
         second = asyncio.create_task(shared.call(Script(ANSWER)))
@@ -511,13 +518,13 @@ def test_a_call_that_is_cancelled_as_its_turn_comes_leaves_the_turn_to_the_next(
     st.lists(st.tuples(st.sampled_from("ATLF"), st.floats(0, 5), st.booleans()), min_size=1, max_size=60),
     st.integers(1, 8),
 )
-def test_whatever_happens_all_calls_end_and_all_places_are_free(
+def test_whatever_happens_all_calls_end_and_all_slots_are_free(
     plans: list[tuple[str, float, bool]], limit: int
 ) -> None:
-    outcomes: dict[str, Answer | ModelCallError] = {"A": ANSWER, "T": TRANSIENT, "L": LIMITED, "F": FATAL}
+    outcomes: dict[str, str | ModelCallError] = {"A": ANSWER, "T": TRANSIENT, "L": LIMITED, "F": FATAL}
 
-    async def main() -> tuple[list[Any], Throttle]:
-        shared = patience(throttle=Throttle(limit, highest=8), tries=3)
+    async def main() -> tuple[list[Any], RateLimiter]:
+        shared = retry_policy(limiter=limiter(limit, highest=8), tries=3)
         calls = [
             asyncio.create_task(shared.call(Script(outcomes[kind], seconds=seconds)))
             for kind, seconds, _ in plans
@@ -526,9 +533,9 @@ def test_whatever_happens_all_calls_end_and_all_places_are_free(
         for call, (_, _, is_cancelled) in zip(calls, plans, strict=True):
             if is_cancelled:
                 call.cancel()
-        return await asyncio.gather(*calls, return_exceptions=True), shared.throttle
+        return await asyncio.gather(*calls, return_exceptions=True), shared.limiter
 
-    results, throttle = run(main())
+    results, used = run(main())
     assert len(results) == len(plans)
-    assert throttle.under_way == 0
-    assert 1 <= throttle.limit <= 8
+    assert used.under_way == 0
+    assert 1 <= used.limit <= 8

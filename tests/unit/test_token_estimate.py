@@ -1,4 +1,4 @@
-"""The most that a call can use, told before it is made."""
+"""How large a call is, and the most that it can use, before it is made."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.bound import PER_IMAGE, Prices, count_characters, entry_of, prices
+from pytest_super.model.prices import Prices, entry_of, prices_of
+from pytest_super.model.token_estimate import IMAGE_TOKENS, count_characters, estimate_tokens, max_usage
 
 if TYPE_CHECKING:
     from pytest_super.model.answer import Request
-    from pytest_super.model.bound import Bound
+    from pytest_super.model.token_estimate import MaxUsage
 
-PRICES = Prices(prompt=2.0, answer=3.0, longest=1000)
+PRICES = Prices(prompt=2.0, answer=3.0, longest_answer=1000)
 PNG = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "x" * 9000}}
 TOOL = {"type": "function", "function": {"name": "run", "parameters": {"enum": [*range(1000)]}}}
 
@@ -24,12 +25,12 @@ def request(content: Any = "hello", **fields: Any) -> Request:
     return {"messages": [{"role": "user", "content": content}], **fields}
 
 
-def bound(content: Any = "hello", **fields: Any) -> Bound:
-    return PRICES.bound(request(content, **fields))
+def most(content: Any = "hello", **fields: Any) -> MaxUsage:
+    return max_usage(request(content, **fields), PRICES)
 
 
 def tokens(content: Any = "hello", **fields: Any) -> float:
-    return bound(content, **fields).prompt_tokens
+    return most(content, **fields).prompt_tokens
 
 
 # Prompts
@@ -58,8 +59,8 @@ def test_text_that_looks_like_a_data_url_is_text() -> None:
 
 def test_images_count_by_their_number_and_not_by_their_length() -> None:
     assert count_characters(request([PNG])) < 50
-    assert PER_IMAGE <= tokens([PNG]) - tokens([]) < PER_IMAGE + 100
-    assert 2 * PER_IMAGE <= tokens([PNG, PNG]) - tokens([]) < 2 * PER_IMAGE + 200
+    assert IMAGE_TOKENS <= tokens([PNG]) - tokens([]) < IMAGE_TOKENS + 100
+    assert 2 * IMAGE_TOKENS <= tokens([PNG, PNG]) - tokens([]) < 2 * IMAGE_TOKENS + 200
 
 
 def test_what_else_stands_in_the_part_of_an_image_is_text() -> None:
@@ -82,7 +83,7 @@ def test_documents_and_films_have_no_bound(url: str | None) -> None:
 
 @pytest.mark.parametrize("messages", [["x"], [None], [{"role": "user", "content": [None, 3, {"type": []}]}]])
 def test_what_is_no_conversation_has_a_size(messages: list[Any]) -> None:
-    assert PRICES.bound({"messages": messages}).prompt_tokens > 0
+    assert max_usage({"messages": messages}, PRICES).prompt_tokens > 0
     assert count_characters({"messages": messages}) >= 0
 
 
@@ -109,7 +110,7 @@ def test_what_is_no_conversation_has_a_size(messages: list[Any]) -> None:
 def test_answers_are_as_long_as_the_request_and_the_model_let_them_be(
     fields: dict[str, Any], answer: float
 ) -> None:
-    asked = bound(**fields)
+    asked = most(**fields)
     assert asked.cost_usd == 2.0 * asked.prompt_tokens + 3.0 * answer
 
 
@@ -125,24 +126,24 @@ def test_the_highest_price_of_all_tiers_is_the_bound() -> None:
         "max_output_tokens": 7,
         "max_tokens": 8,
     }
-    assert prices(known, {}) == Prices(prompt=3, answer=6, longest=7)
+    assert prices_of(known, {}) == Prices(prompt=3, answer=6, longest_answer=7)
 
 
 def test_the_users_prices_win() -> None:
     known = {"input_cost_per_token": 1, "output_cost_per_token": 4, "max_tokens": 7}
     given = {"input_cost_per_token": 0, "output_cost_per_token": 0.5, "top_p": 1}
-    assert prices(known, given) == Prices(prompt=0, answer=0.5, longest=7)
-    assert prices({}, given) == Prices(prompt=0, answer=0.5, longest=inf)
+    assert prices_of(known, given) == Prices(prompt=0, answer=0.5, longest_answer=7)
+    assert prices_of({}, given) == Prices(prompt=0, answer=0.5, longest_answer=inf)
 
 
 def test_what_costs_nothing_costs_nothing_in_any_number() -> None:
-    free = Prices(prompt=0, answer=0, longest=inf)
-    assert free.bound(request([{"type": "image_url", "image_url": None}])).cost_usd == 0
+    free = Prices(prompt=0, answer=0, longest_answer=inf)
+    assert max_usage(request([{"type": "image_url", "image_url": None}]), free).cost_usd == 0
 
 
 @pytest.mark.parametrize("known", [{}, {"input_cost_per_token": 1, "input_cost_per_second": 1}])
 def test_prices_that_are_not_known_or_not_of_tokens_have_no_bound(known: dict[str, Any]) -> None:
-    assert prices(known, {}) == Prices(prompt=inf, answer=inf, longest=inf)
+    assert prices_of(known, {}) == Prices(prompt=inf, answer=inf, longest_answer=inf)
 
 
 def test_a_model_has_its_own_entry_or_that_of_its_name_at_the_same_provider() -> None:
@@ -152,3 +153,9 @@ def test_a_model_has_its_own_entry_or_that_of_its_name_at_the_same_provider() ->
     }
     found = [entry_of(name, entries).get("max_tokens") for name in ("vertex_ai/m", "azure/m", "m", "groq/m")]
     assert found == [1, 2, 1, None]
+
+
+@given(st.text())
+def test_an_estimate_is_a_quarter_of_the_characters_rounded_up(text: str) -> None:
+    tokens = estimate_tokens([{"role": text}, None, 3])
+    assert 4 * tokens - 3 <= len(text) <= 4 * tokens

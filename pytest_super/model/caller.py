@@ -1,0 +1,168 @@
+"""Makes the calls of all trials in the gateway: limits, retries, booking and recording around a provider."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.json_values import plain
+from pytest_super.model.ledger import Ledger, RunCostError
+from pytest_super.model.model_call import ModelCall
+from pytest_super.model.responses import Refusal, refusal_of
+from pytest_super.model.token_estimate import count_characters
+
+if TYPE_CHECKING:
+    from pytest_super.model.answer import Answer, Request
+    from pytest_super.model.provider import Provider
+    from pytest_super.model.retry import RetryPolicy
+    from pytest_super.model.settings import ModelSettings
+
+# Seconds that all other calls wait for the end of the very first.
+HEAD_START = 5.0
+NO_PRICE = (
+    "the price of {model} is not known, so --super-max-cost cannot be kept: leave it out, or state the price "
+    "with --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownTrial:
+    """A trial that has a token."""
+
+    name: str
+    """`TASK/EPOCH.ATTEMPT`, unique in the run."""
+    task: str
+    epoch: int
+
+
+class Caller:
+    """The calls of all trials of a run. Belongs to one event loop."""
+
+    def __init__(self, settings: ModelSettings, provider: Provider, retry: RetryPolicy) -> None:
+        """Raises OSError if calls cannot be booked."""
+        self.settings = settings
+        self.provider = provider
+        self.retry = retry
+        self.ledger = Ledger(Path(settings.calls), settings.max_cost)
+        self.under_way: dict[str, set[ModelCall]] = defaultdict(set)
+        """By the names of trials."""
+        self._run_refusal: Refusal | None = None
+        self._has_begun = False
+        self._first_ended = asyncio.Event()
+
+    def open_trial(self, trial: KnownTrial, token_limit: int | None, cost_limit: float | None) -> None:
+        account = self.ledger.account(trial.name)
+        account.tokens.allow(token_limit)
+        account.cost.allow(cost_limit)
+
+    async def usage(self, trial: KnownTrial, timeout: float) -> Usage:
+        """What the trial has used, once its calls have ended or `timeout` seconds have passed."""
+        if calls := self.under_way[trial.name]:
+            await asyncio.wait([call.result for call in calls], timeout=timeout)
+        return self.ledger.account(trial.name).usage
+
+    async def complete(self, trial: KnownTrial, asked: Request) -> Answer:
+        """The answer to one request. Raises Refusal.
+
+        If the client leaves while the provider is working, the attempt goes on and is booked. A call that
+        waits at that moment, for a limit or for a retry, is not made any more.
+        """
+        call = self._new_call(trial, asked)
+        try:
+            return await asyncio.shield(call.result)
+        except asyncio.CancelledError:
+            call.abandon()
+            raise
+
+    def _new_call(self, trial: KnownTrial, asked: Request) -> ModelCall:
+        request = self._prepare(trial, asked)
+        call = ModelCall(
+            trial=trial.name,
+            task=trial.task,
+            request=request,
+            characters=count_characters(request),
+            most=self.provider.max_usage(request),
+        )
+        call.result = asyncio.ensure_future(self._make(call))
+        self.under_way[call.trial].add(call)
+        call.result.add_done_callback(lambda _: self._end(call))
+        return call
+
+    def _prepare(self, trial: KnownTrial, asked: Request) -> Request:
+        """The request with the user's parameters. Epochs get different seeds, so that they differ."""
+        request: Request = {**plain(asked), **self.settings.parameters, "model": self.settings.name}
+        if self.provider.takes_seed:
+            request["seed"] = trial.epoch if request.get("seed") is None else request["seed"]
+        return request
+
+    def _end(self, call: ModelCall) -> None:
+        self.under_way[call.trial].discard(call)
+        self._first_ended.set()
+        if not call.result.cancelled():
+            # asyncio complains about an exception that nobody looked at, and the client may have left.
+            call.result.exception()
+
+    async def _make(self, call: ModelCall) -> Answer:
+        await self._let_first_call_go()
+        try:
+            answer = await self.retry.call(
+                partial(self._attempt, call),
+                partial(self.ledger.reserve, call.trial, call.characters, call.most),
+            )
+        except (BudgetSpentError, RunCostError, ModelCallError) as error:
+            refusal = refusal_of(error)
+            self._record(call, {"error": {"code": refusal.code, "message": str(refusal)}})
+            raise refusal from None
+        self._record(call, answer.body)
+        if self._run_refusal is not None:
+            raise self._run_refusal
+        return replace(answer, usage=call.usage)
+
+    async def _let_first_call_go(self) -> None:
+        """Hold other calls until the first has ended: a wrong key then costs one request and not sixteen."""
+        if self._has_begun and not self._first_ended.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._first_ended.wait(), HEAD_START)
+        self._has_begun = True
+
+    async def _attempt(self, call: ModelCall) -> Answer:
+        """The provider's answer, booked. Raises ModelCallError, and Refusal if the run has stopped."""
+        if self._run_refusal is not None:
+            raise self._run_refusal
+        account = self.ledger.account(call.trial)
+        try:
+            with call.asking():
+                answer = await self.provider.complete(call.request, task=call.task, call=account.answered + 1)
+        except ModelCallError as error:
+            account.answered += error.is_final
+            if error.usage != NO_USAGE:
+                self._book(call, error.usage, self.settings.name, started=call.started)
+            raise
+        answer = replace(answer, started=call.started, seconds=call.seconds, attempts=call.attempts)
+        facts = {**answer.facts(), "characters": call.characters}
+        self._book(call, answer.usage, answer.model, **facts)
+        return answer
+
+    def _book(self, call: ModelCall, usage: Usage, model: str, /, **facts: Any) -> None:
+        call.usage += usage
+        self.ledger.charge(call.trial, usage, call.most, **facts)
+        if usage.cost_usd is None and self.settings.max_cost is not None:
+            self._run_refusal = Refusal(403, Failure.FATAL, NO_PRICE.format(model=model))
+
+    def _record(self, call: ModelCall, response: dict[str, Any]) -> None:
+        """Append the whole call to the trial's file, if the user asked for that."""
+        if self.settings.record is None:
+            return
+        path = Path(self.settings.record, f"{call.trial}.jsonl")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = {"started": call.started, "request": call.request, "response": response}
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(data) + "\n")

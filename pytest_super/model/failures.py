@@ -1,0 +1,150 @@
+"""What a failed model call means: for the call, for its trial and for the run.
+
+| failure | the call | the trial | the run |
+|---|---|---|---|
+| TRANSIENT | retried with growing pauses | an error, if no retry succeeds | continues |
+| RATE_LIMITED | retried; all other calls wait as well | an error, if no retry succeeds | continues |
+| UNCLEAR | retried once | an error, if it fails again | continues |
+| DENIED | not retried; a harmless question shows whether it is FATAL or REFUSED | | |
+| FATAL | not retried | an error | stops with this message |
+| CONTEXT | not retried | ends with the stop reason `context` | continues |
+| FILTERED | not retried | the agent can continue with another prompt | continues |
+| REFUSED | not retried | an error | continues |
+| INVALID | not sent | the agent's own mistake | continues |
+
+Only the HTTP status, the provider's codes and the classes of exceptions decide. The provider's sentences do
+not: they change with every version, and they can quote the prompt, which an agent or a sandbox wrote. litellm
+chooses two of its exception classes by such sentences. These can end a trial, but never the run.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pytest_super.model.completion import NO_USAGE, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+
+class Failure(StrEnum):
+    """Why a call has no answer; the values are the codes in the gateway's HTTP errors."""
+
+    TRANSIENT = "transient"
+    """The provider or the network failed."""
+    RATE_LIMITED = "rate_limited"
+    """Too many calls or tokens in a minute."""
+    UNCLEAR = "unclear"
+    """Nothing says what went wrong; often an answer that cannot be read."""
+    DENIED = "denied"
+    """Either this request cannot succeed, or no request can."""
+    FATAL = "fatal"
+    """The key, the account or the model's name is wrong: every further call fails alike."""
+    CONTEXT = "context"
+    """The prompt is longer than the model's window."""
+    FILTERED = "filtered"
+    """The provider's content policy."""
+    REFUSED = "refused"
+    """The provider does not accept this one request."""
+    INVALID = "invalid_request"
+    """The request is malformed; no provider has seen it."""
+
+
+RETRIED = frozenset({Failure.TRANSIENT, Failure.RATE_LIMITED, Failure.UNCLEAR})
+# Values of `code`, `type`, `status` or `reason` in an error's JSON, in lower case.
+FATAL_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_error",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "account_deactivated",
+        "invalid_api_key",
+        "api_key_invalid",
+        "model_not_found",
+        "deploymentnotfound",
+        "unsupported_country",
+        "unsupported_country_region_territory",
+    }
+)
+CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+FILTER_CODES = frozenset({"content_policy_violation", "content_filter", "responsibleaipolicyviolation"})
+CONTEXT_EXCEPTION = "litellm.ContextWindowExceededError"
+REQUEST_EXCEPTION = "litellm.BadRequestError"
+FILTER_EXCEPTION = "litellm.ContentPolicyViolationError"
+# Time-out, conflict and "too early": the request itself is acceptable.
+TRANSIENT_STATUS = (408, 409, 425)
+# Unlike 403 and 404, which moderation and routers also send for single requests.
+ACCOUNT_STATUS = (401, 402)
+# Every HTTP client has classes of its own, not all of them based on OSError. litellm's own are left out,
+# because it raises its APIConnectionError for whatever it does not know.
+NETWORK_EXCEPTION = re.compile(r"OSError$|(?!litellm\.).*(Connect|Timeout|Transport|Proxy)")
+
+
+class ModelCallError(Exception):
+    """A call has no answer. `message` is one line for a person and holds no key.
+
+    `status` is the provider's HTTP status, None if the provider did not answer; `retry_after` is in seconds;
+    `usage` is what the failed call used nevertheless. `is_final` means that the call must not be retried; by
+    default `failure` decides.
+    """
+
+    def __init__(
+        self,
+        failure: Failure,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+        is_final: bool | None = None,
+        usage: Usage = NO_USAGE,
+    ) -> None:
+        super().__init__(message)
+        self.failure = failure
+        self.message = message
+        self.retry_after = retry_after
+        self.status = status
+        self.is_final = failure not in RETRIED if is_final is None else is_final
+        self.usage = usage
+
+
+def classify(
+    status: int | None,
+    codes: Set[str] = frozenset(),
+    exceptions: Set[str] = frozenset(),
+    *,
+    is_sent: bool = True,
+) -> Failure:
+    """The meaning of a failed call; the module's docstring has the policy.
+
+    `status` is the provider's own HTTP status, None if no response arrived. `codes` are the codes in the
+    response, in lower case. `exceptions` are the names of all classes of the exception and of its causes,
+    litellm's with the prefix `litellm.`. `is_sent` is false if the library failed before it sent anything.
+    """
+    if status is None:
+        return classify_unanswered(exceptions, is_sent=is_sent)
+    if status >= 500 or status in TRANSIENT_STATUS:
+        return Failure.TRANSIENT
+    if codes & FATAL_CODES:
+        return Failure.FATAL
+    if status == 429:
+        return Failure.RATE_LIMITED
+    if status == 413 or codes & CONTEXT_CODES or CONTEXT_EXCEPTION in exceptions:
+        return Failure.CONTEXT
+    if codes & FILTER_CODES or FILTER_EXCEPTION in exceptions:
+        return Failure.FILTERED
+    if status in ACCOUNT_STATUS:
+        return Failure.FATAL
+    return Failure.DENIED if status >= 400 else Failure.UNCLEAR
+
+
+def classify_unanswered(exceptions: Set[str], *, is_sent: bool) -> Failure:
+    if any(map(NETWORK_EXCEPTION.match, exceptions)):
+        return Failure.TRANSIENT
+    if CONTEXT_EXCEPTION in exceptions:
+        return Failure.CONTEXT
+    # A key or a package is missing, or litellm cannot write this one request.
+    is_unwritten = not is_sent or REQUEST_EXCEPTION in exceptions
+    return Failure.DENIED if is_unwritten else Failure.UNCLEAR

@@ -1,0 +1,245 @@
+"""The gateway's process as its clients see it: the first starts it, and any client restarts it."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing, suppress
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.api import HEALTH, TRIALS
+from pytest_super.model.completion import ModelError
+from pytest_super.model.unix_http import connected
+from pytest_super.store.atomic_write import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.model.settings import ModelSettings
+    from pytest_super.model.unix_http import HttpResponse, UnixConnection
+
+READY_SECONDS = 60.0
+MAX_STARTS = 3
+# A call can take as long as its provider takes, so a late answer alone proves nothing: the health is checked.
+# The time-out is much longer than one request keeps the gateway's event loop busy.
+HEALTH_CHECK_AFTER, HEALTH_TIMEOUT = 10.0, 60.0
+# A socket's path has at most 107 bytes.
+LONGEST_FOLDER = 50
+
+
+class Gateway:
+    """The connection of one process to the gateway of its run; all processes of a machine share the gateway.
+
+    `start` returns at once, so that the gateway starts while the first sandbox does.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        settings: ModelSettings,
+        *,
+        health_check_after: float = HEALTH_CHECK_AFTER,
+        health_timeout: float = HEALTH_TIMEOUT,
+    ) -> None:
+        """While a call waits, the gateway's health is checked every `health_check_after` seconds.
+
+        A gateway that does not answer the check within `health_timeout` seconds is killed and replaced.
+        """
+        self.settings = settings
+        self.run_id = run_id
+        self.folder = private_folder(run_id)
+        self._health_check_after = health_check_after
+        self._health_timeout = health_timeout
+        self._starts = 0
+        self._lease: UnixConnection | None = None
+        """An open connection, which keeps the gateway from ending between calls."""
+        self._leasing = threading.Lock()
+        self._starter_pipes: list[int] = []
+        """The ends of pipes that tell each gateway whether its starter lives."""
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "socket"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    def start(self) -> None:
+        """Start the gateway, unless it runs already. Raises ModelError if it keeps dying."""
+        # A gateway removes its folder when it ends.
+        private_folder(self.run_id)
+        lock = os.open(self.folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
+        reader, writer = os.pipe()
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._starts == MAX_STARTS:
+                raise ModelError(f"the model gateway does not start: {self.last_log_line()}", is_final=True)
+            self._starts += 1
+            # Atomically: another client can start the gateway at the same moment.
+            write_atomically(self.folder / "settings.json", json.dumps(self.settings.to_data()))
+            # -P, because a file of the user's project can have the name of a module.
+            command = [sys.executable, "-P", "-m", "pytest_super.model.gateway", str(self.folder)]
+            spawn(command, reader, lock, self.log)
+            self._starter_pipes.append(writer)
+        except BlockingIOError:
+            # Another gateway holds the lock: it runs.
+            os.close(writer)
+        except BaseException:
+            os.close(writer)
+            raise
+        finally:
+            os.close(lock)
+            os.close(reader)
+
+    def open_trial(self, trial: dict[str, Any]) -> str:
+        """The token of a trial with these limits. Raises ModelError."""
+        response = self.send("POST", TRIALS, json.dumps(trial).encode(), token="")
+        token: str = json.loads(response.body)["token"]
+        return token
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        data: bytes,
+        token: str,
+        timeout: float | None = None,
+        opened: Callable[[UnixConnection], None] = lambda _: None,
+    ) -> HttpResponse:
+        """The gateway's answer. A gateway that died or hangs is replaced, and the request is sent again.
+
+        `opened` is called before each try; an exception that it raises ends the request. Raises ModelError,
+        and TimeoutError when `timeout` seconds have passed.
+        """
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        deadline = inf if timeout is None else time.monotonic() + timeout
+        for _ in range(MAX_STARTS):
+            with closing(self.connect()) as connection:
+                opened(connection)
+                try:
+                    self._send_request(connection, method, path, data, headers)
+                    if self._is_answered(connection, deadline):
+                        return connection.read_response()
+                except (OSError, http.client.HTTPException):
+                    self.drop_lease()
+                    continue
+            raise TimeoutError
+        raise ModelError(f"the model gateway died {MAX_STARTS} times on one call: {self.last_log_line()}")
+
+    def connect(self) -> UnixConnection:
+        """A connection to the gateway, once it is up. Raises ModelError."""
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                with self._leasing:
+                    if self._lease is None:
+                        self._lease = connected(self.socket)
+                connection = connected(self.socket, self._health_timeout)
+            except OSError:
+                self.drop_lease()
+                if time.monotonic() > deadline:
+                    raise ModelError(f"the model gateway does not answer: {self.last_log_line()}") from None
+                self.start()
+                time.sleep(0.05)
+            else:
+                self._starts = 0
+                return connection
+
+    def _send_request(
+        self, connection: UnixConnection, method: str, path: str, data: bytes, headers: dict[str, str]
+    ) -> None:
+        try:
+            connection.request(method, path, data, headers)
+        except TimeoutError:
+            # The buffer of a hanging gateway's socket is full.
+            self._replace_if_hanging()
+            raise
+
+    def _is_answered(self, connection: UnixConnection, deadline: float) -> bool:
+        """Wait for the answer; False at the deadline. Raises ConnectionError if the gateway hangs."""
+        while not connection.is_answered_within(min(self._health_check_after, deadline - time.monotonic())):
+            if time.monotonic() >= deadline:
+                return False
+            self._replace_if_hanging()
+        return True
+
+    def _replace_if_hanging(self) -> None:
+        """Raises ConnectionError after killing a gateway that does not answer a health check."""
+        try:
+            # Read before the check: later it could be the next gateway's, which another client has started.
+            process = int((self.folder / "pid").read_text())
+            with closing(connected(self.socket, self._health_timeout)) as connection:
+                connection.request("GET", HEALTH)
+                connection.read_response()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+            self._log(f"the gateway answered nothing for {self._health_timeout:g} s and was killed")
+            raise ConnectionError from None
+
+    def _log(self, line: str) -> None:
+        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    def last_log_line(self) -> str:
+        """The last line that the gateway wrote; of a traceback that is the exception."""
+        try:
+            lines = self.log.read_text(errors="replace").splitlines()
+        except OSError:
+            return "it left no log"
+        return next((line.strip() for line in reversed(lines) if line.strip()), "its log is empty")
+
+    def drop_lease(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.close()
+
+    def close(self) -> None:
+        """Release the gateway; it ends when all clients have released it."""
+        self.drop_lease()
+        while self._starter_pipes:
+            os.close(self._starter_pipes.pop())
+
+
+def private_folder(run_id: str) -> Path:
+    """The folder of the run's gateway, accessible to this user alone. Raises ModelError."""
+    temporary = Path(tempfile.gettempdir())
+    if len(str(temporary)) > LONGEST_FOLDER:
+        temporary = Path("/tmp")
+    parent = temporary / f"pytest-super-{os.getuid()}"
+    folder = parent / run_id
+    try:
+        for path in (parent, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
+            if path.stat().st_uid != os.getuid():
+                raise ModelError(
+                    f"{path} belongs to another user: set TMPDIR to a folder of your own", is_final=True
+                )
+    except OSError as error:
+        raise ModelError(f"there is no place for the model gateway: {error}", is_final=True) from None
+    return folder
+
+
+def spawn(command: list[str], stdin: int, lock: int, log: Path) -> None:
+    """Start a process that holds the lock as long as it lives, from its first moment.
+
+    It gets its own session, so that Ctrl-C does not end it before the trials.
+    """
+    actions = [
+        (os.POSIX_SPAWN_DUP2, stdin, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+        (os.POSIX_SPAWN_DUP2, lock, 3),
+    ]
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)

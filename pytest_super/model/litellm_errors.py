@@ -1,0 +1,173 @@
+"""From an exception of litellm to a ModelCallError.
+
+litellm raises different exceptions for the same failure, by provider and by version. So the whole chain of
+causes is read: it contains the HTTP client's own exception, with the provider's response.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.failures import Failure, ModelCallError, classify
+from pytest_super.model.redaction import environment_secrets, redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAX_MESSAGE = 400
+CODE_FIELDS = ("code", "type", "status", "reason")
+NESTED_FIELDS = ("error", "innererror", "details")
+# The statuses of an address where there is no model API.
+NOWHERE_STATUS = (404, 405)
+# The 404 of FastAPI, with which many servers of models are made; their own errors look different.
+NOT_FOUND = {"detail": "Not Found"}
+# What litellm and OpenAI's client put before the provider's words, and after them.
+PREFIX = re.compile(r"(Error code: \d+ - |[\w.]*(Error|Exception|Timeout)\b( ?[:-])?\s*)+")
+SUFFIX = re.compile(r"\s*(Traceback \(most recent call last\)|This looks like a bug in LiteLLM).*", re.DOTALL)
+
+
+def explain(
+    error: Exception, model: str, secrets: Iterable[str] = (), *, is_sent: bool = True
+) -> ModelCallError:
+    """The exception of one call as ours. Its message has none of `secrets` and no key of the environment."""
+    chain = list(causes(error))
+    response = response_in(chain)
+    status = getattr(response, "status_code", None)
+    failure = classify(
+        status,
+        codes_in([json_of(response), *(getattr(cause, "body", None) for cause in chain)]),
+        frozenset().union(*map(class_names, chain)),
+        is_sent=is_sent,
+    )
+    text = provider_words(error, status, response)
+    if failure is Failure.UNCLEAR:
+        text = f"the answer cannot be read: {text}"
+    # Cut last: a cut before could leave half of a key, which would not be found.
+    text = cut(redact(text, [*secrets, *environment_secrets()]))
+    return ModelCallError(
+        failure,
+        f"{model}: {text}" if status is None else f"{model} answered {status}: {text}",
+        retry_after=retry_after(getattr(response, "headers", None) or {}),
+        status=status,
+    )
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception and everything it came from, outermost first."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def class_names(error: BaseException) -> frozenset[str]:
+    """By name, because the HTTP client is one of several packages whose classes have the same names.
+
+    litellm's exceptions inherit from OpenAI's, which says nothing: those names are left out.
+    """
+    kinds = type(error).__mro__
+    if not is_litellms(kinds[0]):
+        return frozenset(kind.__name__ for kind in kinds)
+    return frozenset(f"litellm.{kind.__name__}" for kind in kinds if is_litellms(kind))
+
+
+def is_litellms(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "litellm"
+
+
+def response_in(chain: list[BaseException]) -> Any:
+    """The provider's HTTP response, None if there was none. litellm's exceptions hold made-up responses."""
+    real = (error for error in chain if class_names(error) & {"APIStatusError", "HTTPStatusError"})
+    return next((getattr(error, "response", None) for error in real), None)
+
+
+def json_of(response: Any) -> Any:
+    try:
+        return response.json()
+    except Exception:
+        # There is no response, it is not JSON, or nobody has read it.
+        return None
+
+
+def codes_in(bodies: Iterable[Any]) -> frozenset[str]:
+    """The codes of the errors in these JSON values, in lower case; sentences are not among them."""
+    found: set[str] = set()
+    left = list(bodies)
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left.extend(item)
+        elif isinstance(item, dict):
+            found.update(str(item[name]).lower() for name in CODE_FIELDS if name in item)
+            left.extend(item.get(name) for name in NESTED_FIELDS)
+    return frozenset(found)
+
+
+def retry_after(headers: Any) -> float | None:
+    """The seconds that a response asks to wait; None if it does not, or not readably."""
+    try:
+        if "retry-after-ms" in headers:
+            seconds = float(headers["retry-after-ms"]) / 1000
+        else:
+            seconds = parse_retry_after(headers.get("retry-after") or "")
+    except ValueError:
+        return None
+    return max(0.0, seconds) if isfinite(seconds) else None
+
+
+def parse_retry_after(text: str) -> float:
+    """Seconds, from a number or from an HTTP date. Raises ValueError."""
+    try:
+        return float(text)
+    except ValueError:
+        return parsedate_to_datetime(text).timestamp() - time()
+
+
+def provider_words(error: Exception, status: int | None, response: Any) -> str:
+    """One line for a person, without what litellm puts around the provider's words."""
+    if status in NOWHERE_STATUS and is_no_model_api(response):
+        return f"no model API is at {address_of(response)}: check the base URL"
+    text = SUFFIX.sub("", str(error)).strip()
+    text = PREFIX.sub("", text, count=1) if PREFIX.match(text) else text
+    text = message_within(text) if text.startswith("{") else text
+    return " ".join(text.split()) or "no reason was given"
+
+
+def is_no_model_api(response: Any) -> bool:
+    """Whether the response is something other than an error of a model API, such as a web page."""
+    try:
+        is_empty = not response.content
+    except Exception:
+        # Nobody has read it.
+        return False
+    return is_empty or json_of(response) in (None, NOT_FOUND)
+
+
+def address_of(response: Any) -> str:
+    """Where the request went, without the parts that can hold a key."""
+    try:
+        return str(response.request.url.copy_with(query=None, userinfo=b""))
+    except Exception:
+        # Not every HTTP client keeps the request.
+        return "this address"
+
+
+def message_within(text: str) -> str:
+    """The message of an error in JSON, which may have text after it; the text itself if there is none."""
+    try:
+        data, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return text
+    error = data.get("error", data)
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) and message else text
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"

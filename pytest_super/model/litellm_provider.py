@@ -1,0 +1,255 @@
+"""Models of any provider, through litellm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.answer import Answer
+from pytest_super.model.completion import NO_USAGE, Usage
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.json_values import plain, texts
+from pytest_super.model.litellm_errors import explain
+from pytest_super.model.prices import entry_of, prices_of
+from pytest_super.model.redaction import secrets_in
+from pytest_super.model.request import accepted
+from pytest_super.model.token_estimate import LENGTHS, estimate_tokens, max_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_super.model.answer import Request
+    from pytest_super.model.token_estimate import MaxUsage
+
+TIMEOUT = 600.0
+# Its tokenizer comes with litellm; those of other models would be downloaded.
+COUNTED_AS = "gpt-4"
+# The types with which OpenAI's client says that a parameter was not given.
+LEFT_OUT = ("Omit", "NotGiven")
+HARMLESS = {"messages": [{"role": "user", "content": "Say yes."}]}
+NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
+
+
+class LitellmProvider:
+    """Asks the model that litellm knows by this name. Making one imports litellm, which takes seconds.
+
+    `parameters` are the user's, for every call, and win over a request's: OpenAI's, and litellm's own such as
+    `api_base`, `timeout` (seconds, 600 by default) and `input_cost_per_token`.
+    """
+
+    def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
+        self.model = model
+        self.parameters = dict(parameters or {})
+        self.timeout = float(self.parameters.pop("timeout", TIMEOUT))
+        self._litellm = import_litellm()
+        self._is_known = has_provider(model)
+        self._would_run_tools = would_run_tools()
+        self.takes_seed = supports(model, "seed")
+        # litellm's own look-up asks a server for the models of some providers.
+        self._prices = prices_of(entry_of(model, self._litellm.model_cost), self.parameters)
+        self._keeps_length = any(supports(model, name) for name in LENGTHS)
+
+    def max_usage(self, request: Request) -> MaxUsage:
+        """By the highest of the model's prices that litellm or the user knows."""
+        merged = {**request, **self.parameters}
+        # litellm drops a parameter that the provider does not support, so it limits nothing.
+        dropped = () if self._keeps_length else LENGTHS
+        kept = {name: value for name, value in merged.items() if name not in dropped}
+        return max_usage(kept, self._prices)
+
+    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
+        """One call; neither the task nor the number of the call makes a difference.
+
+        Raises ModelCallError.
+        """
+        asked = accepted(request)
+        if not self._is_known:
+            raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
+        try:
+            return await self._ask(asked)
+        except ModelCallError as error:
+            if error.failure is not Failure.DENIED:
+                raise
+            raise await self._decided(error) from None
+
+    async def _decided(self, denied: ModelCallError) -> ModelCallError:
+        """FATAL if the provider denies a harmless question as well, otherwise REFUSED.
+
+        A prompt can provoke a 400, a 403 by moderation or a 404 by a router; it must not stop the run.
+        """
+        usage = NO_USAGE
+        try:
+            usage = (await self._ask(HARMLESS)).usage
+        except ModelCallError as other:
+            if other.failure in (Failure.DENIED, Failure.FATAL):
+                return ModelCallError(Failure.FATAL, denied.message, status=denied.status)
+        return ModelCallError(Failure.REFUSED, denied.message, status=denied.status, usage=usage)
+
+    async def _ask(self, asked: Request) -> Answer:
+        merged, sent = {**asked, **self.parameters}, []
+        settings = self._settings(before_sending=lambda _: sent.append(True))
+        try:
+            # litellm's own limit holds for each read: an answer that trickles would never end.
+            async with asyncio.timeout(self.timeout):
+                response = await self._litellm.acompletion(**{**merged, **settings})
+                return await self._answer(merged, response)
+        except ModelCallError:
+            raise
+        except TimeoutError:
+            text = f"{self.model}: no answer within {self.timeout:g} s"
+            raise ModelCallError(Failure.TRANSIENT, text) from None
+        except Exception as error:
+            # `from None`: a traceback would show the secrets that `explain` removes.
+            raise explain(error, self.model, secrets_in(self.parameters), is_sent=bool(sent)) from None
+
+    def _settings(self, before_sending: Callable[[Any], None]) -> dict[str, Any]:
+        settings = {"model": self.model, "timeout": self.timeout, "drop_params": True}
+        # litellm calls its logger with the finished request, just before it is sent.
+        settings["logger_fn"] = before_sending
+        # The gateway retries. Retrying here as well would multiply the attempts.
+        settings |= {"num_retries": 0, "max_retries": 0, "stream": False}
+        if self._would_run_tools:
+            settings["_skip_mcp_handler"] = True
+        return settings
+
+    async def _answer(self, asked: Request, response: Any) -> Answer:
+        body = plain(response.model_dump(warnings=False))
+        stated = stated_tokens(body)
+        if not has_message(body):
+            text = f"{self.model}: the answer has no message"
+            usage = self._usage(response, *stated) if stated else NO_USAGE
+            raise ModelCallError(Failure.TRANSIENT, text, status=200, usage=usage)
+        if stated:
+            usage = self._usage(response, *stated)
+        else:
+            # In a thread, because counting a long prompt takes a second.
+            prompt, completion = await asyncio.to_thread(self._count, asked, body)
+            usage = self._usage(None, prompt, completion)
+            counted = {"prompt_tokens": prompt, "completion_tokens": completion}
+            body["usage"] = {**counted, "total_tokens": prompt + completion}
+        return Answer(
+            body=body,
+            usage=usage,
+            is_counted=stated is None,
+            model=body.get("model") or self.model,
+            fingerprint=body.get("system_fingerprint"),
+        )
+
+    def _count(self, asked: Request, body: dict[str, Any]) -> tuple[int, int]:
+        """The tokens of the prompt and of the answer."""
+        message = body["choices"][0]["message"]
+        said = [message.get("content"), message.get("tool_calls"), message.get("reasoning_content")]
+        completion = sum(map(self._count_text, texts(said)))
+        messages, tools = asked["messages"], asked.get("tools")
+        try:
+            prompt = self._litellm.token_counter(COUNTED_AS, messages=messages, tools=tools)
+        except Exception:
+            # It does not know every kind of part that providers accept.
+            prompt = estimate_tokens([messages, tools])
+        return prompt, completion
+
+    def _count_text(self, text: str) -> int:
+        count: int = self._litellm.token_counter(COUNTED_AS, text=text)
+        return count
+
+    def _usage(self, response: Any, prompt: int, completion: int) -> Usage:
+        cost = self._cost(response, prompt, completion)
+        return Usage(prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost)
+
+    def _cost(self, response: Any, prompt: int, completion: int) -> float | None:
+        """US dollars. litellm's own sum for a response includes discounts, such as that for cached tokens."""
+        hidden = getattr(response, "_hidden_params", None) or {}
+        if cost := hidden.get("response_cost"):
+            return float(cost)
+        try:
+            costs = self._litellm.cost_per_token(
+                self.model, prompt_tokens=prompt, completion_tokens=completion
+            )
+        except Exception:
+            # It raises a plain Exception for a model whose price it does not know.
+            return None
+        return float(sum(costs))
+
+
+def import_litellm() -> Any:
+    """litellm, configured to print nothing and to ask nobody but the provider."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import litellm
+    skip_transformation()
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    # They are about litellm's own types, and about malformed answers, which are checked here.
+    warnings.filterwarnings("ignore", module=r"(litellm|openai|pydantic)\b")
+    return litellm
+
+
+def skip_transformation() -> None:
+    """Make OpenAI's client send requests unchanged.
+
+    Version 2 walks through every message of every call to replace Python's own values by JSON's: 90 ms with
+    400 messages, on the one event loop that all trials share. Our requests came as JSON.
+    """
+    from openai.resources.chat.completions import completions
+
+    async def unchanged(body: Any, _expected: Any) -> Any:
+        # If fields beyond OpenAI's are added to a body, nothing later removes the omitted ones from it.
+        return {name: value for name, value in body.items() if type(value).__name__ not in LEFT_OUT}
+
+    if hasattr(completions, "async_maybe_transform"):
+        completions.async_maybe_transform = unchanged
+
+
+def would_run_tools() -> bool:
+    """Whether this version of litellm looks for tools that it could run itself.
+
+    An agent's tools belong to the agent. For that, version 1.106 imports the package `mcp` in every call with
+    tools, although it does not require it. A version without the module would send the setting on.
+    """
+    try:
+        return find_spec("litellm.responses.mcp.chat_completions_handler") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def has_provider(model: str) -> bool:
+    """Whether litellm finds a provider in the model's name."""
+    litellm = import_litellm()
+    try:
+        litellm.get_llm_provider(model=model)
+    except Exception:
+        return False
+    return True
+
+
+def supports(model: str, parameter: str) -> bool:
+    """Whether the provider supports the parameter, as far as litellm knows without asking it."""
+    litellm = import_litellm()
+    try:
+        return parameter in (litellm.get_supported_openai_params(model=model) or ())
+    except Exception:
+        # An unknown provider; the first call reports that better.
+        return False
+
+
+def has_message(body: dict[str, Any]) -> bool:
+    """Whether the answer has a message; its content may be missing."""
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return isinstance(message, dict) and isinstance(message.get("content"), str | None)
+
+
+def stated_tokens(body: dict[str, Any]) -> tuple[int, int] | None:
+    """The tokens of prompt and answer as the provider states them; None if that is missing or implausible."""
+    usage = body.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if not isinstance(prompt, int) or not isinstance(completion, int):
+        return None
+    return (prompt, completion) if prompt > 0 and completion >= 0 else None

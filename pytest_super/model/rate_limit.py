@@ -1,0 +1,88 @@
+"""How many model calls run at once, and when all of them pause."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+
+class RateLimiter:
+    """One limit for all trials of a machine: additive increase, multiplicative decrease.
+
+    When the provider says "too many", the limit becomes half of the calls that were really under way. It
+    grows by one whenever as many calls as the limit have succeeded. Belongs to one event loop.
+    """
+
+    def __init__(
+        self,
+        limit: int = 32,
+        highest: int = 256,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.limit = limit
+        self.highest = highest
+        self.under_way = 0
+        self._clock = clock
+        self._sleep = sleep
+        self._resume_at = clock()
+        self._decreases = 0
+        self._successes = 0
+        self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[int]:
+        """One of the places among the calls under way, outside of any pause.
+
+        Yields the number of decreases until now, which `decrease` wants.
+        """
+        await self._enter()
+        while (wait := self._resume_at - self._clock()) > 0:
+            # The place is free during the pause, so that the limit can fall meanwhile.
+            self._leave()
+            await self._sleep(wait)
+            await self._enter()
+        try:
+            yield self._decreases
+        finally:
+            self._leave()
+
+    async def _enter(self) -> None:
+        # Nothing is awaited after the last check: a call that is cancelled here has taken no place.
+        while self.under_way >= self.limit:
+            self._changed.clear()
+            await self._changed.wait()
+        self.under_way += 1
+
+    def _leave(self) -> None:
+        self.under_way -= 1
+        self._changed.set()
+
+    def pause(self, seconds: float) -> None:
+        """Let no call begin in the next `seconds`: the provider's 429 for one call holds for all."""
+        self._resume_at = max(self._resume_at, self._clock() + seconds)
+
+    def increase(self) -> None:
+        """Count a success; to be called inside the slot."""
+        self._successes += 1
+        if self._successes >= self.limit:
+            self._successes = 0
+            self.limit = min(self.limit + 1, self.highest)
+            self._changed.set()
+
+    def decrease(self, decreases: int) -> None:
+        """Halve the limit after a 429; to be called inside the slot, with what the slot yielded.
+
+        A call that began before the last decrease says nothing about the present limit and changes nothing.
+        """
+        if decreases != self._decreases:
+            return
+        self._decreases += 1
+        self._successes = 0
+        self.limit = max(1, min(self.limit, self.under_way) // 2)

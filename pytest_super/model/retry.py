@@ -1,0 +1,133 @@
+"""The retry policy of model calls: which failures are retried, how often, and after how long a pause."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from contextlib import nullcontext
+from itertools import count
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.rate_limit import RateLimiter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+T = TypeVar("T")
+
+MAX_TRIES = 8
+# A failure that nothing explains may be a glitch; a second one is not.
+MAX_UNCLEAR = 2
+# Seconds. Pauses double from the first to the longest, and each is drawn between zero and that.
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+LONGEST_RETRY_AFTER = 300.0
+MAX_SECONDS = 600.0
+
+
+class RetryPolicy:
+    """Retries the calls of all trials of a machine. Belongs to one event loop.
+
+    A call is tried at most `tries` times, and not again once its pauses and its retries have taken
+    `max_seconds`; time spent waiting for a slot of the rate limiter does not count. `draw` gives numbers
+    in [0, 1).
+    """
+
+    def __init__(
+        self,
+        *,
+        tries: int = MAX_TRIES,
+        max_seconds: float = MAX_SECONDS,
+        limiter: RateLimiter | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.tries = tries
+        self.max_seconds = max_seconds
+        self.limiter = limiter or RateLimiter(clock=clock, sleep=sleep)
+        self._clock = clock
+        self._sleep = sleep
+        self._draw = draw
+        self._fatal: ModelCallError | None = None
+
+    async def call(
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        reserve: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> T:
+        """The first result of `attempt`.
+
+        Each attempt runs inside its own `reserve()`, which is entered before it waits for a slot: a call that
+        waits in `reserve` takes no slot from others.
+
+        Raises ModelCallError: a final one at once, the last one when no retry is left, and after the first
+        FATAL one always that, without an attempt. Anything that `reserve` raises ends the call as well.
+        """
+        began, spent = self._clock(), 0.0
+        failures: Counter[Failure] = Counter()
+        for number in count(1):
+            async with reserve():
+                result, seconds = await self._try(attempt)
+            if not isinstance(result, ModelCallError):
+                return result
+            if result.is_final:
+                raise result
+            failures[result.failure] += 1
+            pause = self._pause(result, number)
+            spent += pause + (seconds if number > 1 else 0.0)
+            is_clear = failures[Failure.UNCLEAR] < MAX_UNCLEAR
+            if number >= self.tries or spent > self.max_seconds or not is_clear:
+                raise gave_up(result, number, self._clock() - began)
+            await self._sleep(pause)
+        raise AssertionError("count() does not end")
+
+    async def _try(self, attempt: Callable[[], Awaitable[T]]) -> tuple[T | ModelCallError, float]:
+        """The result or the error of one attempt, and its seconds without the wait for a slot."""
+        # Checked before the slot as well, because the limiter may be in a long pause.
+        if fatal := self._known_fatal():
+            return fatal, 0.0
+        async with self.limiter.slot() as decreases:
+            if fatal := self._known_fatal():
+                return fatal, 0.0
+            began = self._clock()
+            try:
+                result = await attempt()
+            except ModelCallError as error:
+                self._learn(error, decreases)
+                return error, self._clock() - began
+            self.limiter.increase()
+            return result, self._clock() - began
+
+    def _known_fatal(self) -> ModelCallError | None:
+        # A new exception, because one that is raised several times mixes up its tracebacks.
+        error = self._fatal
+        return error and ModelCallError(error.failure, error.message, status=error.status)
+
+    def _learn(self, error: ModelCallError, decreases: int) -> None:
+        """Apply what the failure of one call means for all calls."""
+        if error.failure is Failure.FATAL:
+            self._fatal = error
+        elif error.failure is Failure.RATE_LIMITED and not error.is_final:
+            self.limiter.decrease(decreases)
+
+    def _pause(self, error: ModelCallError, number: int) -> float:
+        """The seconds before the next attempt; after a 429 every other call pauses as long."""
+        pause = self._draw() * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (number - 1))
+        if error.retry_after is not None:
+            pause = max(pause, min(error.retry_after, LONGEST_RETRY_AFTER))
+        if error.failure is Failure.RATE_LIMITED:
+            self.limiter.pause(pause)
+        return pause
+
+
+def gave_up(error: ModelCallError, tries: int, seconds: float) -> ModelCallError:
+    number = "1 try" if tries == 1 else f"{tries} tries"
+    message = f"gave up after {number} in {seconds:.0f} s: {error.message}"
+    return ModelCallError(
+        error.failure, message, retry_after=error.retry_after, status=error.status, is_final=True
+    )
