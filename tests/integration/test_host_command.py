@@ -221,12 +221,12 @@ def test_a_program_without_a_model_is_told_how_to_name_one(project: Project) -> 
 def test_a_program_gets_the_hosts_environment_without_keys(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secrets = {"OPENAI_API_KEY": "sk-1", "AWS_SECRET_ACCESS_KEY": "sk-2", "HF_TOKEN": "sk-3"}
+    secrets = dict.fromkeys(("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN"), "hush")
     for name, value in {**secrets, "NO_PROXY": "inside.example", "MINE": "yes"}.items():
         monkeypatch.setenv(name, value)
     project.add_task()
-    show = "echo {workdir} {model} {invocation_dir} $MINE $NO_PROXY; env | grep -c sk-; pwd; cat {query_file}"
-    project.run(show, SCRIPT)
+    show = "echo {workdir} {model} {invocation_dir} $MINE $NO_PROXY; env | grep -c =hush$; pwd; "
+    project.run(f"{show} cat {{query_file}}", SCRIPT)
     told, keys, folder, query, _, _ = project.printed()
     assert told == f"/fake scripted {project.path} yes inside.example,127.0.0.1"
     assert (keys, query) == ("0", "What is it? 'Tell' \"me\"")

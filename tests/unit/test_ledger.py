@@ -158,6 +158,35 @@ def test_the_estimate_follows_what_the_provider_counts(tmp_path: Path) -> None:
     assert ledger.estimate("new/1.1", 800) == (200, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "characters", "ratio"),
+    [
+        (900, 999, 0.25),  # too short to say anything
+        (900, 1000, 0.9),
+        (500, 1000, 0.5),
+        (200, 1000, 0.25),
+        (1400, 1000, 1.4),
+        (9000, 1000, 1.5),
+    ],
+)
+def test_longer_prompts_are_estimated_by_the_tokens_a_character_of_the_last_one(
+    tmp_path: Path, tokens: int, characters: int, ratio: float
+) -> None:
+    ledger = ledger_with(tmp_path)
+    charge(ledger, tokens, characters=characters)
+    assert ledger.estimate(TRIAL, characters + 1000)[0] - tokens == 1000 * ratio
+
+
+def test_the_first_call_of_a_trial_is_estimated_by_its_characters_alone(tmp_path: Path) -> None:
+    ledger = ledger_with(tmp_path)
+    assert ledger.estimate(TRIAL, 0) == (0, 0.0)
+    assert ledger.estimate(TRIAL, 4) == (1, 0.0)
+    charge(ledger, 10, characters=4000)
+    assert ledger.estimate(TRIAL, 0) == (0, 0.0)
+    # The price is not known.
+    assert ledger.estimate(TRIAL, 4000) == (10, 0.0)
+
+
 def test_the_expected_cost_of_a_call_follows_the_trials_own_calls(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path)
     charge(ledger, 100, cost=100.0, trial="dear/1.1")
