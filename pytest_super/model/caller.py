@@ -77,6 +77,7 @@ class Caller:
         """
         call = self._new_call(trial, asked)
         try:
+            # Shielded, because aiohttp cancels this when the client leaves.
             return await asyncio.shield(call.result)
         except asyncio.CancelledError:
             call.abandon()
@@ -120,8 +121,10 @@ class Caller:
         except (BudgetSpentError, RunCostError, ModelCallError) as error:
             refusal = refusal_of(error)
             self._record(call, {"error": {"code": refusal.code, "message": str(refusal)}})
+            # The cause is in the refusal; its traceback would only repeat it.
             raise refusal from None
         self._record(call, answer.body)
+        # This answer itself can have stopped the run: its price is not known.
         if self._run_refusal is not None:
             raise self._run_refusal
         return replace(answer, usage=call.usage)
@@ -135,9 +138,11 @@ class Caller:
 
     async def _attempt(self, call: ModelCall) -> Answer:
         """The provider's answer, booked. Raises ModelCallError, and Refusal if the run has stopped."""
+        # Checked at each attempt: another call can have stopped the run meanwhile.
         if self._run_refusal is not None:
             raise self._run_refusal
         account = self.ledger.account(call.trial)
+        # A script numbers answers by the calls that have ended, so a retried call keeps its number.
         try:
             with call.asking():
                 answer = await self.provider.complete(call.request, task=call.task, call=account.answered + 1)

@@ -68,6 +68,7 @@ class GatewayModel:
         }
         self._token_limit = token_limit
         self._token = ""
+        # A program's requests come from several threads at once.
         self._opening = threading.Lock()
         self._has_asked = False
 
@@ -79,6 +80,7 @@ class GatewayModel:
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
         """Raises BudgetSpentError, FilteredError, ModelError, and ValueError for a malformed request."""
         began = monotonic()
+        # A Completion is a whole answer.
         parameters.pop("stream", None)
         request = {"messages": [dict(message) for message in messages], **parameters}
         response = self._send(json.dumps(request).encode())

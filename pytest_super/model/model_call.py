@@ -34,8 +34,8 @@ class ModelCall:
     attempts: int = 0
     usage: Usage = NO_USAGE
     """The sum over all attempts until now."""
+    # Not a parameter: the task that sets it needs the call.
     result: asyncio.Future[Answer] = field(init=False)
-    """Set as soon as the call begins."""
     is_asked: bool = False
     """The provider is working on it at this moment."""
     is_abandoned: bool = False
@@ -52,6 +52,7 @@ class ModelCall:
         try:
             yield
         except ModelCallError:
+            # Otherwise the retry policy would ask again, for nobody.
             if self.is_abandoned:
                 self.result.cancel()
             raise

@@ -55,6 +55,7 @@ async def read_request(http: web.Request) -> Request:
     try:
         asked = await http.json()
     except (ValueError, RecursionError):
+        # RecursionError: a sandbox can send JSON that is nested without end.
         asked = None
     if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
         raise Refusal(400, Failure.INVALID, "the body must be a JSON object with a list of messages")

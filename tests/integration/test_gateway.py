@@ -95,7 +95,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_an_answer_tells_what_it_used_and_who_gave_it(gateway: Gateway, server: OpenAIServer) -> None:
+def test_an_answer_reports_its_usage_and_its_model(gateway: Gateway, server: OpenAIServer) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     server.reply(
         {"text": "look", "tool_calls": [call], "usage": {"prompt_tokens": 11, "completion_tokens": 2}}
@@ -113,7 +113,7 @@ def test_an_answer_tells_what_it_used_and_who_gave_it(gateway: Gateway, server: 
     assert completion.usage.cost_usd == pytest.approx(11 * 2.5e-6 + 2 * 10e-6)
 
 
-def test_what_is_told_of_a_call_stands_beside_the_providers_answer_whatever_names_it_has(
+def test_the_facts_of_a_call_do_not_change_the_providers_answer_whatever_its_model_is_called(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
     name = "m\r\nX-Other: 1\u2028\U0001f600" * 20_000
@@ -128,7 +128,7 @@ def test_what_is_told_of_a_call_stands_beside_the_providers_answer_whatever_name
     assert "X-Other" not in forwarded.response.headers
 
 
-def test_what_the_user_sets_wins_over_the_agents_and_each_epoch_has_its_seed(
+def test_the_users_parameters_win_over_the_agents_and_each_epoch_has_its_seed(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
     asked = {"temperature": 0.2, "max_tokens": 1500, "top_p": 0.9, "model": "other"}
@@ -139,7 +139,9 @@ def test_what_the_user_sets_wins_over_the_agents_and_each_epoch_has_its_seed(
     assert sent == [(0.2, 1500, 0.5, "gpt-4o", 1), (0.2, 1500, 0.5, "gpt-4o", 2)]
 
 
-def test_no_loop_passes_a_token_limit(gateway: Gateway, server: OpenAIServer) -> None:
+def test_an_agent_that_asks_in_a_loop_does_not_pass_its_token_limit(
+    gateway: Gateway, server: OpenAIServer
+) -> None:
     model = trial(gateway, token_limit=1000)
     with pytest.raises(BudgetSpentError, match="tokens"):
         ask_on(model)
@@ -194,7 +196,7 @@ def used_by(model: GatewayModel) -> Usage:
     return used
 
 
-def test_calls_at_once_that_are_larger_than_those_before_pass_a_token_limit_by_one_at_most(
+def test_concurrent_calls_larger_than_before_pass_a_token_limit_by_one_at_most(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
     model = trial(gateway, token_limit=20_000)
@@ -206,7 +208,7 @@ def test_calls_at_once_that_are_larger_than_those_before_pass_a_token_limit_by_o
     assert 10_000 < used_by(model).prompt_tokens < 20_000 + 10_000
 
 
-def test_a_limit_that_rises_is_the_new_limit(gateway: Gateway, server: OpenAIServer) -> None:
+def test_a_limit_can_rise(gateway: Gateway, server: OpenAIServer) -> None:
     limits = [1000]
     model = GatewayModel(
         gateway, task="rising", epoch=1, attempt=1, token_limit=lambda: limits[0], cost_limit=None
@@ -219,15 +221,13 @@ def test_a_limit_that_rises_is_the_new_limit(gateway: Gateway, server: OpenAISer
     assert len(server.requests) == 2000 // PROMPT_TOKENS
 
 
-def test_what_answers_that_could_not_be_taken_have_used_is_booked(
-    gateway: Gateway, server: OpenAIServer
-) -> None:
+def test_broken_answers_are_charged(gateway: Gateway, server: OpenAIServer) -> None:
     server.reply(server.fault("empty"))
     completion = trial(gateway).complete(ASK)
     assert (completion.usage.prompt_tokens, len(server.requests)) == (2 * PROMPT_TOKENS, 2)
 
 
-def test_a_call_whose_client_leaves_is_booked_all_the_same(
+def test_a_call_whose_client_leaves_is_charged(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:
     server.latency = 0.5
@@ -240,7 +240,7 @@ def test_a_call_whose_client_leaves_is_booked_all_the_same(
     assert len(booked) == 1
 
 
-def test_what_is_no_request_is_the_agents_mistake(gateway: Gateway, server: OpenAIServer) -> None:
+def test_a_malformed_request_is_the_agents_mistake(gateway: Gateway, server: OpenAIServer) -> None:
     model = trial(gateway)
     for messages in ([], [{"role": "nobody", "content": "x"}]):
         with pytest.raises(ValueError, match="messages"):
@@ -249,14 +249,16 @@ def test_what_is_no_request_is_the_agents_mistake(gateway: Gateway, server: Open
     assert model.complete([{"role": "user", "content": "half a \ud800 pair"}]).text == "an answer"
 
 
-def test_no_loop_passes_a_cost_limit(gateway: Gateway, server: OpenAIServer) -> None:
+def test_an_agent_that_asks_in_a_loop_does_not_pass_its_cost_limit(
+    gateway: Gateway, server: OpenAIServer
+) -> None:
     with pytest.raises(BudgetSpentError, match="cost"):
         ask_on(trial(gateway, cost_limit=0.002))
     price = PROMPT_TOKENS * 2.5e-6 + 2 * 10e-6
     assert len(server.requests) == int(0.002 / price)
 
 
-def test_usage_that_is_not_told_is_counted_and_marked(gateway: Gateway, server: OpenAIServer) -> None:
+def test_usage_that_is_not_reported_is_counted_and_marked(gateway: Gateway, server: OpenAIServer) -> None:
     server.always(server.fault("no_usage"))
     model = trial(gateway, token_limit=1000)
     assert model.complete(ASK).is_counted
@@ -265,14 +267,14 @@ def test_usage_that_is_not_told_is_counted_and_marked(gateway: Gateway, server: 
     assert 5 < len(server.requests) < 12
 
 
-def test_what_can_pass_is_tried_again(gateway: Gateway, server: OpenAIServer) -> None:
+def test_a_transient_failure_is_retried(gateway: Gateway, server: OpenAIServer) -> None:
     server.reply(server.fault("429", retry_after=0), server.fault("reset"), "at last")
     completion = trial(gateway, token_limit=150).complete(ASK)
     assert (completion.text, len(server.requests)) == ("at last", 3)
     assert completion.seconds > 0
 
 
-def test_what_cannot_pass_is_told(gateway: Gateway, server: OpenAIServer) -> None:
+def test_a_final_failure_is_raised(gateway: Gateway, server: OpenAIServer) -> None:
     model = trial(gateway)
     server.reply(*map(server.fault, ("context", "filter", "400")))
     with pytest.raises(BudgetSpentError, match="context"):
@@ -285,7 +287,7 @@ def test_what_cannot_pass_is_told(gateway: Gateway, server: OpenAIServer) -> Non
     assert model.complete(ASK).text == "an answer"
 
 
-def test_a_denial_that_one_request_provokes_is_no_matter_of_others(
+def test_a_denial_that_one_request_provokes_does_not_concern_others(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
     server.reply({"error": {"status": 403, "message": "Not with these tools", "code": 403}}, "Yes.")
@@ -296,9 +298,7 @@ def test_a_denial_that_one_request_provokes_is_no_matter_of_others(
     assert trial(gateway).complete(ASK).text == model.complete(ASK).text == "an answer"
 
 
-def test_an_answer_that_does_not_come_ends_with_the_trials_wall_time(
-    gateway: Gateway, server: OpenAIServer
-) -> None:
+def test_a_call_ends_with_the_trials_wall_time(gateway: Gateway, server: OpenAIServer) -> None:
     server.reply(server.fault("hang"))
     with pytest.raises(BudgetSpentError, match="wall"):
         trial(gateway, seconds_left=lambda: 0.5).complete(ASK)
@@ -328,9 +328,7 @@ def test_every_call_is_recorded_whole(
 
 
 @pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
-def test_a_gateway_that_is_stopped_is_ended_before_another_is_started(
-    tmp_path: Path, characters: int
-) -> None:
+def test_a_gateway_that_hangs_is_killed_and_replaced(tmp_path: Path, characters: int) -> None:
     (tmp_path / "script").write_text('["one", "two"]')
     calls = tmp_path / "calls.jsonl"
     settings = ModelSettings(
@@ -350,7 +348,7 @@ def test_a_gateway_that_is_stopped_is_ended_before_another_is_started(
         gateway.close()
 
 
-def test_a_call_that_takes_long_is_waited_for(
+def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:
     trial(gateway).complete(ASK)
@@ -376,7 +374,7 @@ class Faulty:
         raise ZeroDivisionError("a fault")
 
 
-def test_a_fault_of_the_gateways_own_ends_no_run(tmp_path: Path) -> None:
+def test_a_bug_in_the_gateway_does_not_stop_the_run(tmp_path: Path) -> None:
     (tmp_path / "script").write_text('["one"]')
     settings = ModelSettings(
         name=f"scripted:{tmp_path / 'script'}",

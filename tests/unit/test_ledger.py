@@ -180,7 +180,7 @@ def test_longer_prompts_are_estimated_by_the_tokens_a_character_of_the_last_one(
 def test_the_first_call_of_a_trial_is_estimated_by_its_characters_alone(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path)
     assert ledger.estimate(TRIAL, 0) == (0, 0.0)
-    assert ledger.estimate(TRIAL, 4) == (1, 0.0)
+    assert ledger.estimate(TRIAL, 6) == (2, 0.0)
     charge(ledger, 10, characters=4000)
     assert ledger.estimate(TRIAL, 0) == (0, 0.0)
     # The price is not known.

@@ -68,7 +68,7 @@ def text_of(answer: Answer) -> str | None:
 # Answers
 
 
-def test_an_answer_has_its_text_usage_cost_and_where_it_came_from(openai_server: OpenAIServer) -> None:
+def test_an_answer_has_text_usage_cost_and_model(openai_server: OpenAIServer) -> None:
     openai_server.reply({"text": "0.9", "usage": {"prompt_tokens": 1000, "completion_tokens": 100}})
     answer = ask()
     assert text_of(answer) == "0.9"
@@ -90,12 +90,12 @@ def test_a_lone_surrogate_that_a_model_wrote_is_replaced(openai_server: OpenAISe
     assert text_of(ask()) == "a\ufffdb"
 
 
-def test_no_content_is_an_answer(openai_server: OpenAIServer) -> None:
+def test_an_answer_can_have_no_content(openai_server: OpenAIServer) -> None:
     openai_server.reply({"text": None})
     assert text_of(ask()) is None
 
 
-def test_tools_go_out_and_tool_calls_come_back(openai_server: OpenAIServer) -> None:
+def test_tools_are_sent_and_tool_calls_received(openai_server: OpenAIServer) -> None:
     openai_server.reply({"text": None, "tool_calls": [TOOL_CALL]})
     answer = ask(tools=[TOOL])
     assert openai_server.requests[0].body["tools"] == [TOOL]
@@ -104,7 +104,7 @@ def test_tools_go_out_and_tool_calls_come_back(openai_server: OpenAIServer) -> N
     assert choice["finish_reason"] == "tool_calls"
 
 
-def test_a_cut_answer_says_so(openai_server: OpenAIServer) -> None:
+def test_a_truncated_answer_says_so(openai_server: OpenAIServer) -> None:
     openai_server.reply({"text": "import nu", "finish_reason": "length"})
     assert ask().body["choices"][0]["finish_reason"] == "length"
 
@@ -116,7 +116,7 @@ def test_an_answer_of_ten_megabytes_arrives(openai_server: OpenAIServer) -> None
     assert len(text) == 10_000_000
 
 
-def test_usage_that_is_not_told_is_counted(openai_server: OpenAIServer) -> None:
+def test_usage_that_is_not_reported_is_counted(openai_server: OpenAIServer) -> None:
     openai_server.reply(Fault("no_usage"))
     answer = ask()
     assert answer.is_counted
@@ -126,7 +126,7 @@ def test_usage_that_is_not_told_is_counted(openai_server: OpenAIServer) -> None:
     assert answer.body["usage"]["prompt_tokens"] == answer.usage.prompt_tokens
 
 
-def test_usage_that_cannot_be_is_counted(openai_server: OpenAIServer) -> None:
+def test_impossible_usage_is_replaced_by_a_count(openai_server: OpenAIServer) -> None:
     openai_server.reply({"text": "an answer", "usage": {"prompt_tokens": -5, "completion_tokens": 3}})
     answer = ask()
     assert answer.is_counted
@@ -143,7 +143,7 @@ def test_tool_calls_are_counted_too(openai_server: OpenAIServer) -> None:
     assert answer.usage.completion_tokens > 0
 
 
-def test_what_the_counter_does_not_know_fails_no_call(openai_server: OpenAIServer) -> None:
+def test_a_part_that_the_counter_does_not_know_fails_no_call(openai_server: OpenAIServer) -> None:
     openai_server.reply(Fault("no_usage"))
     part = {"type": "redacted_thinking", "data": "x" * 4000}
     assert ask(messages=[{"role": "assistant", "content": [part]}]).usage.prompt_tokens > 0
@@ -155,7 +155,7 @@ def test_the_cost_of_an_unknown_model_is_unknown(openai_server: OpenAIServer) ->
     assert ask("openai/my-own").usage.cost_usd is None
 
 
-def test_cached_tokens_cost_what_they_cost(openai_server: OpenAIServer) -> None:
+def test_cached_tokens_have_their_own_price(openai_server: OpenAIServer) -> None:
     details = {"prompt_tokens_details": {"cached_tokens": 1000}}
     openai_server.reply({"text": "hi", "usage": {"prompt_tokens": 1000, "completion_tokens": 0, **details}})
     assert ask().usage.cost_usd == pytest.approx(1000 * 1.25e-6)
@@ -167,7 +167,7 @@ def test_a_price_can_be_given(openai_server: OpenAIServer) -> None:
     assert ask("openai/my-priced", parameters=prices).usage.cost_usd == pytest.approx(0.2)
 
 
-def test_an_answer_that_is_thrown_away_tells_what_it_used_where_that_can_be_read(
+def test_a_broken_answer_reports_its_usage_if_that_can_be_read(
     openai_server: OpenAIServer,
 ) -> None:
     openai_server.reply(Fault("empty"), Fault("wrong_types"))
@@ -177,7 +177,7 @@ def test_an_answer_that_is_thrown_away_tells_what_it_used_where_that_can_be_read
     assert failure_of().usage == Usage()
 
 
-def test_what_a_thrown_away_answer_cost_is_unknown_where_the_price_is(openai_server: OpenAIServer) -> None:
+def test_the_cost_of_a_broken_answer_is_unknown_if_the_price_is(openai_server: OpenAIServer) -> None:
     openai_server.reply(Fault("empty"))
     assert failure_of("openai/my-own").usage == Usage(prompt_tokens=10, completion_tokens=2)
 
@@ -204,7 +204,7 @@ def test_the_users_parameters_count_for_the_bound() -> None:
     assert most(parameters={"n": 2}, n=1).cost_usd > most(n=1).cost_usd
 
 
-def test_a_length_that_the_provider_does_not_know_bounds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_length_that_the_provider_does_not_support_limits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = most()
     assert most(max_tokens=9).cost_usd < whole.cost_usd
     monkeypatch.setattr(import_litellm(), "get_supported_openai_params", lambda model: [model])
@@ -249,7 +249,7 @@ def test_the_users_parameters_win_over_a_requests(openai_server: OpenAIServer) -
     assert openai_server.requests[0].body["temperature"] == 0.7
 
 
-def test_the_user_says_where_the_model_is(
+def test_the_user_can_set_the_models_address_and_key(
     openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_KEY"):
@@ -268,7 +268,7 @@ def test_a_request_cannot_steer_where_the_key_goes(openai_server: OpenAIServer, 
     assert openai_server.requests[0].body["model"] == "gpt-4o"
 
 
-def test_of_a_message_only_what_the_protocol_knows_goes_out(openai_server: OpenAIServer) -> None:
+def test_only_the_protocols_fields_of_a_message_are_sent(openai_server: OpenAIServer) -> None:
     openai_server.reply("hi")
     message = {"role": "user", "content": "hello", "name": "ann"}
     ask(messages=[{**message, "images": ["http://169.254.169.254/"], "extra": {"step": 3}}])
@@ -281,7 +281,7 @@ def test_a_stream_is_not_asked_for(openai_server: OpenAIServer) -> None:
     assert not openai_server.requests[0].body.get("stream")
 
 
-def test_no_tools_are_said_by_no_list(openai_server: OpenAIServer) -> None:
+def test_an_empty_list_of_tools_is_left_out(openai_server: OpenAIServer) -> None:
     openai_server.reply("hi")
     ask(tools=[])
     assert "tools" not in openai_server.requests[0].body
@@ -310,7 +310,7 @@ def image(url: Any) -> list[dict[str, Any]]:
         image({}),
     ],
 )
-def test_what_is_no_conversation_or_would_be_fetched_is_refused(
+def test_malformed_messages_and_addresses_to_fetch_are_refused(
     openai_server: OpenAIServer, messages: Any
 ) -> None:
     error = failure_of(messages=messages)
@@ -319,7 +319,7 @@ def test_what_is_no_conversation_or_would_be_fetched_is_refused(
     assert not openai_server.requests
 
 
-def test_tools_that_are_no_list_of_objects_are_refused(openai_server: OpenAIServer) -> None:
+def test_tools_must_be_a_list_of_objects(openai_server: OpenAIServer) -> None:
     assert failure_of(tools={"name": "run"}).message == "tools must be a list of objects"
     assert not openai_server.requests
 
@@ -393,7 +393,7 @@ def test_a_denial_is_checked_with_a_request_that_contains_nothing_of_the_prompt(
 
 
 @pytest.mark.parametrize("status", [400, 403, 404])
-def test_a_denial_of_one_request_is_no_denial_of_all(openai_server: OpenAIServer, status: int) -> None:
+def test_a_denial_of_one_request_does_not_stop_the_run(openai_server: OpenAIServer, status: int) -> None:
     denied = {"error": {"status": status, "message": "No endpoint takes this request", "code": status}}
     openai_server.reply(denied, {"text": "Yes.", "usage": {"prompt_tokens": 9, "completion_tokens": 1}})
     error = failure_of()
@@ -426,7 +426,7 @@ BROKEN_CALL = {**TOOL_CALL, "function": {"name": "run", "arguments": '{"api_key"
         },
     ],
 )
-def test_a_malformed_request_is_refused_also_where_the_library_cannot_write_it(
+def test_a_malformed_request_is_refused_even_if_litellm_cannot_write_it(
     openai_server: OpenAIServer, fields: dict[str, Any]
 ) -> None:
     """One version of litellm cannot write such a request; another sends it to the provider."""
@@ -455,14 +455,14 @@ def test_broken_parts_of_an_answer_break_it(openai_server: OpenAIServer, fields:
 
 
 @pytest.mark.parametrize("kind", ["hang", "trickle"])
-def test_a_provider_that_comes_to_no_end_is_left(openai_server: OpenAIServer, kind: str) -> None:
+def test_a_provider_that_never_finishes_is_abandoned(openai_server: OpenAIServer, kind: str) -> None:
     openai_server.reply(Fault(kind))
     error = failure_of(parameters={"timeout": 0.3})
     assert error.failure is Failure.TRANSIENT
     assert "0.3" in error.message
 
 
-def test_nobody_at_the_address_may_pass(monkeypatch: pytest.MonkeyPatch, unused_address: str) -> None:
+def test_a_refused_connection_is_transient(monkeypatch: pytest.MonkeyPatch, unused_address: str) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", unused_address)
     monkeypatch.setenv("OPENAI_API_BASE", unused_address)
     assert failure_of().failure is Failure.TRANSIENT
@@ -471,7 +471,7 @@ def test_nobody_at_the_address_may_pass(monkeypatch: pytest.MonkeyPatch, unused_
 @pytest.mark.parametrize(
     ("asked", "seconds"), [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("nan", None)]
 )
-def test_the_wait_that_a_provider_asks_for_is_told(
+def test_the_pause_that_a_provider_asks_for_is_read(
     openai_server: OpenAIServer, asked: str, seconds: float | None
 ) -> None:
     openai_server.reply(Fault("429", retry_after=asked), Fault("503", retry_after=asked))
@@ -479,7 +479,7 @@ def test_the_wait_that_a_provider_asks_for_is_told(
     assert failure_of().retry_after == seconds
 
 
-def test_the_wait_may_be_a_date(openai_server: OpenAIServer) -> None:
+def test_the_pause_can_be_a_date(openai_server: OpenAIServer) -> None:
     openai_server.reply(Fault("429", retry_after=formatdate(time() + 100, usegmt=True)))
     wait = failure_of().retry_after
     assert wait is not None
@@ -494,7 +494,7 @@ def test_a_missing_key_is_final(openai_server: OpenAIServer, monkeypatch: pytest
     assert not openai_server.requests
 
 
-def test_a_package_that_a_provider_needs_and_that_is_not_there_is_final(
+def test_a_missing_package_is_final(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "google", None)
@@ -504,7 +504,7 @@ def test_a_package_that_a_provider_needs_and_that_is_not_there_is_final(
 
 
 @pytest.mark.parametrize("model", ["nonsense", "no-such-provider/gpt-4o"])
-def test_an_unknown_provider_is_final_and_the_message_says_what_to_write(model: str) -> None:
+def test_an_unknown_provider_is_final_and_the_message_shows_the_form_of_a_name(model: str) -> None:
     error = failure_of(model)
     assert error.failure is Failure.FATAL
     assert error.message.startswith(f"{model}: no such provider")
@@ -517,7 +517,7 @@ def test_a_message_is_one_line_in_the_providers_words(openai_server: OpenAIServe
     assert failure_of().message == "openai/gpt-4o answered 404: The model `m` does not exist."
 
 
-def test_what_cannot_be_read_is_called_so(openai_server: OpenAIServer) -> None:
+def test_the_message_says_that_an_answer_cannot_be_read(openai_server: OpenAIServer) -> None:
     openai_server.reply(Fault("truncated"), Fault("wrong_types"), Fault("reset"))
     assert failure_of().message.startswith("openai/gpt-4o: the answer cannot be read: Unterminated string")
     assert failure_of().message.startswith("openai/gpt-4o: the answer cannot be read: ")
@@ -540,7 +540,7 @@ def test_a_long_message_is_cut(openai_server: OpenAIServer) -> None:
     assert "\n" not in message
 
 
-def test_no_message_holds_a_key(openai_server: OpenAIServer) -> None:
+def test_no_message_contains_a_key(openai_server: OpenAIServer) -> None:
     given = "sk-given-as-a-parameter"
     openai_server.reply(Fault("401"), {"error": {"status": 401, "message": "x" * 370 + given}})
     assert failure_of().message == "openai/gpt-4o answered 401: Incorrect API key provided: [key]."
@@ -560,7 +560,7 @@ def test_seeds_are_for_providers_that_take_them() -> None:
     assert not supports("no-such-provider/x", "seed")
 
 
-def test_calls_at_once_do_not_wait_for_each_other(openai_server: OpenAIServer) -> None:
+def test_concurrent_calls_do_not_wait_for_each_other(openai_server: OpenAIServer) -> None:
     provider = LitellmProvider(MODEL)
     openai_server.by(lambda request: request["messages"][0]["content"])
 
@@ -599,7 +599,7 @@ asyncio.run(main())
 """
 
 
-def test_litellm_says_nothing_and_asks_nobody_but_the_provider(openai_server: OpenAIServer) -> None:
+def test_litellm_prints_nothing_and_connects_to_nobody_but_the_provider(openai_server: OpenAIServer) -> None:
     openai_server.reply(Fault("no_usage"), Fault("no_usage"), Fault("500"))
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False

@@ -125,13 +125,13 @@ def test_an_unclear_failure_is_retried_once() -> None:
     assert failure_of(Script(UNCLEAR, TRANSIENT, UNCLEAR, ANSWER)).failure is Failure.UNCLEAR
 
 
-def test_waits_double_up_to_a_minute() -> None:
+def test_pauses_double_up_to_a_minute() -> None:
     script = Script(*[TRANSIENT] * 8, ANSWER)
     outcome_of(script, tries=9)
     assert script.waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 59.9, 59.9]
 
 
-def test_waits_are_drawn_between_nothing_and_all() -> None:
+def test_pauses_are_drawn_at_random_from_zero() -> None:
     script = Script(TRANSIENT, TRANSIENT, TRANSIENT, ANSWER)
     outcome_of(script, draw=0.25)
     assert script.waits == [0.2, 0.5, 1.0]
@@ -293,7 +293,7 @@ async def call_all(shared: RetryPolicy, calls: Iterable[Callable[[], Awaitable[s
     return await asyncio.gather(*map(shared.call, calls), return_exceptions=True)
 
 
-def test_a_rate_limit_that_one_call_meets_stops_all_for_as_long() -> None:
+def test_a_rate_limit_for_one_call_pauses_all_calls() -> None:
     limited = Script(ModelCallError(Failure.RATE_LIMITED, "slow", retry_after=50.0), ANSWER)
     others = Script(ANSWER)
 
@@ -345,7 +345,7 @@ def test_thirty_two_calls_start_at_once() -> None:
     assert script.times.count(0.0) == 32
 
 
-def test_a_full_round_of_successes_makes_room_for_one_more() -> None:
+def test_after_as_many_successes_as_the_limit_the_limit_grows_by_one() -> None:
     script = Script(ANSWER, seconds=1.0)
 
     async def main() -> list[int]:
@@ -453,7 +453,7 @@ def test_a_fatal_error_ends_the_calls_that_wait_for_a_slot() -> None:
     assert len(script.times) == 2
 
 
-def test_calls_that_wait_to_try_again_do_not_after_a_fatal_error() -> None:
+def test_calls_that_wait_for_their_retry_are_not_retried_after_a_fatal_error() -> None:
     limited = Script(LIMITED, ANSWER, seconds=0.1)
 
     async def main() -> Any:

@@ -54,7 +54,7 @@ def test_the_kth_call_of_any_trial_gets_the_kth_answer(script: Path) -> None:
     assert text_of(ask(script, task="b", call=2)) == "two"
 
 
-def test_a_call_made_again_gets_the_same_answer(script: Path) -> None:
+def test_a_repeated_call_gets_the_same_answer(script: Path) -> None:
     script.write_text("- one\n- two\n")
     provider = ScriptedProvider(script)
 
@@ -114,12 +114,12 @@ def test_an_answer_may_call_tools(script: Path) -> None:
     assert second["function"]["arguments"] == "{}"
 
 
-def test_an_answer_says_why_it_ends(script: Path) -> None:
+def test_an_answer_has_its_finish_reason(script: Path) -> None:
     script.write_text("- {text: import nu, finish_reason: length}\n")
     assert ask(script).body["choices"][0]["finish_reason"] == "length"
 
 
-def test_usage_and_cost_are_those_of_the_script(script: Path) -> None:
+def test_usage_and_cost_come_from_the_script(script: Path) -> None:
     script.write_text("- {text: x, usage: {prompt_tokens: 900, completion_tokens: 7}, cost_usd: 0.25}\n")
     answer = ask(script)
     assert answer.usage == Usage(prompt_tokens=900, completion_tokens=7, cost_usd=0.25)
@@ -149,7 +149,7 @@ def test_after_the_last_answer_the_message_says_how_many_there_were(script: Path
     ("status", "failure"),
     [(401, Failure.FATAL), (429, Failure.RATE_LIMITED), (500, Failure.TRANSIENT), (400, Failure.REFUSED)],
 )
-def test_a_scripted_error_is_one_of_a_provider_that_is_not_tried_again(
+def test_a_scripted_error_is_a_providers_error_without_retries(
     script: Path, status: int, failure: Failure
 ) -> None:
     script.write_text(json.dumps([{"error": {"status": status, "message": "No luck."}}]))
@@ -198,19 +198,19 @@ def test_a_script_with_anything_else_is_refused(script: Path, content: str, prob
     assert problem_with(script, content).startswith(f"{script}: {problem}")
 
 
-def test_all_that_is_wrong_is_told_at_once(script: Path) -> None:
+def test_all_errors_of_a_script_are_reported_together(script: Path) -> None:
     assert len(problem_with(script, "- 1\n- two\n- 3\n").splitlines()) == 2
 
 
-def test_broken_yaml_is_told_with_its_place(script: Path) -> None:
+def test_broken_yaml_is_reported_with_its_place(script: Path) -> None:
     assert problem_with(script, "- one\n- [two\n").startswith(f"{script}:3:1: broken YAML")
     assert problem_with(script, "a: [one]\na: [two]\n") == f"{script}:2:1: the key `a` stands twice"
 
 
-def test_a_missing_file_is_told(script: Path) -> None:
+def test_a_missing_file_is_reported(script: Path) -> None:
     with pytest.raises(SuperError, match="cannot be read: No such file"):
         ScriptedProvider(script)
 
 
-def test_json_that_is_nested_without_end_is_told(script: Path) -> None:
+def test_json_that_is_nested_too_deeply_is_reported(script: Path) -> None:
     assert problem_with(script, "[" * 3 * sys.getrecursionlimit()).startswith(str(script))

@@ -75,14 +75,14 @@ def add_call(calls: list[dict[str, Any]], part: dict[str, Any]) -> None:
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=2))
-def test_what_a_client_adds_up_is_the_answer(messages: list[dict[str, Any]]) -> None:
+def test_a_client_that_adds_up_the_stream_gets_the_answer(messages: list[dict[str, Any]]) -> None:
     choices = [chunk["choices"][0] for chunk in chunks(completion(*messages))]
     for index, message in enumerate(messages):
         assert added_up([choice["delta"] for choice in choices if choice["index"] == index]) == message
 
 
 @given(MESSAGES)
-def test_no_line_is_longer_than_readers_of_lines_take(message: dict[str, Any]) -> None:
+def test_no_line_is_too_long_for_readers_of_lines(message: dict[str, Any]) -> None:
     assert all(len(event.encode()) < 2**16 for event in events(completion(message)))
 
 
@@ -93,7 +93,7 @@ def test_the_reason_comes_last_and_once(reason: str) -> None:
     assert (reasons[-1], set(reasons[:-1])) == (reason, {None})
 
 
-def test_usage_comes_where_it_is_asked_for() -> None:
+def test_usage_is_sent_on_request() -> None:
     body = completion({"role": "assistant", "content": "text"})
     *_, last = chunks(body, usage=True)
     assert (last["choices"], last["usage"]) == ([], body["usage"])

@@ -45,7 +45,7 @@ def test_each_byte_of_the_text_may_be_a_token(text: str, more: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tools", "functions", "response_format"])
-def test_what_describes_tools_and_answers_is_read_too(name: str) -> None:
+def test_descriptions_of_tools_and_answers_count(name: str) -> None:
     assert tokens(**{name: [TOOL]}) - tokens() > 3000
     assert count_characters(request(**{name: [TOOL]})) > count_characters(request())
 
@@ -63,7 +63,7 @@ def test_images_count_by_their_number_and_not_by_their_length() -> None:
     assert 2 * IMAGE_TOKENS <= tokens([PNG, PNG]) - tokens([]) < 2 * IMAGE_TOKENS + 200
 
 
-def test_what_else_stands_in_the_part_of_an_image_is_text() -> None:
+def test_other_fields_of_an_image_part_are_text() -> None:
     part = {**PNG, "text": "x" * 5000}
     assert count_characters(request([part])) > 5000
     assert tokens([part]) - tokens([PNG]) > 5000
@@ -82,7 +82,7 @@ def test_documents_and_films_have_no_bound(url: str | None) -> None:
 
 
 @pytest.mark.parametrize("messages", [["x"], [None], [{"role": "user", "content": [None, 3, {"type": []}]}]])
-def test_what_is_no_conversation_has_a_size(messages: list[Any]) -> None:
+def test_malformed_messages_have_a_size(messages: list[Any]) -> None:
     assert max_usage({"messages": messages}, PRICES).prompt_tokens > 0
     assert count_characters({"messages": messages}) >= 0
 
@@ -136,7 +136,7 @@ def test_the_users_prices_win() -> None:
     assert prices_of({}, given) == Prices(prompt=0, answer=0.5, longest_answer=inf)
 
 
-def test_what_costs_nothing_costs_nothing_in_any_number() -> None:
+def test_any_number_of_free_tokens_is_free() -> None:
     free = Prices(prompt=0, answer=0, longest_answer=inf)
     assert max_usage(request([{"type": "image_url", "image_url": None}]), free).cost_usd == 0
 
