@@ -32,7 +32,7 @@ from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.model.api import FACTS, USAGE
 from pytest_super.model.unix_http import HttpResponse
-from pytest_super.session.kernels import GATEWAY
+from pytest_super.session.models import GATEWAY
 from pytest_super.testing import FakeKernel
 
 if TYPE_CHECKING:
