@@ -134,7 +134,7 @@ def test_an_attempt_that_was_too_long_is_reflected_on_by_its_later_steps(trying:
 
 
 def test_a_reflection_that_is_refused_leaves_the_task_as_it_was(trying: Project) -> None:
-    refused = {"error": {"status": 400, "message": "content_policy_violation"}}
+    refused = {"error": {"status": 400, "code": "content_policy_violation"}}
     row = run(trying, ["stop", refused, "submit 42"], "--super-attempts=2")
     assert (row["accuracy"], row["stop_reason"]) == (1.0, "submitted")
     assert asked(trying)[2][0]["content"] == "do it"
