@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.authoring.masking.proof import Proof, prove
+from pytest_super.authoring.masking.proposal import skeleton, subproblems_yaml
+from pytest_super.authoring.masking.propose import propose
 from pytest_super.errors import InfrastructureError, SuperError, UnsupportedError
-from pytest_super.masking.cells import cells_of, solution_cells
-from pytest_super.masking.proof import Proof, prove
-from pytest_super.masking.proposal import skeleton, subproblems_yaml
-from pytest_super.masking.propose import propose
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
+from pytest_super.tasks.solution_cells import cells_of, solution_cells
 from pytest_super.tasks.task import legal_id
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.masking.cells import SolutionCell
+    from pytest_super.tasks.solution_cells import SolutionCell
     from pytest_super.tasks.task import Task
 
 HELP = "propose sub-problems of a solution, or prove its own"

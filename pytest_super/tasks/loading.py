@@ -134,7 +134,7 @@ def build_subproblems(
     parent: Task, items: object, unknown: Collection[str], node: Node
 ) -> tuple[list[Task], list[Problem]]:
     # Most files have none, and need nothing of this.
-    from pytest_super.masking.derive import derived_tasks
+    from pytest_super.tasks.subproblems import derived_tasks
 
     made, broken = derived_tasks(parent, items, unknown)
     for index, task in made:

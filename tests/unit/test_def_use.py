@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_super.masking.def_use import independent_cells, names_of
+from pytest_super.authoring.masking.def_use import independent_cells, names_of
 
 
 def runs_before(cells: list[str], *masked: int) -> list[int]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError
-from pytest_super.masking.proof import Proof, prove
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.testing import FakeKernel
 

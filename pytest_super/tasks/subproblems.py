@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import ValidationError
 
 from pytest_super.errors import TaskFileError
-from pytest_super.masking.cells import UnknownCellError, find_cell, find_cells, solution_cells
+from pytest_super.tasks.solution_cells import UnknownCellError, find_cell, find_cells, solution_cells
 from pytest_super.tasks.task import Derivation, PreExecuted, Solution, SubProblem, Task
 from pytest_super.tasks.validation import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from pytest_super.masking.cells import SolutionCell
+    from pytest_super.tasks.solution_cells import SolutionCell
 
 Location = tuple[str | int, ...]
 Broken = tuple[Location, str]

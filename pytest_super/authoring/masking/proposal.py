@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.masking.def_use import Names, independent_cells, names_of
-from pytest_super.masking.propose import only_looks
+from pytest_super.authoring.masking.def_use import Names, independent_cells, names_of
+from pytest_super.authoring.masking.propose import only_looks
 from pytest_super.report.terminal import one_line
 from pytest_super.tasks.yaml_writer import to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_super.masking.cells import SolutionCell
-    from pytest_super.masking.propose import Block
+    from pytest_super.authoring.masking.propose import Block
+    from pytest_super.tasks.solution_cells import SolutionCell
 
 REMAINS = {
     "dependencies": "packages that the code needs are missing, or are there in versions that do not fit.",

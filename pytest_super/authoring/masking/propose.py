@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.masking.def_use import names_of
+from pytest_super.authoring.masking.def_use import names_of
 from pytest_super.tasks.task import CATEGORIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_super.masking.cells import SolutionCell
+    from pytest_super.tasks.solution_cells import SolutionCell
 
 # The tag of a category, alone or followed by a name: `data`, `data-labels`.
 TAG = re.compile(rf"(?:{'|'.join(CATEGORIES)})(?:[-_:].+)?")
