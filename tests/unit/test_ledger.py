@@ -335,6 +335,14 @@ def test_a_call_that_is_cancelled_leaves_its_turn_and_its_room_to_the_next(tmp_p
     assert [each for each in started if each != name] == rest
 
 
+def test_a_call_that_could_use_too_much_judging_by_an_earlier_one_is_refused(tmp_path: Path) -> None:
+    ledger = ledger_with(tmp_path, tokens=1000)
+    charge(ledger, 650, most=most(350))
+    reserve(ledger, 8000, most(50))
+    with pytest.raises(BudgetSpentError, match="tokens"):
+        reserve(ledger, 8000, most(51))
+
+
 def test_after_a_call_used_more_than_it_reserved_later_calls_reserve_more(tmp_path: Path) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", most(100))
