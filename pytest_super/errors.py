@@ -1,19 +1,19 @@
-"""What can go wrong that is not the agent's doing."""
+"""The exceptions that users of the package meet."""
 
 
 class SuperError(Exception):
-    """Base of our errors; its text is one message for a person: what is wrong, where, what to do."""
+    """Base of our errors. Its text is one message for a person: what is wrong, where, what to do."""
 
 
 class TaskFileError(SuperError):
-    """A task file is wrong; the text holds every error found in it, one `file:line:col: message` a line."""
+    """A task file is wrong. The text holds every error found in it, one `file:line:col: message` a line."""
 
 
 class InfrastructureError(SuperError):
     """The system around the agent failed: engine, host, image, package index, model API.
 
-    The trial becomes an *error*, counted apart: never the agent's failure. `is_final` when every further
-    trial of the run would fail alike: it ends the run.
+    The trial becomes an *error*, which is counted apart and never as the agent's failure. `is_final` says
+    that every further trial would fail in the same way, so it ends the run.
     """
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
@@ -22,8 +22,19 @@ class InfrastructureError(SuperError):
 
 
 class EngineError(InfrastructureError):
-    """The container engine does not answer or refuses what we ask."""
+    """The container engine does not answer, or refuses a request."""
 
 
 class UnsupportedError(InfrastructureError):
-    """A task requires a limit or resource that its sandbox cannot enforce or give."""
+    """A task requires a limit or a resource that its sandbox cannot enforce or provide."""
+
+
+class TrialEnded(BaseException):
+    """The trial is over. Raised by every action of the agent from then on, and at the wall limit.
+
+    Not an Exception, so that an agent's `except Exception` around its own errors does not catch it.
+    """
+
+    def __init__(self, stop_reason: str) -> None:
+        super().__init__(stop_reason)
+        self.stop_reason = stop_reason

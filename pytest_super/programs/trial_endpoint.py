@@ -9,9 +9,9 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.errors import TrialEnded
 from pytest_super.store.trajectory import step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint, refusal, reply
-from pytest_super.trial.trial import TrialEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

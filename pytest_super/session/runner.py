@@ -15,9 +15,7 @@ from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import describe, words_of
 from pytest_super.session.item import ISOLATED, PREFIX, PROVIDED, RESULT, Unsolved
-from pytest_super.session.leftovers import threads_noted
 from pytest_super.session.outcome import stop_if_final
-from pytest_super.session.printed import prints_bounded
 from pytest_super.session.run import RUN
 from pytest_super.snapshots.prefix import Prefix
 from pytest_super.store.trajectory import now
@@ -131,8 +129,7 @@ class Conductor:
         self.run_prefix(kernel)
         self.budget.start_metering(lambda: kernel.busy_seconds)
         try:
-            with prints_bounded(self.item.config), threads_noted(self.item.config):
-                self.stop_reason = run_agent(agent, self.trial, is_from_outside)
+            self.stop_reason = run_agent(agent, self.trial, is_from_outside)
         except BaseException as error:
             self.take_books(0.0 if is_from_outside(error) else UNDER_WAY_SECONDS)
             raise

@@ -1,20 +1,22 @@
-"""The trial: one agent on one task in one kernel under one budget, leaving one trajectory."""
+"""The trial: one agent on one task in one kernel under one budget, which leaves one trajectory."""
 
 from __future__ import annotations
 
 import json
-import threading
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol
 
-from pytest_super.errors import InfrastructureError
+from pytest_super.errors import InfrastructureError, TrialEnded
 from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.model.completion import BudgetSpentError
-from pytest_super.store.trajectory import PROGRAM, Action, Step, now
+from pytest_super.store.trajectory import PROGRAM, Action, now
 from pytest_super.trial.editing import edit_file
 from pytest_super.trial.observation import NOTHING_RUNS, STILL_RUNNING, observation_of
+from pytest_super.trial.step_log import StepLog
+from pytest_super.trial.wall_limit import WallLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -22,36 +24,41 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.landmarks import LandmarkMatcher
     from pytest_super.model.completion import Completion, Message, Model
+    from pytest_super.store.trajectory import Step
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.budget import Budget
 
     Tool = Callable[[Kernel], tuple[str, str]]
-    """Works on the kernel's files; gives the observation, and `ok` or `error`."""
+    """Works on the kernel's files. Returns the observation, and `ok` or `error`."""
 
-
-class TrialEnded(BaseException):
-    """The trial is over; every further action of the agent raises it again.
-
-    Not an Exception, so that an agent's `except Exception` around its own faults lets it pass.
-    """
-
-    def __init__(self, stop_reason: str) -> None:
-        super().__init__(stop_reason)
-        self.stop_reason = stop_reason
+Arguments = ParamSpec("Arguments")
 
 
 class Agent(Protocol):
     """What chooses the actions."""
 
     def run(self, trial: Trial) -> Coroutine[Any, Any, None] | None:
-        """Act through `trial` until the task is done; returning ends the trial. May be `async def`."""
+        """Act through `trial` until the task is done; returning ends the trial. Can be `async def`."""
+
+
+def whole_step(
+    method: Callable[Concatenate[Trial, Arguments], Step],
+) -> Callable[Concatenate[Trial, Arguments], Step]:
+    """Marks an action: the signal at the wall limit does not interrupt it, so that its step is written."""
+
+    @wraps(method)
+    def uninterrupted(trial: Trial, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Step:
+        with trial.wall_limit.put_off():
+            return method(trial, *arguments, **named)
+
+    return uninterrupted
 
 
 class Trial:
-    """An agent's hands: each method is one step, recorded before it returns.
+    """What an agent acts through. Each action is one step, which is written before the method returns.
 
-    `history` holds the steps until now, pre-executed ones included. A method raises TrialEnded when
-    the trial is over, and InfrastructureError when the system under it failed.
+    `history` holds the steps so far, pre-executed ones included. Every method raises TrialEnded once the
+    trial is over, also because the system around the agent failed.
     """
 
     def __init__(
@@ -70,26 +77,25 @@ class Trial:
         self.kernel = kernel
         self.budget = budget
         self.model = model
-        self.history: list[Step] = []
         self.submission: Any = None
         self.submitted = False
+        self.stop_reason: str | None = None
+        """Why the trial is over; None while it goes on."""
         self.error: str | None = None
-        """Traceback of an agent that raised."""
+        """The traceback of an agent that raised."""
         self.failure: Exception | None = None
-        """What failed under the trial."""
+        """The failure of the system around the agent."""
+        self.wall_limit = WallLimit(budget.wall_left, lambda: self._raise_ended("wall"))
         self._landmarks = landmarks
-        self._record = record
-        self._before = before
-        self._ended: str | None = None
-        self._recording = threading.Lock()
-        self._is_closed = False
+        self._log = StepLog(record, budget, landmarks, before)
+        self.history = self._log.steps
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
-        """Ask the model and charge what it used; no step. `parameters` are OpenAI's of chat completions.
+        """Ask the model and charge the call; not a step. `parameters` are those of OpenAI's chat completions.
 
-        Raises FilteredError when the provider's content policy refuses, ValueError for what is no
-        conversation, and ends the trial when the call would pass, or has passed, a limit, or when its prompt
-        is longer than the model's window.
+        Raises FilteredError when the provider's content policy refuses, and ValueError when `messages` are
+        not a conversation. The trial ends when the call would pass or has passed a limit, and when the
+        prompt is longer than the model's window.
         """
         try:
             return self.try_to_complete(messages, **parameters)
@@ -98,7 +104,7 @@ class Trial:
             raise TrialEnded(spent.limit) from None
 
     def try_to_complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
-        """As `complete`, but BudgetSpentError tells of a call that would pass a limit; the trial goes on."""
+        """As `complete`, but a call that would pass a limit raises BudgetSpentError and the trial goes on."""
         self._raise_if_over()
         began = time.monotonic()
         with self._failures():
@@ -109,56 +115,42 @@ class Trial:
             except BaseException:
                 self.budget.model_seconds += time.monotonic() - began
                 raise
-        with self._recording:
-            # What comes later is in the model's books, which have been read.
-            if self._is_closed:
-                raise TrialEnded(self._ended or "returned")
+        # Once the log is closed, the trial has been charged from the model's ledger, which has this call.
+        with self.wall_limit.put_off(), self._log.open():
             self.budget.charge_call(**asdict(completion.usage), seconds=completion.seconds)
         self._raise_if_over()
         return completion
 
+    @whole_step
     def execute(self, code: str, thought: str = "") -> Step:
         """Run one notebook cell; at the cell's time limit it is left running."""
         action = Action(type="execute", content=code)
         started = self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
-        self._landmarks.begin_cell(code, step=self._next_number)
+        self._landmarks.begin_cell(code, step=self._log.next_number)
         with self._failures():
-            result = self.kernel.execute(code, timeout=self._patience(), listener=self._landmarks.feed)
+            result = self.kernel.execute(code, timeout=self._timeout(), listener=self._landmarks.feed)
         return self._finish(action, thought, started, result)
 
     def continue_wait(self, thought: str = "") -> Step:
         """Wait once more, up to the cell limit, for the cell that is running."""
         action = Action(type="continue_wait")
-        started = self._begin()
-        if not self.kernel.is_running:
-            return self._refuse(action, thought, started, NOTHING_RUNS)
-        with self._failures():
-            result = self.kernel.wait(timeout=self._patience())
-        return self._finish(action, thought, started, result)
+        return self._follow_cell(action, thought, lambda: self.kernel.wait(timeout=self._timeout()))
 
     def interrupt(self, thought: str = "") -> Step:
         """Stop the cell that is running."""
-        action = Action(type="interrupt")
-        started = self._begin()
-        if not self.kernel.is_running:
-            return self._refuse(action, thought, started, NOTHING_RUNS)
-        with self._failures():
-            result = self.kernel.interrupt()
-        return self._finish(action, thought, started, result)
+        return self._follow_cell(Action(type="interrupt"), thought, self.kernel.interrupt)
 
     def edit(self, path: str, before: str, after: str, thought: str = "") -> Step:
-        """Replace `before`, which must stand exactly once in the file, by `after`."""
+        """Replace `before`, which must occur exactly once in the file, by `after`."""
         content = json.dumps({"path": path, "before": before, "after": after}, ensure_ascii=False)
-        return self.use(
-            Action(type="edit", content=content),
-            lambda kernel: edit_file(kernel, path, before, after),
-            thought,
-        )
+        action = Action(type="edit", content=content)
+        return self.use(action, lambda kernel: edit_file(kernel, path, before, after), thought)
 
+    @whole_step
     def use(self, action: Action, tool: Tool, thought: str = "") -> Step:
-        """Let `tool` do `action` on the kernel's files, as agents with an interface of their own do."""
+        """Let `tool` do `action` on the kernel's files: for agents with an interface of their own."""
         started = self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
@@ -166,10 +158,10 @@ class Trial:
             with self._failures():
                 observation, outcome = tool(self.kernel)
         except SandboxLostError as lost:
-            result = CellResult(outcome=Outcome.SANDBOX_LOST, detail=lost.detail)
-            return self._finish(action, thought, started, result)
+            return self._finish(action, thought, started, sandbox_lost(lost))
         return self._add(action, thought, started, observation=observation, outcome=outcome)
 
+    @whole_step
     def run_program(
         self,
         command: str,
@@ -179,34 +171,36 @@ class Trial:
     ) -> Step:
         """Run a program in the sandbox until it ends: `command` is a line for the sandbox's `sh`.
 
-        `files`, path to text, are written before. The program finds the trial's model at OPENAI_BASE_URL. The
-        cell limit does not count; any spent budget ends it. What it waits for the model is no compute time.
+        `files` maps paths to texts that are written first. The program finds the trial's model at
+        OPENAI_BASE_URL; the time it waits for the model is not compute time. The cell limit does not apply,
+        but any spent budget ends the program.
         """
         from pytest_super.trial.program import Program
 
         action, started = Action(type=PROGRAM, content=command), self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
-        # A program may print its task, which is no more an achievement than its own source.
-        self._landmarks.begin_cell(f"{command}\n{self.task.query}", step=self._next_number)
+        # A landmark in the task's text is no achievement either, and programs print their task.
+        self._landmarks.begin_cell(f"{command}\n{self.task.query}", step=self._log.next_number)
         program = Program(self.kernel, self.budget, self.model)
         try:
             with self._failures():
                 ran = program.run(command, environment or {}, files or {}, self._landmarks.feed)
         except SandboxLostError as lost:
-            result = CellResult(outcome=Outcome.SANDBOX_LOST, detail=lost.detail)
-            return self._finish(action, thought, started, result)
-        self._ended = ran.spent
+            return self._finish(action, thought, started, sandbox_lost(lost))
+        self.stop_reason = ran.spent
         return self._finish(action, thought, started, ran.result, ran.observation)
 
+    @whole_step
     def reject(self, why: str, action: Action | None = None, thought: str = "") -> Step:
-        """A step in which nothing was done, since what the model answered was no action: `why` says so."""
+        """Take a step that does nothing, as the model's answer was not an action. `why` is observed."""
         return self._refuse(action or Action(type=""), thought, self._begin(), why)
 
+    @whole_step
     def submit(self, answer: object, thought: str = "") -> Step:
-        """Hand in the final answer, any JSON value; accepted also while a cell runs. Ends the trial.
+        """Submit the final answer, any JSON value, also while a cell runs. Ends the trial.
 
-        Raises ValueError when `answer` is no JSON value.
+        Raises ValueError when `answer` is not a JSON value.
         """
         self._raise_if_over()
         try:
@@ -214,53 +208,49 @@ class Trial:
         except (TypeError, RecursionError) as error:
             raise ValueError(f"a submission must be a JSON value: {error}") from None
         self.submission, self.submitted = json.loads(text), True
-        self._ended = "submitted"
+        self.stop_reason = "submitted"
         return self._add(Action(type="submit", content=text), thought, now())
 
     def add_pre_executed(self, step: Step) -> None:
-        step = replace(step, number=self._next_number, attempt=self._attempt)
-        self.history.append(step)
-        self._record(step)
+        self._log.add_pre_executed(step)
 
     @property
     def all_steps(self) -> list[Step]:
-        """Those of earlier attempts too."""
-        return [*self._before, *self.history]
+        """The steps of earlier attempts and of this one."""
+        return self._log.all_steps
 
     def end(self, stop_reason: str) -> None:
-        """The trial is over, by this reason unless it had ended already."""
-        self._ended = self._ended or stop_reason
+        """End the trial with this reason, unless it has ended already."""
+        self.stop_reason = self.stop_reason or stop_reason
 
     def close(self) -> None:
-        """Nothing is recorded any more, of what a thread of the agent's had begun either."""
-        with self._recording:
-            self._is_closed = True
+        """Refuse all further actions, and the step of one that is still under way in another thread."""
+        self._log.close(self.stop_reason or "returned")
 
-    @property
-    def stop_reason(self) -> str | None:
-        """Why the trial is over; None while it goes on."""
-        return self._ended
-
-    @property
-    def _next_number(self) -> int:
-        return len(self._before) + len(self.history) + 1
-
-    @property
-    def _attempt(self) -> int:
-        return self._before[-1].attempt + 1 if self._before else 1
+    def _raise_ended(self, stop_reason: str) -> None:
+        self.end(stop_reason)
+        raise TrialEnded(self.stop_reason or stop_reason)
 
     def _raise_if_over(self) -> None:
-        if self._ended is None and (reason := self.budget.spent()):
-            self._ended = reason
-        if self._ended is not None:
-            raise TrialEnded(self._ended)
+        reason = self.stop_reason or self.budget.spent()
+        if reason is not None:
+            self._raise_ended(reason)
 
     def _begin(self) -> str:
         self._raise_if_over()
         return now()
 
-    def _patience(self) -> float:
+    def _timeout(self) -> float:
         return min(self.budget.limits.cell, self.budget.seconds_left())
+
+    @whole_step
+    def _follow_cell(self, action: Action, thought: str, follow: Callable[[], CellResult]) -> Step:
+        started = self._begin()
+        if not self.kernel.is_running:
+            return self._refuse(action, thought, started, NOTHING_RUNS)
+        with self._failures():
+            result = follow()
+        return self._finish(action, thought, started, result)
 
     def _refuse(self, action: Action, thought: str, started: str, why: str) -> Step:
         return self._add(action, thought, started, observation=why, outcome="error")
@@ -281,48 +271,28 @@ class Trial:
             seconds=result.seconds,
         )
         if result.outcome is Outcome.SANDBOX_LOST:
-            self._ended = "sandbox_lost"
+            self.stop_reason = "sandbox_lost"
         elif result.outcome is Outcome.KERNEL_DIED:
             with self._failures():
-                self.kernel.restart(timeout=self._patience())
+                self.kernel.restart(timeout=self._timeout())
         self._raise_if_over()
         return step
 
-    def _take_new_hits(self, steps: Sequence[Step]) -> list[int]:
-        """Landmarks that no step has told of yet; a cell that timed out may hit more in a later step."""
-        told = {index for step in steps for index in step.landmarks}
-        return [index for index, hit in enumerate(self._landmarks.hits) if hit and index not in told]
-
-    def _add(self, action: Action, thought: str, started: str, **facts: Any) -> Step:
-        budget, told = self.budget, self.all_steps
-        budget.steps += 1
-        step = Step(
-            number=self._next_number,
-            origin="agent",
-            action=action,
-            attempt=self._attempt,
-            thought=thought,
-            started=started,
-            ended=now(),
-            landmarks=self._take_new_hits(told),
-            prompt_tokens=budget.prompt_tokens - sum(step.prompt_tokens for step in told),
-            completion_tokens=budget.completion_tokens - sum(step.completion_tokens for step in told),
-            **facts,
-        )
-        with self._recording:
-            if self._is_closed:
-                raise TrialEnded(self._ended or "returned")
-            self.history.append(step)
-            with self._failures(Exception):
-                self._record(step)
-        return step
+    def _add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
+        self.budget.steps += 1
+        with self._failures(Exception):
+            return self._log.add(action, thought, started, **fields)
 
     @contextmanager
     def _failures(self, kind: type[Exception] = InfrastructureError) -> Iterator[None]:
-        """What fails here is not the agent's: remember it and end the trial, whatever the agent catches."""
+        """A failure in this block is not the agent's: it ends the trial, even if the agent catches it."""
         try:
             yield
         except kind as error:
             self.failure = self.failure or error
-            self._ended = "error"
+            self.stop_reason = "error"
             raise TrialEnded("error") from error
+
+
+def sandbox_lost(lost: SandboxLostError) -> CellResult:
+    return CellResult(outcome=Outcome.SANDBOX_LOST, detail=lost.detail)

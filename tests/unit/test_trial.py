@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import EngineError, InfrastructureError
+from pytest_super.errors import EngineError, InfrastructureError, TrialEnded
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.model.completion import BudgetSpentError, Completion, ModelError, Usage
@@ -21,7 +21,7 @@ from pytest_super.testing import FakeClock, FakeKernel, FakeModel
 from pytest_super.trial.agent_run import run_agent
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.prefix import pre_execute
-from pytest_super.trial.trial import Trial, TrialEnded
+from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -398,23 +398,20 @@ def test_an_agent_whose_run_is_a_generator_is_told_so() -> None:
     assert "yield" in (bench.trial.error or "")
 
 
-def test_a_coroutine_that_leaves_a_thread_behind_holds_nothing_up() -> None:
-    release = threading.Event()
+def test_a_task_that_a_coroutine_leaves_is_cancelled() -> None:
+    left: list[asyncio.Task[None]] = []
 
     class Hasty:
         async def run(self, trial: Trial) -> None:
-            asyncio.get_running_loop().run_in_executor(None, release.wait)
-            asyncio.ensure_future(asyncio.sleep(1000))  # noqa: RUF006
+            left.append(asyncio.create_task(asyncio.sleep(1000)))
             await asyncio.sleep(0)
             trial.submit(42)
 
-    try:
-        assert run_agent(Hasty(), Bench().trial, lambda _: False) == "submitted"
-    finally:
-        release.set()
+    assert run_agent(Hasty(), Bench().trial, lambda _: False) == "submitted"
+    assert left[0].cancelled()
 
 
-def test_what_a_thread_had_begun_when_its_trial_ended_is_not_recorded() -> None:
+def test_a_step_that_a_thread_finishes_after_the_end_of_its_trial_is_not_recorded() -> None:
     bench = Bench()
     running, finish, threads = threading.Event(), threading.Event(), []
 

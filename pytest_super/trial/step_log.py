@@ -1,0 +1,94 @@
+"""The steps of one attempt at a task, numbered and written as they are taken."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import TrialEnded
+from pytest_super.store.trajectory import Action, Step, now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pytest_super.metrics.landmarks import LandmarkMatcher
+    from pytest_super.trial.budget import Budget
+
+
+class StepLog:
+    """Takes steps from any thread until it is closed."""
+
+    def __init__(
+        self,
+        write: Callable[[Step], None],
+        budget: Budget,
+        landmarks: LandmarkMatcher,
+        before: Sequence[Step] = (),
+    ) -> None:
+        """`before` holds the steps of earlier attempts; numbers continue after them."""
+        self.steps: list[Step] = []
+        self._write = write
+        self._budget = budget
+        self._landmarks = landmarks
+        self._before = before
+        self._lock = threading.Lock()
+        self._closed_by: str | None = None
+
+    @property
+    def all_steps(self) -> list[Step]:
+        """The steps of earlier attempts and of this one."""
+        return [*self._before, *self.steps]
+
+    @property
+    def next_number(self) -> int:
+        return len(self._before) + len(self.steps) + 1
+
+    def add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
+        """Append a step of the agent's. It is written when this returns. Raises TrialEnded once closed."""
+        with self.open():
+            step = Step(
+                number=self.next_number,
+                origin="agent",
+                action=action,
+                attempt=self._attempt,
+                thought=thought,
+                started=started,
+                ended=now(),
+                landmarks=self._new_hits(),
+                prompt_tokens=self._budget.prompt_tokens - sum(step.prompt_tokens for step in self.all_steps),
+                completion_tokens=self._budget.completion_tokens
+                - sum(step.completion_tokens for step in self.all_steps),
+                **fields,
+            )
+            self.steps.append(step)
+            self._write(step)
+        return step
+
+    def add_pre_executed(self, step: Step) -> None:
+        step = replace(step, number=self.next_number, attempt=self._attempt)
+        self.steps.append(step)
+        self._write(step)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """The log stays open until the block ends. Raises TrialEnded when it is closed already."""
+        with self._lock:
+            if self._closed_by is not None:
+                raise TrialEnded(self._closed_by)
+            yield
+
+    def close(self, stop_reason: str) -> None:
+        """Refuse all further steps, also of actions that are still under way in other threads."""
+        with self._lock:
+            self._closed_by = stop_reason
+
+    @property
+    def _attempt(self) -> int:
+        return self._before[-1].attempt + 1 if self._before else 1
+
+    def _new_hits(self) -> list[int]:
+        """Landmarks that no earlier step has. A cell that timed out can hit more in a later step."""
+        known = {index for step in self.all_steps for index in step.landmarks}
+        return [index for index, hit in enumerate(self._landmarks.hits) if hit and index not in known]

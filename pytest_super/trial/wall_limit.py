@@ -1,0 +1,86 @@
+"""The wall limit of an agent that is busy in its own code: a signal interrupts the main thread.
+
+Actions check the limit themselves, and one that was interrupted would lose its step, so the signal is put off
+until the action ends. Where there is no signal, the limit takes effect at the agent's next action.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from math import isinf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Ignored by default, so one that comes late does no harm; Go interrupts its threads by it for that reason.
+# Not SIGALRM, which is pytest-timeout's.
+SIGNAL = signal.SIGURG if hasattr(signal, "pthread_kill") else None
+
+
+class Depth(threading.local):
+    """How many blocks the current thread is in that put off the signal."""
+
+    value = 0
+
+
+class WallLimit:
+    """Ends a trial in the main thread: at the limit, or at the end of the action that runs at the limit."""
+
+    def __init__(self, seconds_left: Callable[[], float], end_trial: Callable[[], None]) -> None:
+        """`seconds_left` can be infinite. `end_trial` raises; it can be called more than once."""
+        self._seconds_left = seconds_left
+        self._end_trial = end_trial
+        self._depth = Depth()
+        self._is_reached = False
+        self._is_over = threading.Event()
+
+    @contextmanager
+    def put_off(self) -> Iterator[None]:
+        """The signal does not interrupt this block, but takes effect at its end."""
+        self._depth.value += 1
+        try:
+            yield
+        finally:
+            self._depth.value -= 1
+        if self._is_reached and not self._depth.value:
+            self._end_trial()
+
+    def run(self, act: Callable[[], None]) -> None:
+        """Call `act`, in which the limit takes effect. Raises what `act` or `end_trial` raises."""
+        if SIGNAL is None or isinf(self._seconds_left()) or not is_main_thread():
+            act()
+            return
+        timer = threading.Thread(target=self._signal_at_limit, daemon=True, name="super-wall-limit")
+        previous = signal.signal(SIGNAL, lambda _number, _frame: self._reach())
+        try:
+            timer.start()
+            act()
+        finally:
+            # A context manager would not do: the signal could arrive on the way into its `__exit__`. Here it
+            # can arrive until the first statement is done, and only once.
+            try:
+                self._is_over.set()
+            finally:
+                timer.join()
+                signal.signal(SIGNAL, previous)
+
+    def _signal_at_limit(self) -> None:
+        while (left := self._seconds_left()) > 0:
+            if self._is_over.wait(min(left, threading.TIMEOUT_MAX)):
+                return
+        assert SIGNAL is not None
+        signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
+
+    def _reach(self) -> None:
+        if self._is_over.is_set():
+            return
+        self._is_reached = True
+        if not self._depth.value:
+            self._end_trial()
+
+
+def is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

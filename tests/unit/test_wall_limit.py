@@ -1,0 +1,208 @@
+"""How the wall limit ends an agent: at once in its own code, and after the step in an action."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import TrialEnded
+from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.store.trajectory import Action
+from pytest_super.tasks.public_task import public_part
+from pytest_super.tasks.task import Limits, Task
+from pytest_super.testing import FakeKernel
+from pytest_super.trial.agent_run import run_agent
+from pytest_super.trial.budget import Budget
+from pytest_super.trial.trial import Trial
+from pytest_super.trial.wall_limit import SIGNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.store.trajectory import Step
+
+WALL = 0.2
+SHOW = Action(type="show")
+
+
+class Bench:
+    """A trial with a wall limit on a fake kernel."""
+
+    def __init__(self, act: Callable[[Trial], Any], model: Any = None, wall: float = WALL) -> None:
+        self.recorded: list[Step] = []
+        self.budget = Budget(Limits(wall=wall), tokens=1000)
+        self.budget.start_metering(float)
+        self.trial = Trial(
+            public_part(Task.model_validate({"id": "t", "set": "expert", "query": "do it", "answer": 42})),
+            kernel=FakeKernel(),  # type: ignore[arg-type]
+            budget=self.budget,
+            landmarks=LandmarkMatcher(()),
+            record=self.recorded.append,
+            model=model,
+        )
+        self.act = act
+
+    def run(self, trial: Trial) -> Any:
+        """As an agent."""
+        return self.act(trial)
+
+    def end(self) -> str:
+        """Run the trial to its end. Gives its stop reason."""
+        return run_agent(self, self.trial, lambda error: isinstance(error, KeyboardInterrupt))
+
+
+def outlast_the_limit(_kernel: Kernel) -> tuple[str, str]:
+    """A tool that returns after the signal of the limit has arrived."""
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    with reader, writer:
+        signal.set_wakeup_fd(writer.fileno())
+        try:
+            reader.recv(1)
+        finally:
+            signal.set_wakeup_fd(-1)
+    return "shown", "ok"
+
+
+@pytest.fixture(autouse=True)
+def _signal_handler_is_restored() -> Iterator[None]:
+    assert SIGNAL is not None
+    before = signal.getsignal(SIGNAL)
+    yield
+    assert signal.getsignal(SIGNAL) is before
+
+
+def sleep(_trial: Trial) -> None:
+    time.sleep(600)
+
+
+def spin(_trial: Trial) -> None:
+    while True:
+        pass
+
+
+def wait_for_another_thread(_trial: Trial) -> None:
+    threading.Event().wait()
+
+
+async def await_forever(_trial: Trial) -> None:
+    await asyncio.Event().wait()
+
+
+async def sleep_asleep(_trial: Trial) -> None:
+    await asyncio.sleep(600)
+
+
+@pytest.mark.parametrize("hang", [sleep, spin, wait_for_another_thread, await_forever, sleep_asleep])
+def test_an_agent_that_hangs_in_its_own_code_is_ended(hang: Callable[[Trial], Any]) -> None:
+    def act(trial: Trial) -> Any:
+        trial.execute("print('begun')")
+        return hang(trial)
+
+    bench = Bench(act)
+    assert bench.end() == "wall"
+    assert [step.observation for step in bench.recorded] == ["begun\n"]
+
+
+def test_an_action_that_is_under_way_at_the_limit_keeps_its_step() -> None:
+    def act(trial: Trial) -> None:
+        trial.use(SHOW, outlast_the_limit)
+        pytest.fail("the action did not raise")
+
+    bench = Bench(act)
+    assert bench.end() == "wall"
+    assert [step.observation for step in bench.recorded] == ["shown"]
+
+
+def test_an_action_inside_another_does_not_end_the_outer_one() -> None:
+    def use_another(_kernel: Kernel) -> tuple[str, str]:
+        bench.trial.use(SHOW, outlast_the_limit)
+        with pytest.raises(TrialEnded, match="wall"):
+            bench.trial.execute("1")
+        return "outer", "ok"
+
+    bench = Bench(lambda trial: trial.use(SHOW, use_another))
+    assert bench.end() == "wall"
+    assert [step.observation for step in bench.recorded] == ["shown", "outer"]
+
+
+def test_a_call_of_the_model_is_interrupted() -> None:
+    class Silent:
+        def complete(self, *_: object, **__: object) -> Any:
+            time.sleep(600)
+
+    def ask(trial: Trial) -> None:
+        trial.complete([{"role": "user", "content": "go on"}])
+
+    bench = Bench(ask, model=Silent())
+    assert bench.end() == "wall"
+    assert bench.budget.model_seconds > 0
+
+
+def test_an_agent_that_swallows_the_end_gets_it_again_by_its_next_action() -> None:
+    caught: list[str] = []
+
+    def act(trial: Trial) -> None:
+        try:
+            sleep(trial)
+        except BaseException as ended:
+            caught.append(str(ended))
+        trial.execute("1")
+
+    bench = Bench(act)
+    assert (bench.end(), caught, bench.recorded) == ("wall", ["wall"], [])
+
+
+def test_an_agent_can_tidy_up_at_the_limit() -> None:
+    tidied: list[bool] = []
+
+    def act(trial: Trial) -> None:
+        try:
+            sleep(trial)
+        finally:
+            tidied.append(True)
+
+    assert (Bench(act).end(), tidied) == ("wall", [True])
+
+
+def test_a_submission_before_the_limit_stays_the_stop_reason() -> None:
+    def act(trial: Trial) -> None:
+        trial.submit(42)
+        sleep(trial)
+
+    bench = Bench(act)
+    assert (bench.end(), bench.trial.submission) == ("submitted", 42)
+
+
+def test_an_agent_that_ends_in_time_hears_nothing_of_the_limit() -> None:
+    assert Bench(lambda trial: trial.execute("1"), wall=60).end() == "returned"
+
+
+def test_an_interrupt_ends_more_than_the_trial() -> None:
+    def interrupt(_trial: Trial) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    bench = Bench(interrupt, wall=60)
+    with pytest.raises(KeyboardInterrupt):
+        bench.end()
+    assert bench.trial.stop_reason == "interrupted"
+
+
+def test_outside_the_main_thread_the_limit_is_seen_by_the_next_action() -> None:
+    def act(trial: Trial) -> None:
+        while bench.budget.wall_left() > 0:
+            pass
+        trial.execute("1")
+
+    bench, reasons = Bench(act), []
+    thread = threading.Thread(target=lambda: reasons.append(bench.end()))
+    thread.start()
+    thread.join()
+    assert (reasons, bench.recorded) == (["wall"], [])
