@@ -43,13 +43,13 @@ def run_task(
 
     The model comes before the kernel, so that its gateway starts while the sandbox does.
     """
-    from pytest_super.session.runner import conduct
+    from pytest_super.session.runner import run_trial
 
     def make_kernel() -> Kernel:
         kernel: Kernel = request.getfixturevalue("super_make_kernel")()
         return kernel
 
-    conduct(request.node, super_task, super_agent, super_budget, super_model, super_kernel, make_kernel)
+    run_trial(request.node, super_task, super_agent, super_budget, super_model, super_kernel, make_kernel)
 
 
 class TaskFile(pytest.Module):

@@ -1,4 +1,4 @@
-"""A trial from its fixtures to its result: run, score, store, and fail the item if it is not solved."""
+"""The trial of an item: run it, score it, store its result, and fail the item if the task is not solved."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Agent
 
 
-def conduct(
+# How long the end of a trial waits for calls of its model that the agent no longer waits for.
+UNDER_WAY_SECONDS = 30.0
+
+
+def run_trial(
     item: TaskItem,
     task: Task,
     agent: Agent,
@@ -46,21 +50,21 @@ def conduct(
     kernel: Kernel,
     make_kernel: Callable[[], Kernel],
 ) -> None:
-    """Run the trial of `item`; when this returns or raises, its result is stored as far as the disk allows.
+    """Run the trial of `item`. When this returns or raises, its result is stored, if the disk allows it.
 
     Raises Unsolved, or what ended the trial from outside.
     """
-    conductor = Conductor(item, task, budget, model, kernel)
-    cause = conductor.run(agent, make_kernel)
+    runner = TrialRunner(item, task, budget, model, kernel)
+    cause = runner.run(agent, make_kernel)
     try:
-        result = conductor.result(cause)
-        conductor.store(result)
+        result = runner.result(cause)
+        runner.store(result)
         item.ihook.pytest_super_trial_finished(item=item, result=result)
     except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
         cause = cause or failure(error)
-        result = conductor.result(cause)
+        result = runner.result(cause)
         with suppress(InfrastructureError):
-            conductor.store(result)
+            runner.store(result)
     item.stash[RESULT] = result
     stop_if_final(item, cause)
     if cause is not None:
@@ -69,12 +73,8 @@ def conduct(
         raise Unsolved(describe(result))
 
 
-# How long a trial's end waits for calls of its model whose client has left.
-UNDER_WAY_SECONDS = 30.0
-
-
-class Conductor:
-    """Runs one trial and turns what it left into the result, on disk when it is returned."""
+class TrialRunner:
+    """Runs one trial, in one attempt or several, and makes its result."""
 
     def __init__(
         self, item: TaskItem, task: Task, budget: Budget, model: Model | None, kernel: Kernel
@@ -88,11 +88,34 @@ class Conductor:
         self.started, self.began = now(), monotonic()
         self.trial = self.new_trial(model, kernel)
 
-    def record(self, step: Any) -> None:
-        self.folder.write_step(step)
-        self.item.ihook.pytest_super_step(item=self.item, step=step)
+    def run(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> BaseException | None:
+        """Run all attempts. Returns what ended the trial from outside, to be raised when all is stored."""
+        try:
+            self.run_attempts(agent, make_kernel)
+        except BaseException as error:
+            if not is_timeout(error):
+                return error
+            self.stop_reason = "timeout"
+        return None
+
+    def run_attempts(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> None:
+        """One attempt, and further ones (--super-attempts) until the agent submits or a budget is spent.
+
+        Each can use up to its share of the tokens, and what earlier ones left.
+        """
+        attempts = self.item.config.stash[RUN].settings.attempts
+        failed: list[Step] = []
+        self.run_attempt(agent, 1 / attempts)
+        for number in range(2, attempts + 1):
+            if not self.can_try_again():
+                break
+            self.budget.stop_metering()
+            failed = self.trial.history or failed
+            self.trial = self.new_trial(self.trial.model, make_kernel(), self.trial.all_steps)
+            self.run_attempt(Reflecting(agent, failed), number / attempts)
 
     def new_trial(self, model: Model | None, kernel: Kernel, before: Sequence[Step] = ()) -> Trial:
+        """What the agent acts through in one attempt; `before` holds the steps of earlier attempts."""
         return Trial(
             public_part(self.task, self.item.stash.get(PROVIDED, None)),
             kernel=kernel,
@@ -103,27 +126,12 @@ class Conductor:
             before=before,
         )
 
-    def run(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> BaseException | None:
-        """Run the trial to its end; returns what ended it from outside, to be raised when all is stored."""
-        attempts = self.item.config.stash[RUN].settings.attempts
-        failed: list[Step] = []
-        try:
-            self.attempt(agent, 1 / attempts)
-            for number in range(2, attempts + 1):
-                if not self.may_try_again():
-                    break
-                self.budget.stop_metering()
-                failed = self.trial.history or failed
-                self.trial = self.new_trial(self.trial.model, make_kernel(), self.trial.all_steps)
-                self.attempt(Reflecting(agent, failed), number / attempts)
-        except BaseException as error:
-            if not is_timeout(error):
-                return error
-            self.stop_reason = "timeout"
-        return None
+    def record(self, step: Step) -> None:
+        self.folder.write_step(step)
+        self.item.ihook.pytest_super_step(item=self.item, step=step)
 
-    def attempt(self, agent: Agent, portion: float) -> None:
-        """One attempt at the task, with what it may have used of the tokens when it ends."""
+    def run_attempt(self, agent: Agent, portion: float) -> None:
+        """One attempt; `portion` of the tokens can be used by its end. Raises what ends the trial."""
         kernel = self.trial.kernel
         self.budget.allow(portion)
         self.run_prefix(kernel)
@@ -131,23 +139,23 @@ class Conductor:
         try:
             self.stop_reason = run_agent(agent, self.trial, is_from_outside)
         except BaseException as error:
-            self.take_books(0.0 if is_from_outside(error) else UNDER_WAY_SECONDS)
+            self.charge_usage(0.0 if is_from_outside(error) else UNDER_WAY_SECONDS)
             raise
-        # The call that took the last of the wall time may go on for long.
-        self.take_books(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
+        # The call during which the wall limit was reached can take much longer.
+        self.charge_usage(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
 
-    def take_books(self, timeout: float) -> None:
-        """Charge what the trial was not told of: calls whose client has left, answers that were broken."""
+    def charge_usage(self, timeout: float) -> None:
+        """Charge by the model's ledger, which also has the calls whose answer the agent did not get."""
         booked_usage = getattr(self.trial.model, "booked_usage", None)
         if booked_usage is not None and (usage := booked_usage(timeout)) is not None:
-            self.budget.take_books(usage)
+            self.budget.charge_usage(usage)
 
-    def may_try_again(self) -> bool:
+    def can_try_again(self) -> bool:
         self.budget.allow(1.0)
         return not self.trial.submitted and self.budget.spent() is None
 
     def run_prefix(self, kernel: Kernel) -> None:
-        """Raises InfrastructureError: the agent has done nothing yet."""
+        """Run the pre-executed steps. A timeout in them raises InfrastructureError: it is not the agent's."""
         try:
             for step in self.prefix().steps(kernel):
                 self.trial.add_pre_executed(step)
@@ -155,11 +163,11 @@ class Conductor:
             raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
 
     def prefix(self) -> Prefix:
-        """That of the kernel; the whole task's where a project's own fixture has made it."""
+        """The prefix of the kernel; a kernel from a project's own fixture needs all of the task's."""
         return self.item.stash.get(PREFIX, None) or Prefix(self.task)
 
     def result(self, cause: BaseException | None) -> TrialResult:
-        """The score of what the trial left; none when the infrastructure failed."""
+        """The trial's result, which is scored unless the infrastructure failed."""
         self.landmarks.end_cell()
         error = error_of(cause)
         facts = self.spent() if error else self.spent() | self.scored()
@@ -182,7 +190,7 @@ class Conductor:
         self.folder.close()
 
     def kept(self, result: TrialResult) -> str | None:
-        """Keep the sandbox where --super-keep asks for it: what to type to enter it, or why it is lost."""
+        """Keep the sandbox if --super-keep asks for it. Returns how to enter it, or why it was not kept."""
         keep = self.item.config.stash[RUN].settings.keep
         if keep == "never" or (keep == "failed" and result.solved):
             return None
@@ -224,22 +232,22 @@ class Conductor:
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Whether it comes from pytest-timeout's signal method, which fails the test in its words."""
+    """Whether pytest-timeout raised it: its signal method fails the test with this message."""
     return isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout")
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether it ends more than the agent that it came through."""
+    """Whether it ends more than the agent's code in which it was raised."""
     return isinstance(error, KeyboardInterrupt) or is_timeout(error)
 
 
 def failure(error: BaseException) -> Exception:
-    """What failed when the trial was over; a verdict on it is not a hook's to give."""
+    """The error of a hook that raised after the trial; `pytest.fail` and `skip` in one are errors, too."""
     return error if isinstance(error, Exception) else InfrastructureError(words_of(error))
 
 
 def error_of(cause: BaseException | None) -> str | None:
-    """Why the trial is not valid."""
+    """Why the trial is not valid; None if it is."""
     if cause is None:
         return None
     words = words_of(cause)

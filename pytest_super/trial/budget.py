@@ -88,13 +88,13 @@ class Budget:
     def charge_call(
         self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
     ) -> None:
-        """Count one call of the trial's own model, whose books may tell of more."""
+        """Count one call of the trial's own model, until `charge_usage` replaces it."""
         used = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
         self._asked += used
         self.charge_model(**asdict(used), seconds=seconds)
 
-    def take_books(self, booked: Usage) -> None:
-        """Let `booked` stand for all that `charge_call` has counted until now."""
+    def charge_usage(self, booked: Usage) -> None:
+        """Replace all that `charge_call` has counted so far by `booked`, from the model's ledger."""
         self.prompt_tokens += booked.prompt_tokens - self._asked.prompt_tokens
         self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens
         if booked.cost_usd is not None:

@@ -72,7 +72,7 @@ def test_an_unsolved_task_fails_with_a_short_text_and_no_traceback(project: Proj
     result = project.run()
     result.stdout.fnmatch_lines(["accuracy 0; submitted; trials/wrong/1.1/trajectory.jsonl"])
     result.stdout.no_fnmatch_line("*Traceback*")
-    result.stdout.no_fnmatch_line("*conduct.py*")
+    result.stdout.no_fnmatch_line("*runner.py*")
 
 
 def test_what_a_trial_did_is_on_disk(project: Project) -> None:

@@ -46,7 +46,7 @@ def test_books_stand_for_the_calls_of_the_model_and_for_nothing_else(
         booked += [*told_now, *untold]
         prompt, completion, cost = sums(booked)
         is_priced = any(used.cost_usd is not None for used in booked)
-        spent.take_books(
+        spent.charge_usage(
             Usage(prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost if is_priced else None)
         )
     assert (spent.prompt_tokens, spent.completion_tokens, spent.cost_usd or 0.0) == sums([*own, *booked])
@@ -56,5 +56,5 @@ def test_what_the_books_tell_counts_for_the_limits() -> None:
     spent = budget(tokens=100)
     spent.charge_call(prompt_tokens=60, completion_tokens=1, cost_usd=0.5, seconds=2.0)
     assert spent.spent() is None
-    spent.take_books(Usage(prompt_tokens=120, completion_tokens=2, cost_usd=1.0))
+    spent.charge_usage(Usage(prompt_tokens=120, completion_tokens=2, cost_usd=1.0))
     assert (spent.spent(), spent.cost_usd, spent.model_seconds) == ("tokens", 1.0, 2.0)
