@@ -59,4 +59,4 @@ def pytest_super_trial_finished(item: pytest.Item, result: TrialResult) -> None:
 
 
 def pytest_super_run_finished(config: pytest.Config, results: list[TrialResult]) -> None:
-    """The run is over; `results` holds the last attempt of each trial. Controller, before the summary."""
+    """The run is over; `results` holds the last run of each trial. Controller, before the summary."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 KNOWN = {*ACTION_TYPES, *ARGUMENTS}
 # Running a program once more would be no replay, and it may want its model.
 OF_PROGRAM = (PROGRAM, "read_answer")
-# A trial's folder is named by epoch and attempt.
-ATTEMPT = re.compile(r"\d+\.\d+")
+# A trial's folder is named by epoch and rerun.
+TRIAL_FOLDER = re.compile(r"\d+\.\d+")
 
 
 class ReplayAgent:
@@ -132,7 +132,7 @@ class Numbers(ast.NodeTransformer):
 def stored_steps(path: Path, task_id: str, epoch: int = 1) -> list[Step] | None:
     """The steps of a stored trial: of a file, of a trial's folder, or of the task's trial in a run's folder.
 
-    Of a run of ours it is the last attempt of this epoch, else of the first. None when the run has no trial
+    Of a run of ours it is the last rerun of this epoch, else of the first. None when the run has no trial
     of the task. Raises SuperError when there is no trajectory at all, or what is there is none.
     """
     if path.is_file():
@@ -147,16 +147,16 @@ def stored_steps(path: Path, task_id: str, epoch: int = 1) -> list[Step] | None:
 
 def trajectory_files(folder: Path, task_id: str, epoch: int) -> Iterator[Path]:
     places = [folder / "history.ipynb", folder / "trajectory.jsonl", folder / task_id / "history.ipynb"]
-    trials = [path for path in (folder / "trials" / task_id).glob("*") if ATTEMPT.fullmatch(path.name)]
-    trials.sort(key=partial(attempt_order, wanted=epoch))
+    trials = [path for path in (folder / "trials" / task_id).glob("*") if TRIAL_FOLDER.fullmatch(path.name)]
+    trials.sort(key=partial(rerun_order, wanted=epoch))
     places += [trial / "trajectory.jsonl" for trial in trials]
     yield from (place for place in places if place.is_file())
 
 
-def attempt_order(trial: Path, wanted: int) -> tuple[bool, int, int]:
-    """The last attempt of the wanted epoch first, then that of the first."""
-    epoch, attempt = map(int, trial.name.split("."))
-    return epoch != wanted, epoch, -attempt
+def rerun_order(trial: Path, wanted: int) -> tuple[bool, int, int]:
+    """The last rerun of the wanted epoch first, then that of the first epoch."""
+    epoch, rerun = map(int, trial.name.split("."))
+    return epoch != wanted, epoch, -rerun
 
 
 def read_steps(path: Path) -> list[Step]:

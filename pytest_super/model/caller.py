@@ -38,7 +38,7 @@ class KnownTrial:
     """A trial that has a token."""
 
     name: str
-    """`TASK/EPOCH.ATTEMPT`, unique in the run."""
+    """`TASK/EPOCH.RERUN`, unique in the run."""
     task: str
     epoch: int
 

@@ -51,7 +51,7 @@ class GatewayModel:
         *,
         task: str,
         epoch: int,
-        attempt: int,
+        rerun: int,
         token_limit: Callable[[], int],
         cost_limit: float | None,
         seconds_left: Callable[[], float] = lambda: inf,
@@ -60,7 +60,7 @@ class GatewayModel:
         self._gateway = gateway
         self._seconds_left = seconds_left
         self.trial = {
-            "name": f"{task}/{epoch}.{attempt}",
+            "name": f"{task}/{epoch}.{rerun}",
             "task": task,
             "epoch": epoch,
             "token_limit": token_limit(),

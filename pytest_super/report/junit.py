@@ -159,11 +159,11 @@ def result_properties(result: TrialResult) -> list[tuple[str, object]]:
 def total_figures(run: RunFolder, facts: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Name and value of each suite property; None where a metric applies to no trial."""
     yield from ((f"super.{name}", value) for name, value in facts.items())
-    results, attempts = run.final(), run.results.values()
-    tokens = sum(result.prompt_tokens + result.completion_tokens for result in attempts)
+    results, runs = run.final(), run.results.values()
+    tokens = sum(result.prompt_tokens + result.completion_tokens for result in runs)
     yield "super.tokens", tokens
-    yield "super.cost_usd", sum(result.cost_usd or 0.0 for result in attempts)
-    yield "super.compute_seconds", round(sum(result.compute_seconds for result in attempts), 3)
+    yield "super.cost_usd", sum(result.cost_usd or 0.0 for result in runs)
+    yield "super.compute_seconds", round(sum(result.compute_seconds for result in runs), 3)
     yield "super.accuracy_errors_as_0", gate_accuracy(results)
     yield from group_figures("super", summarise(results))
     for name in sets(results):

@@ -20,19 +20,19 @@ WIDTH, WIDE = 10, 15
 def summary_lines(
     results: list[TrialResult],
     fail_under: float | None,
-    attempts: list[TrialResult],
+    runs: list[TrialResult],
     afterwards: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """The table, the totals, what failed and why, and the gate.
 
-    `results` holds the last attempt of each trial; `attempts` all, which cost what they cost; `afterwards`
-    what failed when a trial was over, by the trial's name.
+    `results` holds the last run of each trial, `runs` all of them: each was paid for. `afterwards` maps the
+    name of a trial to what failed after it.
     """
     whole = total(results)
     yield from table_lines([*rows(results), whole])
     yield from epoch_lines(results)
     yield ""
-    yield " · ".join(total_facts(results, attempts))
+    yield " · ".join(total_facts(results, runs))
     yield from agreement_lines(whole)
     yield from unsolved_lines(results)
     yield from trouble_lines(afterwards or {})
@@ -90,18 +90,18 @@ def agreement_lines(group: Group) -> Iterator[str]:
         yield f"script_executed agrees {', '.join(parts)}"
 
 
-def total_facts(results: list[TrialResult], attempts: list[TrialResult]) -> Iterator[str]:
-    yield f"compute {sum(result.compute_seconds for result in attempts):.1f} s"
-    if model_seconds := sum(result.model_seconds for result in attempts):
+def total_facts(results: list[TrialResult], runs: list[TrialResult]) -> Iterator[str]:
+    yield f"compute {sum(result.compute_seconds for result in runs):.1f} s"
+    if model_seconds := sum(result.model_seconds for result in runs):
         yield f"model {model_seconds:.1f} s"
-    tokens = sum(result.prompt_tokens + result.completion_tokens for result in attempts)
+    tokens = sum(result.prompt_tokens + result.completion_tokens for result in runs)
     if tokens:
         yield f"tokens {tokens:,}"
-    costs = [result.cost_usd for result in attempts if result.cost_usd is not None]
+    costs = [result.cost_usd for result in runs if result.cost_usd is not None]
     if costs:
         yield f"cost ${sum(costs):.4f}"
-    if len(attempts) > len(results):
-        yield f"{counted(len(attempts) - len(results), 'attempt')} before the last"
+    if len(runs) > len(results):
+        yield counted(len(runs) - len(results), "rerun")
     if any(result.is_error for result in results) and (with_errors := gate_accuracy(results)) is not None:
         yield f"accuracy with errors as 0: {with_errors:.3f}"
     if any(result.isolated is False for result in results):

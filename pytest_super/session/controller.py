@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pytest_super.session.run import Run
 
-MAX_ATTEMPTS = 2
-"""A trial whose worker died is run once more; a second death is an error."""
+MAX_RERUNS = 1
+"""A trial whose worker died is run once more. A second death is an error."""
 
 
 class Recorder:
@@ -42,7 +42,7 @@ class Recorder:
         self.failed_by_error = 0
         self.trouble: list[str] = []
         self.worker_hints: list[str] = []
-        # By name of the trial, of its last attempt: whether it failed, and what failed after it.
+        # By name of the trial, of its last run: whether it failed, and what failed after it.
         self.failed_trials: set[str] = set()
         self.afterwards: dict[str, str] = {}
 
@@ -93,7 +93,7 @@ class Recorder:
             self.follow(report)
 
     def follow(self, report: Any) -> None:
-        """Remember how the last attempt of a trial, and then its teardown, went."""
+        """Remember how the last run of a trial, and then its teardown, went."""
         name = report.nodeid.rpartition("::")[2]
         if report.when == "setup":
             self.failed_trials.discard(name)
@@ -124,7 +124,7 @@ class Recorder:
         if not is_task(crashitem):
             return
         self.deaths[crashitem] += 1
-        if self.deaths[crashitem] < MAX_ATTEMPTS:
+        if self.deaths[crashitem] <= MAX_RERUNS:
             sched.mark_test_pending(crashitem)
             report.outcome = REQUEUED
 
@@ -201,8 +201,8 @@ class Recorder:
     def result_lines(self, folder: RunFolder) -> Iterator[str]:
         """Nothing where no trial began and all went well."""
         if results := folder.final():
-            attempts, fail_under = list(folder.results.values()), self.run.settings.fail_under
-            return summary_lines(results, fail_under, attempts, self.afterwards)
+            runs, fail_under = list(folder.results.values()), self.run.settings.fail_under
+            return summary_lines(results, fail_under, runs, self.afterwards)
         return trouble_lines(self.afterwards)
 
     def hints(self, results: list[TrialResult]) -> list[str]:

@@ -87,7 +87,7 @@ class TaskItem(pytest.Function):
             set=self.task.set,
             category=self.task.category,
             epoch=self.epoch,
-            attempt=1,
+            rerun=0,
             agent=run.settings.agent,
             model=run.settings.model,
             sandbox=run.sandbox,
@@ -95,7 +95,7 @@ class TaskItem(pytest.Function):
         )
 
     def setup(self) -> None:
-        """A plugin may run an item again: that is another attempt, with a folder and a result of its own."""
+        """A plugin can run an item again. That rerun has its own folder and result."""
         self._folder = None
         if RESULT in self.stash:
             del self.stash[RESULT]

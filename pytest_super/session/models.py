@@ -31,7 +31,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
         running_gateway(item.config, run),
         task=start.id,
         epoch=start.epoch,
-        attempt=start.attempt,
+        rerun=start.rerun,
         token_limit=lambda: budget.tokens_allowed,
         cost_limit=budget.limits.cost,
         seconds_left=budget.wall_left,

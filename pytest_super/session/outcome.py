@@ -62,7 +62,7 @@ def judge_teardown(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
     report.super_trouble = {  # type: ignore[attr-defined]
         "id": trial.id,
         "epoch": trial.epoch,
-        "attempt": trial.attempt,
+        "rerun": trial.rerun,
         "folder": trial.folder,
         "error": words,
     }

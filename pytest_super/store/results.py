@@ -3,7 +3,7 @@
 .super/runs/<run>/run.json                     what was run, with what
                   results.jsonl                a line a trial, append-only, written by the controller
                   trouble.jsonl                a line for what failed when a trial was over, if anything did
-                  trials/<task>/<epoch>.<attempt>/result.json        by the process that ran the trial
+                  trials/<task>/<epoch>.<rerun>/result.json          by the process that ran the trial
                                                   trajectory.jsonl   a line a step, as it is taken
                                                   trajectory.ipynb
 .super/runs/latest                             the newest run
@@ -40,7 +40,8 @@ class TrialResult:
     set: str
     category: str | None
     epoch: int
-    attempt: int
+    rerun: int
+    """0, and 1 or more when the trial was run again: its worker died, or a plugin repeats the item."""
     agent: str
     model: str | None = None
     sandbox: str = ""
@@ -114,14 +115,14 @@ class TrialFolder:
     """Where the process that runs a trial writes, from its first moment on."""
 
     def __init__(self, run: Path, start: TrialResult) -> None:
-        """Take the next free attempt of the task and epoch in `start`. Raises InfrastructureError."""
+        """Take the next free rerun of the task and epoch in `start`. Raises InfrastructureError."""
         parent = run / "trials" / start.id
         with disk_errors(parent):
             parent.mkdir(parents=True, exist_ok=True)
-            attempt = take_attempt(parent, start.epoch)
-            folder = f"trials/{start.id}/{start.epoch}.{attempt}"
+            rerun = take_rerun(parent, start.epoch)
+            folder = f"trials/{start.id}/{start.epoch}.{rerun}"
             self.path = run / folder
-            self.start = replace(start, attempt=attempt, folder=folder)
+            self.start = replace(start, rerun=rerun, folder=folder)
             self._steps = (self.path / "trajectory.jsonl").open("a", encoding="utf-8")
         self.write_result(self.start)
 
@@ -145,15 +146,15 @@ class TrialFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def take_attempt(parent: Path, epoch: int) -> int:
-    attempt = 1
+def take_rerun(parent: Path, epoch: int) -> int:
+    rerun = 0
     while True:
         try:
-            (parent / f"{epoch}.{attempt}").mkdir()
+            (parent / f"{epoch}.{rerun}").mkdir()
         except FileExistsError:
-            attempt += 1
+            rerun += 1
         else:
-            return attempt
+            return rerun
 
 
 class RunFolder:
@@ -165,7 +166,7 @@ class RunFolder:
 
     def record(self, result: TrialResult) -> None:
         """Append one trial; a trial that is there already is left alone."""
-        key = (result.id, result.epoch, result.attempt)
+        key = (result.id, result.epoch, result.rerun)
         if key in self.results:
             return
         self.results[key] = result
@@ -182,22 +183,22 @@ class RunFolder:
         calls = list(read_lines(self.path / "calls.jsonl"))
         for path in sorted((self.path / "trials").glob("*/*/result.json")):
             result = read_result(path)
-            if result is not None and (result.id, result.epoch, result.attempt) not in self.results:
+            if result is not None and (result.id, result.epoch, result.rerun) not in self.results:
                 settled = settle(result, path.parent, stop_reason, error)
                 self.record(replace(settled, **used_by(result, calls)))
 
     def final(self) -> list[TrialResult]:
-        """The last attempt of every task and epoch, in the order they came."""
+        """The last run of every trial, in the order in which the trials came."""
         last: dict[tuple[str, int], TrialResult] = {}
         for (task_id, epoch, _), result in self.results.items():
-            if (task_id, epoch) not in last or last[task_id, epoch].attempt < result.attempt:
+            if (task_id, epoch) not in last or last[task_id, epoch].rerun < result.rerun:
                 last[task_id, epoch] = result
         return list(last.values())
 
 
 def used_by(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
     """What a trial that has not ended used, by the run's books; nothing where it is not in them."""
-    name = f"{result.id}/{result.epoch}.{result.attempt}"
+    name = f"{result.id}/{result.epoch}.{result.rerun}"
     own = [call for call in calls if call["trial"] == name]
     if not own or result.stop_reason != RUNNING:
         return {}

@@ -210,7 +210,7 @@ def test_every_agent_solves_shipped_tasks(played: Run, engine: APIClient, wait_u
 def test_every_call_of_the_model_is_booked(played: Run) -> None:
     for id in TASKS:
         row = played.rows[id]
-        booked = [call for call in played.calls if call["trial"] == f"{id}/1.1"]
+        booked = [call for call in played.calls if call["trial"] == f"{id}/1.0"]
         assert len(booked) == row["steps"] == len(played.steps(id))
         assert row["prompt_tokens"] == sum(call["prompt_tokens"] for call in booked) > 0
         assert row["prompt_tokens"] == sum(step["prompt_tokens"] for step in played.steps(id))

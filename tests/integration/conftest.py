@@ -89,10 +89,10 @@ class Project:
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:
-        """The lines of results.jsonl, by name of the trial; the last attempt of each."""
+        """The lines of results.jsonl, by name of the trial; the last run of each."""
         lines = (self.latest / "results.jsonl").read_text().splitlines()
         rows = [json.loads(line) for line in lines]
-        return {f"{row['id']}[{row['epoch']}]": row for row in sorted(rows, key=lambda row: row["attempt"])}
+        return {f"{row['id']}[{row['epoch']}]": row for row in sorted(rows, key=lambda row: row["rerun"])}
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_a_program_asks_the_model_and_submits(project: Project) -> None:
     ]
     assert (command["outcome"], command["landmarks"]) == ("ok", [0])
     assert (answer["observation"], submission["action"]["content"]) == ("42", "42")
-    (file,) = (project.path / "calls").glob("*/a/1.1.jsonl")
+    (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
     recorded = [json.loads(line) for line in file.read_text().splitlines()]
     asked = [call["request"]["messages"][0]["content"] for call in recorded]
     assert asked == [f"What is it? 'Tell' \"me\" {number}" for number in range(3)]
@@ -438,7 +438,7 @@ def test_a_program_cannot_be_replayed_and_holds_up_no_other_task(project: Projec
     project.add_task("a")
     project.run("echo 42 > {answer_file}")
     project.add_task("b")
-    other = project.latest / "trials/b/1.1/trajectory.jsonl"
+    other = project.latest / "trials/b/1.0/trajectory.jsonl"
     other.parent.mkdir(parents=True)
     submit = {"number": 1, "origin": "agent", "action": {"type": "submit", "content": "42"}}
     other.write_text(json.dumps(submit))
@@ -458,7 +458,7 @@ def test_whether_a_program_ran_the_entrypoint_is_not_known_and_solves_nothing(pr
         [
             "set *executed*",
             "auto * 0.000 * - *0",
-            "missed  a: the agent ended without a submission; trials/a/1.1/trajectory.jsonl",
+            "missed  a: the agent ended without a submission; trials/a/1.0/trajectory.jsonl",
         ]
     )
     assert '"super.script_executed" value=""' in (project.path / "junit.xml").read_text()

@@ -83,7 +83,7 @@ def trial(gateway: Gateway, **limits: Any) -> GatewayModel:
     """The model of a trial that has not asked yet."""
     limits = {"token_limit": 10**6, "cost_limit": None, "epoch": 1, **limits}
     tokens = limits.pop("token_limit")
-    return GatewayModel(gateway, task=uuid.uuid4().hex[:8], attempt=1, token_limit=lambda: tokens, **limits)
+    return GatewayModel(gateway, task=uuid.uuid4().hex[:8], rerun=0, token_limit=lambda: tokens, **limits)
 
 
 def ask_on(model: GatewayModel) -> None:
@@ -211,7 +211,7 @@ def test_concurrent_calls_larger_than_before_pass_a_token_limit_by_one_at_most(
 def test_a_limit_can_rise(gateway: Gateway, server: OpenAIServer) -> None:
     limits = [1000]
     model = GatewayModel(
-        gateway, task="rising", epoch=1, attempt=1, token_limit=lambda: limits[0], cost_limit=None
+        gateway, task="rising", epoch=1, rerun=0, token_limit=lambda: limits[0], cost_limit=None
     )
     with pytest.raises(BudgetSpentError, match="tokens"):
         ask_on(model)
@@ -321,7 +321,7 @@ def test_every_call_is_recorded_whole(
     with pytest.raises(ModelError):
         model.complete(ASK)
     task = model.trial["task"]
-    first, second = lines_of(Path(f"{settings.record}/{task}/1.1.jsonl"))
+    first, second = lines_of(Path(f"{settings.record}/{task}/1.0.jsonl"))
     assert first["request"]["messages"] == ASK
     assert first["response"]["choices"][0]["message"]["content"] == "one"
     assert second["response"]["error"]["code"] == "refused"
@@ -387,7 +387,7 @@ def test_a_bug_in_the_gateway_does_not_stop_the_run(tmp_path: Path) -> None:
 
     async def ask() -> dict[str, Any]:
         async with TestClient(TestServer(faulty.application())) as client:
-            limits = {"name": "a/1.1", "task": "a", "epoch": 1, "token_limit": 999, "cost_limit": None}
+            limits = {"name": "a/1.0", "task": "a", "epoch": 1, "token_limit": 999, "cost_limit": None}
             token = (await (await client.post(TRIALS, json=limits)).json())["token"]
             bearer = {"Authorization": f"Bearer {token}"}
             answer = await client.post(CHAT, json={"messages": ASK}, headers=bearer)

@@ -193,7 +193,7 @@ open(sys.argv[2], "w").write(answer)
     result = project.run(line, SCRIPT, "--super-record=calls")
     assert (result["solved"], result["stop_reason"]) == (True, "submitted")
     assert (result["prompt_tokens"], result["completion_tokens"], result["compute_seconds"]) == (10, 3, 0)
-    (file,) = (project.path / "calls").glob("*/a/1.1.jsonl")
+    (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
     (call,) = [json.loads(line) for line in file.read_text().splitlines()]
     assert call["request"]["messages"][0]["content"] == "What is it? 'Tell' \"me\""
     submission, program = project.steps()

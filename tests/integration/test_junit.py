@@ -123,7 +123,7 @@ def trouble(super_task):
     }
     left = ("error", 'failed on teardown with "the engine has left"')
     assert told["right"] == [left]
-    assert told["wrong"] == [("failure", "accuracy 0; submitted; trials/wrong/1.1/trajectory.jsonl"), left]
+    assert told["wrong"] == [("failure", "accuracy 0; submitted; trials/wrong/1.0/trajectory.jsonl"), left]
     assert told["engine"] == [("error", "the engine does not answer"), left]
     assert properties(cases(suite)["wrong"])["super.accuracy"] == "0.0"
 

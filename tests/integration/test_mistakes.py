@@ -163,7 +163,7 @@ class Agent:
             ["results cannot be written under *: No space left on device: make room, *"]
         )
         result.stdout.no_fnmatch_line("*INTERNALERROR*")
-        [trajectory] = (folder / "runs/latest/trials").glob("*/1.1/trajectory.jsonl")
+        [trajectory] = (folder / "runs/latest/trials").glob("*/1.0/trajectory.jsonl")
         assert len(trajectory.read_text().splitlines()) > 3
     finally:
         subprocess.run(["umount", folder], check=True)

@@ -117,7 +117,7 @@ def test_answers_and_their_usage_are_reported(asking: Project, openai_server: Op
     assert len(calls) == asked
     assert {(call["model"], call["fingerprint"]) for call in calls} == {("gpt-4o-2024-08-06", "fp_test")}
     result.stdout.fnmatch_lines(["super: agent agent:Agent, model openai/gpt-4o, *"])
-    recorded = [*(asking.path / "calls").glob("*/?/1.1.jsonl")]
+    recorded = [*(asking.path / "calls").glob("*/?/1.0.jsonl")]
     assert len(recorded) == 3
     assert sum(len(path.read_text().splitlines()) for path in recorded) == asked
     assert openai_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
@@ -143,7 +143,7 @@ def test_a_wrong_key_stops_the_run_with_one_message(asking: Project, openai_serv
     assert len(asking.results) <= 4
     assert all(row["error"] for row in asking.results.values())
     assert KEY not in result.stdout.str() + result.stderr.str()
-    first = next((asking.path / "calls").glob("*/*/1.1.jsonl")).read_text().splitlines()[0]
+    first = next((asking.path / "calls").glob("*/*/1.0.jsonl")).read_text().splitlines()[0]
     assert json.loads(first)["response"]["error"]["code"] == "fatal"
 
 
@@ -204,7 +204,7 @@ def test_a_scripted_model_answers_without_a_key_and_is_recorded_by_run(
     assert openai_server.requests == []
     assert asking.results["a[1]"]["steps"] == 2
     runs = [path.name for path in (asking.path / ".super" / "runs").iterdir() if not path.is_symlink()]
-    files = [asking.path / "calls" / run / "a" / "1.1.jsonl" for run in runs]
+    files = [asking.path / "calls" / run / "a" / "1.0.jsonl" for run in runs]
     assert [len(file.read_text().splitlines()) for file in files] == [2, 2]
 
 

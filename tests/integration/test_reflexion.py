@@ -61,7 +61,7 @@ def steps_of(project: Project) -> list[dict[str, Any]]:
 
 
 def asked(project: Project) -> list[Any]:
-    (file,) = (project.path / "calls").glob("*/a/1.1.jsonl")
+    (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
     lines = file.read_text().splitlines()
     return [json.loads(line)["request"]["messages"] for line in lines]
 

@@ -70,7 +70,7 @@ def test_a_package_may_offer_an_agent_by_name(project: Project) -> None:
 def test_an_unsolved_task_fails_with_a_short_text_and_no_traceback(project: Project) -> None:
     project.add_task("wrong")
     result = project.run()
-    result.stdout.fnmatch_lines(["accuracy 0; submitted; trials/wrong/1.1/trajectory.jsonl"])
+    result.stdout.fnmatch_lines(["accuracy 0; submitted; trials/wrong/1.0/trajectory.jsonl"])
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*runner.py*")
 
@@ -96,7 +96,7 @@ def test_a_step_tells_how_much_of_a_long_output_was_left_out(project: Project) -
         solution={"cells": [cell, "print('x'); 42"]},
     )
     project.run(agent="gold").assert_outcomes(passed=1)
-    lines = (project.latest / "trials/long/1.1/trajectory.jsonl").read_text().splitlines()
+    lines = (project.latest / "trials/long/1.0/trajectory.jsonl").read_text().splitlines()
     before, own, short = [json.loads(line) for line in lines][:3]
     for step in (before, own):
         assert step["omitted_characters"] > 0
@@ -238,14 +238,14 @@ def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Projec
     result = project.run("-n2", "--junitxml=out.xml")
     assert result.parseoutcomes() == {"passed": 2, "errors": 1, "requeued": 2}
     rows = project.results
-    assert (rows["crash_once[1]"]["attempt"], rows["crash_once[1]"]["solved"]) == (2, True)
+    assert (rows["crash_once[1]"]["rerun"], rows["crash_once[1]"]["solved"]) == (1, True)
     assert rows["crash[1]"]["error"] == "the process that ran this trial died"
-    result.stdout.fnmatch_lines(["*2 attempts before the last*"])
+    result.stdout.fnmatch_lines(["*2 reruns*"])
     xml = (project.path / "out.xml").read_text()
     assert xml.count("<testcase") == 3
 
 
-def test_an_item_that_is_rerun_is_another_attempt(project: Project) -> None:
+def test_an_item_that_is_rerun_has_a_result_of_its_own(project: Project) -> None:
     project.add_task("crash_once")
     (project.path / "agent.py").write_text(
         """
@@ -261,8 +261,8 @@ class Agent:
 """
     )
     project.run("--reruns=1").assert_outcomes(passed=1)
-    assert (project.results["crash_once[1]"]["attempt"], project.results["crash_once[1]"]["solved"]) == (
-        2,
+    assert (project.results["crash_once[1]"]["rerun"], project.results["crash_once[1]"]["solved"]) == (
+        1,
         True,
     )
 
@@ -489,19 +489,19 @@ def test_trouble_after_a_trial_has_a_line_that_says_why_the_run_failed(
         ["trouble right: after the trial: the engine has left", "gate: passed, mean accuracy 1.0000*"]
     )
     [line] = (project.latest / "trouble.jsonl").read_text().splitlines()
-    told = {"id": "right", "epoch": 1, "attempt": 1, "folder": "trials/right/1.1"}
+    told = {"id": "right", "epoch": 1, "rerun": 0, "folder": "trials/right/1.0"}
     assert json.loads(line) == {**told, "error": "the engine has left"}
     assert project.results["right[1]"]["error"] is None
 
 
-def test_trouble_after_a_trial_names_its_epoch_and_attempt(project: Project) -> None:
+def test_trouble_after_a_trial_names_its_epoch_and_rerun(project: Project) -> None:
     add_to_conftest(project, TROUBLE.replace("right", "raises"))
     project.add_task("raises")
     project.run("--reruns=1", "--super-epochs=2")
     lines = (project.latest / "trouble.jsonl").read_text().splitlines()
-    told = [(row["epoch"], row["attempt"], row["error"]) for row in map(json.loads, lines)]
-    assert told == [(1, 2, "the engine has left"), (2, 2, "the engine has left")]
-    assert sorted((row["epoch"], row["attempt"]) for row in project.results.values()) == [(1, 2), (2, 2)]
+    told = [(row["epoch"], row["rerun"], row["error"]) for row in map(json.loads, lines)]
+    assert told == [(1, 1, "the engine has left"), (2, 1, "the engine has left")]
+    assert sorted((row["epoch"], row["rerun"]) for row in project.results.values()) == [(1, 1), (2, 1)]
 
 
 def test_a_run_without_trouble_has_no_file_of_it(project: Project) -> None:
@@ -517,7 +517,7 @@ def test_an_error_has_the_same_words_before_a_trial_and_in_it(project: Project) 
     result = project.run()
     errors = {row["error"] for row in project.results.values()}
     assert errors == {"the engine does not answer"}
-    result.stdout.fnmatch_lines(["error   setup: the engine does not answer (trials/setup/1.1)"])
+    result.stdout.fnmatch_lines(["error   setup: the engine does not answer (trials/setup/1.0)"])
 
 
 def test_a_trial_that_never_got_a_sandbox_is_neither_isolated_nor_not(project: Project) -> None:
@@ -548,7 +548,7 @@ def test_a_hook_that_fails_when_a_trial_is_over_makes_it_an_error(
     [row] = project.results.values()
     assert (row["error"], row["solved"], row["accuracy"]) == (words, False, None)
     assert json.loads((project.latest / row["folder"] / "result.json").read_text()) == row
-    result.stdout.fnmatch_lines([f"error   right: {words} (trials/right/1.1)"])
+    result.stdout.fnmatch_lines([f"error   right: {words} (trials/right/1.0)"])
 
 
 def test_a_hook_that_fails_when_the_run_is_over_leaves_the_summary(project: Project) -> None:

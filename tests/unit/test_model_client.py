@@ -50,7 +50,7 @@ def model_of(gateway: SlowGateway, seconds_left: Callable[[], float]) -> Gateway
         gateway,  # type: ignore[arg-type]
         task="t",
         epoch=1,
-        attempt=1,
+        rerun=0,
         token_limit=lambda: 100,
         cost_limit=None,
         seconds_left=seconds_left,

@@ -205,9 +205,9 @@ def test_a_published_run_is_asked_for_the_task(tmp_path: Path) -> None:
     assert contents(tmp_path, "other") is None
 
 
-def test_a_run_of_ours_gives_the_last_attempt_of_the_first_epoch(tmp_path: Path) -> None:
-    for attempt in ("1.2", "1.10", "2.11", "10.12"):
-        keep(tmp_path / "trials" / "t" / attempt / "trajectory.jsonl", attempt)
+def test_a_run_of_ours_gives_the_last_rerun_of_the_first_epoch(tmp_path: Path) -> None:
+    for name in ("1.2", "1.10", "2.11", "10.12"):
+        keep(tmp_path / "trials" / "t" / name / "trajectory.jsonl", name)
     for other in ("1.11", "1.10.old", "notes"):
         (tmp_path / "trials" / "t" / other).mkdir()
     assert contents(tmp_path) == ["1.10"]
@@ -215,8 +215,8 @@ def test_a_run_of_ours_gives_the_last_attempt_of_the_first_epoch(tmp_path: Path)
 
 
 def test_each_epoch_is_replayed_by_its_own_where_there_is_one(tmp_path: Path) -> None:
-    for attempt in ("2.1", "2.2", "3.1", "10.1"):
-        keep(tmp_path / "trials" / "t" / attempt / "trajectory.jsonl", attempt)
+    for name in ("2.1", "2.2", "3.1", "10.1"):
+        keep(tmp_path / "trials" / "t" / name / "trajectory.jsonl", name)
     found = {epoch: contents(tmp_path, epoch=epoch) for epoch in (1, 2, 3, 4, 10)}
     assert found == {1: ["2.2"], 2: ["2.2"], 3: ["3.1"], 4: ["2.2"], 10: ["10.1"]}
 

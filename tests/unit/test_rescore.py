@@ -67,14 +67,14 @@ class Bench:
             self.put(f"{place}/metrics.json", metrics)
         return path
 
-    def ours(self, *steps: Step, place: str = "run/trials/t/1.1", **facts: Any) -> Path:
+    def ours(self, *steps: Step, place: str = "run/trials/t/1.0", **facts: Any) -> Path:
         """A trial's folder, with a result that has `facts`."""
-        given: dict[str, Any] = {"id": "t", "set": "expert", "category": None, "epoch": 1, "attempt": 1}
+        given: dict[str, Any] = {"id": "t", "set": "expert", "category": None, "epoch": 1, "rerun": 0}
         result = TrialResult(**{**given, "agent": "a", "stop_reason": "submitted", **facts})
         self.put(f"{place}/result.json", result.to_data())
         return self.steps(*steps, place=place)
 
-    def steps(self, *steps: Step, place: str = "run/trials/t/1.1") -> Path:
+    def steps(self, *steps: Step, place: str = "run/trials/t/1.0") -> Path:
         lines = (step_to_data(replace(step, number=number)) for number, step in enumerate(steps, 1))
         return self.put(f"{place}/trajectory.jsonl", "".join(map(to_line, lines)))
 
@@ -128,10 +128,10 @@ def test_agent_model_and_set_are_in_the_name_of_a_published_folder(bench: Bench)
     assert (one["agent"], one["set"]) == ("swe-agent gpt-4o-2024", "masked")
 
 
-def test_of_a_run_the_last_attempt_of_each_epoch_is_scored(bench: Bench) -> None:
+def test_of_a_run_the_last_rerun_of_each_epoch_is_scored(bench: Bench) -> None:
     bench.task()
-    bench.ours(submit(0), place="run/trials/t/1.9", attempt=9)
-    bench.ours(submit(1), place="run/trials/t/1.10", attempt=10, accuracy=1.0)
+    bench.ours(submit(0), place="run/trials/t/1.9", rerun=9)
+    bench.ours(submit(1), place="run/trials/t/1.10", rerun=10, accuracy=1.0)
     bench.ours(submit(0), place="run/trials/t/2.1", epoch=2, accuracy=0.0)
     for folder in ("run", "run/trials", "run/trials/t"):
         told = bench.rescore(bench.folder / folder)
@@ -148,7 +148,7 @@ def test_one_file_is_scored_and_named_twice_it_is_scored_once(bench: Bench) -> N
     assert bench.rescore(path).rows["t"]["accuracy"]["paper"] == 0.0
 
 
-@pytest.mark.parametrize("place", ["run/trials/t/1.1", "elsewhere/t"])
+@pytest.mark.parametrize("place", ["run/trials/t/1.0", "elsewhere/t"])
 def test_a_trajectory_without_a_result_is_of_the_task_that_its_folder_names(bench: Bench, place: str) -> None:
     bench.task()
     told = bench.rescore(bench.steps(submit(1), place=place))
@@ -199,12 +199,12 @@ def test_a_trial_that_was_not_submitted_is_scored_0_by_both(bench: Bench) -> Non
 
 BROKEN = [
     ("published/b/history.ipynb", "[]", "is not a notebook"),
-    ("run/trials/b/1.1/trajectory.jsonl", '{"number": 1}\n', ":1: not a step"),
-    ("run/trials/b/1.1/trajectory.jsonl", "oops\n" + to_line(step_to_data(submit(1))), ":1: not a step"),
-    ("run/trials/b/1.1/trajectory.jsonl", "", "it has no step"),
-    ("run/trials/b/1.1/trajectory.jsonl", "[" * 10**5 + "\n", ":1: not a step"),
+    ("run/trials/b/1.0/trajectory.jsonl", '{"number": 1}\n', ":1: not a step"),
+    ("run/trials/b/1.0/trajectory.jsonl", "oops\n" + to_line(step_to_data(submit(1))), ":1: not a step"),
+    ("run/trials/b/1.0/trajectory.jsonl", "", "it has no step"),
+    ("run/trials/b/1.0/trajectory.jsonl", "[" * 10**5 + "\n", ":1: not a step"),
     (
-        "run/trials/t/1.1/trajectory.jsonl",
+        "run/trials/t/1.0/trajectory.jsonl",
         to_line({**step_to_data(cell("1")), "outputs": 7, "seconds": "long"}),
         "cannot be scored",
     ),
@@ -239,7 +239,7 @@ def test_broken_metrics_break_their_trajectory(bench: Bench, metrics: Any) -> No
 def test_a_broken_result_breaks_its_trajectory(bench: Bench, facts: str) -> None:
     bench.task()
     path = bench.ours(submit(1))
-    bench.put("run/trials/t/1.1/result.json", facts)
+    bench.put("run/trials/t/1.0/result.json", facts)
     told = bench.rescore(path)
     assert told.status == 1
     assert "result.json does not contain the result of a trial" in told.out

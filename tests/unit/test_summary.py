@@ -26,7 +26,7 @@ def result(**facts: Any) -> TrialResult:
         "set": "expert",
         "category": None,
         "epoch": 1,
-        "attempt": 1,
+        "rerun": 0,
         "agent": "a",
     }
     return TrialResult(**{**given, **facts})
@@ -184,13 +184,13 @@ def test_agreement_is_not_told_where_no_trial_has_both() -> None:
     assert "agrees" not in "\n".join(summary_lines(trials, None, trials))
 
 
-def test_every_attempt_costs_what_it_costs() -> None:
-    first = result(attempt=1, prompt_tokens=1000, cost_usd=0.5, error="died")
-    last = result(attempt=2, prompt_tokens=10, cost_usd=0.25, accuracy=1.0, solved=True)
+def test_every_rerun_costs_what_it_costs() -> None:
+    first = result(rerun=0, prompt_tokens=1000, cost_usd=0.5, error="died")
+    last = result(rerun=1, prompt_tokens=10, cost_usd=0.25, accuracy=1.0, solved=True)
     text = "\n".join(summary_lines([last], None, [first, last]))
     assert "tokens 1,010" in text
     assert "cost $0.7500" in text
-    assert "1 attempt before the last" in text
+    assert "1 rerun" in text
 
 
 @pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "\x1b[2J", "\r", "\x9b2J", "\u202e", "\ud83d"])

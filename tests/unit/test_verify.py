@@ -34,8 +34,8 @@ def task(answer: Any = ANSWER, **fields: Any) -> Task:
 
 
 def trial(submission: Any = ANSWER, *, prefix: tuple[str, ...] = (), **facts: Any) -> GoldTrial:
-    fields = {"id": "t", "set": "expert", "category": None, "epoch": 1, "attempt": 1, "agent": "gold"}
-    known = {"accuracy": 1.0, "submitted": True, "stop_reason": "submitted", "folder": "trials/t/1.1"}
+    fields = {"id": "t", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "gold"}
+    known = {"accuracy": 1.0, "submitted": True, "stop_reason": "submitted", "folder": "trials/t/1.0"}
     steps = [
         Step(number=number, origin="pre_execute", action=Action(type="execute"), observation=output)
         for number, output in enumerate(prefix, 1)
@@ -62,7 +62,7 @@ def test_a_metric_below_1_fails_with_the_values_and_landmarks_that_are_missing()
     missed = [{"pattern": "done", "step": None}, {"pattern": "half", "step": 1}]
     bad = trial({"test": {"accuracy": 0.7}, "n": 1337}, accuracy=1 / 3, landmarks=0.5, landmarks_found=missed)
     assert texts(found(task(), bad)) == [
-        "fails t: accuracy 0.333, landmarks 0.5; submitted; trials/t/1.1/trajectory.jsonl; "
+        "fails t: accuracy 0.333, landmarks 0.5; submitted; trials/t/1.0/trajectory.jsonl; "
         "test.accuracy is 0.7, not 0.7744; test.f1 is missing, not 0.8127; "
         "no output matches the landmark 'done'"
     ]
@@ -70,7 +70,7 @@ def test_a_metric_below_1_fails_with_the_values_and_landmarks_that_are_missing()
 
 def test_an_error_of_the_infrastructure_fails_and_says_so() -> None:
     error = trial(None, epoch=2, accuracy=None, submitted=False, error="no engine", stop_reason="error")
-    assert texts(found(task(), trial(), error)) == ["fails t[2]: error: no engine (trials/t/1.1)"]
+    assert texts(found(task(), trial(), error)) == ["fails t[2]: error: no engine (trials/t/1.0)"]
 
 
 def test_an_auto_task_fails_when_its_script_was_not_run() -> None:

@@ -128,7 +128,7 @@ class Models:
             if self._gateway is None:
                 self._gateway = Gateway(new_run_id(), self._settings)
         return GatewayModel(
-            self._gateway, task=task, epoch=1, attempt=1, token_limit=lambda: TOKENS, cost_limit=None
+            self._gateway, task=task, epoch=1, rerun=0, token_limit=lambda: TOKENS, cost_limit=None
         )
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.agents.replay import ATTEMPT, submission_of
+from pytest_super.agents.replay import TRIAL_FOLDER, submission_of
 from pytest_super.errors import SuperError
 from pytest_super.report.text import words_of
 from pytest_super.store.published import read_history
@@ -94,22 +94,22 @@ def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
 def trajectory_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = [*path.rglob("history.ipynb"), *last_attempts(path.rglob("trajectory.jsonl"))]
+    found = [*path.rglob("history.ipynb"), *last_reruns(path.rglob("trajectory.jsonl"))]
     if not found:
         raise SuperError(f"{path} has no trajectory: there is no history.ipynb and no trajectory.jsonl")
     return sorted(found)
 
 
-def last_attempts(files: Iterable[Path]) -> Iterator[Path]:
+def last_reruns(files: Iterable[Path]) -> Iterator[Path]:
     """The last rerun of each task and epoch, by the names of the trials' folders; and all other files."""
     last: dict[tuple[Path, int], tuple[int, Path]] = {}
     for file in files:
-        if ATTEMPT.fullmatch(file.parent.name) is None:
+        if TRIAL_FOLDER.fullmatch(file.parent.name) is None:
             yield file
             continue
-        epoch, attempt = map(int, file.parent.name.split("."))
+        epoch, rerun = map(int, file.parent.name.split("."))
         key = (file.parent.parent, epoch)
-        last[key] = max(last.get(key, (0, file)), (attempt, file))
+        last[key] = max(last.get(key, (0, file)), (rerun, file))
     yield from (file for _, file in last.values())
 
 
@@ -155,7 +155,7 @@ def read_ours(path: Path) -> StoredTrial:
         if not steps:
             raise SuperError(f"{path} is not a trajectory: it has no step")
         folder = path.absolute().parent
-        task = folder.parent.name if ATTEMPT.fullmatch(folder.name) else folder.name
+        task = folder.parent.name if TRIAL_FOLDER.fullmatch(folder.name) else folder.name
         return StoredTrial(path=path, task=task, agent="unknown", steps=steps, is_published=False)
     return StoredTrial(
         path=path,

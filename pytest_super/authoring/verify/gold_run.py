@@ -75,7 +75,7 @@ def read_gold(run: Path) -> dict[str, list[GoldTrial]]:
     if not (run / "run.json").is_file():
         raise SuperError(f"{run} is not the folder of a run: it has no run.json")
     folder = RunFolder(run)
-    folder.results = {(one.id, one.epoch, one.attempt): one for one in read_results(run)}
+    folder.results = {(one.id, one.epoch, one.rerun): one for one in read_results(run)}
     trials: dict[str, list[GoldTrial]] = {}
     for result in sorted(folder.final(), key=lambda result: result.epoch):
         if result.agent != GOLD:
