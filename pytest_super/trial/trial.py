@@ -124,8 +124,7 @@ class Trial:
     @whole_step
     def execute(self, code: str, thought: str = "") -> Step:
         """Run one notebook cell; at the cell's time limit it is left running."""
-        action = Action(type="execute", content=code)
-        started = self._begin()
+        action, started = Action(type="execute", content=code), self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
         self._landmarks.begin_cell(code, step=self._log.next_number)
@@ -172,8 +171,7 @@ class Trial:
         """Run a program in the sandbox until it ends: `command` is a line for the sandbox's `sh`.
 
         `files` maps paths to texts that are written first. The program finds the trial's model at
-        OPENAI_BASE_URL; the time it waits for the model is not compute time. The cell limit does not apply,
-        but any spent budget ends the program.
+        OPENAI_BASE_URL; waiting for it is not compute time. Budgets apply, the cell limit does not.
         """
         from pytest_super.trial.program import Program
 
