@@ -1,1 +1,1 @@
-"""The stateful kernel of a trial and the sandboxes it lives in. Knows nothing of agents or models."""
+"""The stateful kernel of a trial and its sandboxes. Independent of agents and models."""

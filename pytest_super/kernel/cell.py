@@ -1,4 +1,4 @@
-"""How one cell went: its outcome, its output, its time."""
+"""The result of one cell: its outcome, its output, its time."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 
 class Outcome(StrEnum):
-    """Every way in which waiting for a cell can end."""
+    """Every way in which a wait for a cell can end."""
 
     OK = "ok"
     ERROR = "error"
     """The cell raised."""
     TIMED_OUT = "timed_out"
-    """The wait is over, the cell still runs: wait on or interrupt."""
+    """The wait timed out and the cell still runs: wait again or interrupt it."""
     INTERRUPTED = "interrupted"
     """The cell ended because it was interrupted."""
     KERNEL_DIED = "kernel_died"
-    """The kernel process is gone, the sandbox lives; its state is lost and a restart is needed."""
+    """The kernel process died but the sandbox lives. The kernel's state is lost; it needs a restart."""
     SANDBOX_LOST = "sandbox_lost"
-    """The sandbox is gone while its engine answers."""
+    """The sandbox is gone, but its engine still answers."""
 
 
 class CellStateError(RuntimeError):
-    """A call that does not fit the state of the cell: to run one while another runs, to wait for none."""
+    """A call in the wrong state: running a cell while another runs, or waiting when no cell runs."""
 
 
 class SandboxLostError(Exception):
-    """The sandbox is gone while its engine answers: what ran inside has ended it. `detail` says how."""
+    """The sandbox is gone but its engine answers: code inside ended it. `detail` says how."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -40,19 +40,19 @@ class SandboxLostError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellResult:
-    """What waiting for a cell gave. Output is what came since the last result of the same cell."""
+    """The result of a wait for a cell, with the output since the last result of the same cell."""
 
     outcome: Outcome
     text: str = ""
-    """The output as plain text in the order it came, head and tail where it was long."""
+    """The output as plain text in order of arrival; only head and tail of a long one."""
     outputs: list[dict[str, Any]] = field(default_factory=list)
-    """The same as nbformat 4 outputs: stream, display_data, execute_result, error."""
+    """The same output as nbformat 4: stream, display_data, execute_result, error."""
     omitted: int = 0
-    """Characters cut out between head and tail: the output was capped when this is not 0."""
+    """Characters cut between head and tail; 0 when the output is complete."""
     detail: str = ""
-    """Why: `ValueError: bad` for an error, `exit code 3` or `out of memory` for a death."""
+    """The cause: `ValueError: bad` for an error, `exit code 3` or `out of memory` for a death."""
     seconds: float = 0.0
-    """How long the cell has run in all, until it was idle or until now."""
+    """Total seconds that the cell has run, until it ended or until now."""
 
     @property
     def is_running(self) -> bool:

@@ -212,8 +212,8 @@ class Kernel:
         is gone what file operations raise.
         """
         self.actions += 1
-        return self._live.calls.listen(answer)
+        return self._live.http.listen(answer)
 
     def stop_serving(self) -> None:
         """Answer no more requests; running ones are cancelled."""
-        self._live.calls.close()
+        self._live.http.close()

@@ -1,4 +1,4 @@
-"""The stream to a sandbox from the host's side: frames both ways, and whether the other side lives."""
+"""The host's end of the stream to a sandbox: frames in both directions and liveness checks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 READ_SIZE = 2**18
 PING_SECONDS = 5.0
-# A bridge that sent nothing for so long, not even the answer to a ping, hangs.
+# A bridge that sends nothing for this long, not even a pong, hangs.
 SILENCE_SECONDS = 60.0
-# A host that is stopped, in a terminal perhaps, may go on within so long and find its sandboxes alive.
+# A host process that is suspended (Ctrl-Z) for less than this finds its sandboxes alive.
 OWN_SILENCE_SECONDS = 300.0
 
 
 class Connection:
-    """Sends from any thread; receives in one thread of its own, which calls the handlers.
+    """Sends from any thread. One thread of its own receives and calls the handlers.
 
-    A send may block, as long as the other side does not read: until it does, or the stream is closed.
+    A send blocks while the other side does not read; closing the stream ends it.
     """
 
     def __init__(
@@ -36,9 +36,9 @@ class Connection:
         silence: float = SILENCE_SECONDS,
         own_silence: float = OWN_SILENCE_SECONDS,
     ) -> None:
-        """`on_end` is called once, with why we ended it ourselves or with "" when the stream ended.
+        """`on_end` is called once: with our reason if we ended the stream, else with "".
 
-        `silence` and `own_silence` say after how many seconds we give up the sandbox, and it us.
+        We give up a sandbox that is silent for `silence` seconds. It gives us up after `own_silence`.
         """
         self._stream = stream
         self._on_frame = on_frame
@@ -47,7 +47,7 @@ class Connection:
         self._own_silence = own_silence
         self._sending = threading.Lock()
         self._ended = threading.Event()
-        self._heard = time.monotonic()
+        self._last_received = time.monotonic()
         self._why = ""
         self._threads = [
             threading.Thread(target=work, name=f"super-kernel-{work.__name__.strip('_')}", daemon=True)
@@ -59,7 +59,7 @@ class Connection:
             thread.start()
 
     def send_bytes(self, data: bytes) -> None:
-        """Send; a stream that is broken is noticed by the reader, which knows more."""
+        """Send. Errors are ignored, because the receiving thread reports a broken stream with its cause."""
         try:
             with self._sending:
                 self._stream.write(data)
@@ -69,16 +69,16 @@ class Connection:
     def send(self, channel: int, parts: list[bytes]) -> None:
         self.send_bytes(frames.encode(channel, parts))
 
-    def tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
+    def send_control(self, op: str, payload: bytes = b"", **fields: Any) -> None:
         self.send_bytes(frames.encode_control(op, payload, **fields))
 
     def give_up(self, why: str) -> None:
-        """End the stream, blocked sends too; `on_end` gets `why`."""
+        """End the stream and any blocked sends; `on_end` receives `why`."""
         self._why = self._why or why
         self._stream.close()
 
     def close(self) -> None:
-        """End the stream, blocked sends and the threads. Idempotent."""
+        """End the stream, any blocked sends and the threads. Idempotent."""
         self._ended.set()
         self._stream.close()
         for thread in self._threads:
@@ -89,11 +89,11 @@ class Connection:
         decoder = frames.Decoder()
         try:
             while data := self._stream.read(READ_SIZE):
-                self._heard = time.monotonic()
+                self._last_received = time.monotonic()
                 for channel, parts in decoder.feed(data):
                     self._on_frame(channel, parts)
         except frames.BrokenFrame as error:
-            self._why = f"what came from the sandbox is not its bridge's: {error}"
+            self._why = f"the sandbox sent data that is not from the bridge: {error}"
         except (OSError, ValueError):
             pass
         finally:
@@ -101,16 +101,16 @@ class Connection:
             self._on_end(self._why)
 
     @property
-    def _pause(self) -> float:
+    def _interval(self) -> float:
         return min(PING_SECONDS, self._silence / 4, self._own_silence / 4)
 
     def _ping(self) -> None:
-        while not self._ended.wait(self._pause):
-            self.tell("ping", silence=self._own_silence)
+        while not self._ended.wait(self._interval):
+            self.send_control("ping", silence=self._own_silence)
 
     def _watch(self) -> None:
-        """Give up a sandbox that is silent. Sends nothing: a bridge that is stopped blocks every send."""
-        while not self._ended.wait(self._pause):
-            if time.monotonic() - self._heard > self._silence:
+        """Give up a silent sandbox. Not part of `_ping`, because a stopped bridge blocks every send."""
+        while not self._ended.wait(self._interval):
+            if time.monotonic() - self._last_received > self._silence:
                 self.give_up(f"the sandbox did not answer for {self._silence:.0f} seconds")
                 return

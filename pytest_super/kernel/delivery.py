@@ -1,7 +1,6 @@
-"""How the bridge gets into a sandbox: a short starting program, which the rest follows on standard input.
+"""How the bridge gets into a sandbox: a short starter program reads the other modules from standard input.
 
-So that `ps` inside shows some lines and not a wall of source, and the kernel starts before most of it is
-compiled.
+This keeps the command line in `ps` short, and the kernel starts before most of the source is compiled.
 """
 
 from __future__ import annotations
@@ -30,17 +29,20 @@ for name in ("frames", "outbox", "message_size", "lookup", "filework", "bridge")
     module = load(name)
 module.main(launcher, folder, kernel)
 """
-# In the order in which STARTER takes them.
+# In the order in which STARTER reads them.
 TEXTS = ("launcher", "processes", "frames", "outbox", "message_size", "lookup", "filework", "bridge")
 
 
 def bridge_source() -> str:
-    """What a provider runs inside: `python3 -u -c SOURCE [FOLDER ...]`; it removes the folders at its end."""
+    """The source that a provider runs inside: `python3 -u -c SOURCE [FOLDER ...]`.
+
+    The bridge removes the folders when it ends.
+    """
     return STARTER
 
 
 @cache
 def bridge_program() -> bytes:
-    """What the kernel's client sends before its first frame: the texts that STARTER takes."""
+    """The bytes that the kernel's client sends before its first frame: the modules that STARTER reads."""
     texts = [(Path(__file__).parent / "inside" / f"{name}.py").read_bytes() for name in TEXTS]
     return b"".join(b"%d\n%s" % (len(text), text) for text in texts)

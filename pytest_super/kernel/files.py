@@ -1,4 +1,4 @@
-"""Files in a sandbox from the host's side: as bytes, whatever their names and sizes, beside the kernel."""
+"""The host's side of file operations in a sandbox: bytes of any name and size, independent of the kernel."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHUNK = 2**20
-# What a read gives at most unless asked for more: a file inside may be larger than the host's memory.
+# Default limit of a read: a file in the sandbox can be larger than the host's memory.
 READ_LIMIT = 2**28
-# How many files a search names, and how many bytes their names take at most.
+# Most files that a search lists, and most bytes of its result.
 NAMED = 1000
 NAMES_LIMIT = 2**25
-# A sandbox that gives the next piece of a file no sooner than this hangs.
+# A sandbox that does not send the next piece of a file within this time hangs.
 ANSWER_SECONDS = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileEntry:
-    """What a folder in the sandbox holds under `name`. `size` in bytes, `modified` in seconds since 1970."""
+    """An entry of a folder in the sandbox. `size` in bytes, `modified` in seconds since 1970."""
 
     name: str
     kind: Literal["file", "folder", "link", "other"]
@@ -39,48 +39,48 @@ class FileEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileSearch:
-    """What a search below a folder has found."""
+    """The result of a search below a folder."""
 
     folder: str
     """Its real absolute path."""
     found: list[tuple[str, int]]
-    """Relative path of each file and how many of its lines hold the text, of at most NAMED files."""
+    """Relative path and number of matching lines of each file, for at most NAMED files."""
     files: int
-    """How many were found in all."""
+    """Number of matching files, including those not listed in `found`."""
     lines: int
-    """How many lines of theirs hold the text."""
+    """Number of matching lines in all these files."""
     is_complete: bool
-    """False when the time was over before all was read."""
+    """False when the search ran out of time."""
 
 
 class FileChannel:
-    """One request at a time, the others wait. `answer` and `end` are called by the reader thread."""
+    """Handles one request at a time; others wait. The reader thread calls `answer` and `end`."""
 
     def __init__(
         self,
-        tell: Callable[..., None],
+        send_control: Callable[..., None],
         *,
         lost: Callable[[], Exception],
         give_up: Callable[[str], None],
         timeout: float = ANSWER_SECONDS,
     ) -> None:
-        """`lost` makes the exception to raise when the sandbox has gone away.
+        """`lost` makes the exception to raise when the sandbox is gone.
 
-        `give_up` ends a sandbox that gave no answer for `timeout` seconds; `end` is called then.
+        `give_up` ends a sandbox that does not answer for `timeout` seconds; it leads to a call of `end`.
         """
-        self._tell = tell
+        self._send_control = send_control
         self._lost = lost
         self._give_up = give_up
         self._timeout = timeout
         self._ids = count(1)
-        # Of the request under way; 0: none is.
+        # The id of the current request, or 0.
         self._number = 0
         self._turn = threading.Lock()
-        # Bounded by the other side, which has one answer under way, and by the limit of a read.
+        # Needs no maximum size: the sandbox sends one answer at a time, and each read has a limit.
         self._answers: queue.Queue[tuple[dict[str, Any], bytes] | None] = queue.Queue()
 
     def answer(self, fields: dict[str, Any], payload: bytes) -> None:
-        """Take in what the sandbox sent; what nobody asked for is dropped."""
+        """Accept an answer from the sandbox; one that belongs to no current request is dropped."""
         if fields.get("id") == self._number:
             self._answers.put((fields, payload))
 
@@ -126,7 +126,7 @@ class FileChannel:
         return json.loads(b"".join(self._pieces(op, path, limit, **asked)))
 
     def _pieces(self, op: str, path: str, limit: int, **asked: Any) -> Iterator[bytes]:
-        """The answer. The sandbox keeps to `limit` itself, but what runs inside may have changed it."""
+        """The answer's pieces. Checks `limit` again, because code inside can tamper with the bridge."""
         number = self.ask(op, path, limit=limit, **asked)
         while True:
             fields, payload = self.next_answer(number, path)
@@ -140,26 +140,26 @@ class FileChannel:
 
     def ask(self, op: str, path: str, **fields: Any) -> int:
         self._number = next(self._ids)
-        self._tell(op, id=self._number, path=os.fspath(path), **fields)
+        self._send_control(op, id=self._number, path=os.fspath(path), **fields)
         return self._number
 
     def send(self, payload: bytes) -> None:
-        self._tell("data", payload)
+        self._send_control("data", payload)
 
     def send_end(self, aborted: bool = False) -> None:
-        self._tell("end", aborted=aborted)
+        self._send_control("end", aborted=aborted)
 
     def next_answer(self, number: int, path: str) -> tuple[dict[str, Any], bytes]:
-        """The next answer to a request; OSError of the right kind when it failed.
+        """The next answer to a request. Raises the matching OSError if the request failed.
 
-        Raises what `lost` makes when the sandbox is gone, or was given up because it does not answer.
+        Raises the exception of `lost` when the sandbox is gone or was given up for not answering.
         """
         deadline = time.monotonic() + self._timeout
         while True:
             try:
                 answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                self._give_up(f"it did not answer a request for a file for {self._timeout:.0f} seconds")
+                self._give_up(f"it did not answer a file request for {self._timeout:.0f} seconds")
                 self._await_end()
                 answer = None
             if answer is None:
@@ -178,7 +178,7 @@ class FileChannel:
 
 
 class Sender:
-    """A file to write into, whose bytes go to the sandbox when it asks for them."""
+    """A writable file object that sends each piece when the sandbox asks for it."""
 
     def __init__(self, channel: FileChannel, op: str, path: str, **asked: Any) -> None:
         self._channel = channel
@@ -197,7 +197,7 @@ class Sender:
         self._await("done")
 
     def abort(self) -> None:
-        """Give up, unless it is the other side that failed."""
+        """Cancel the request, unless the sandbox has reported its failure already."""
         if not self._failed:
             self._channel.send_end(aborted=True)
 
@@ -218,14 +218,14 @@ def write_archive(tree: Path, sender: Sender) -> None:
 
 
 def failure(fields: dict[str, Any], path: str) -> OSError:
-    """The exception that the sandbox met, as if it had been met here."""
+    """The sandbox's OSError, as if it had been raised on the host."""
     number = fields.get("errno")
     message = str(fields.get("message"))
     return OSError(number, message, path) if isinstance(number, int) else OSError(f"{message}: {path!r}")
 
 
 def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Without owner, so that all belongs to the sandbox's user; without what is no file, folder or link."""
+    """The entry without its owner, so that the sandbox's user owns it. None for devices and pipes."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry if entry.isreg() or entry.isdir() or entry.issym() or entry.islnk() else None

@@ -1,7 +1,7 @@
-"""HTTP requests from inside a sandbox, as the host sees them: whole, few at a time, and of a bounded size.
+"""The host's side of HTTP requests from inside a sandbox: complete requests of bounded size, few at a time.
 
-The program that sends them runs beside the bridge and may be in its place, so nothing here trusts what
-comes: what breaks the order of a request ends that request.
+Code inside can replace the bridge, so nothing here trusts the data: a message that breaks the protocol of a
+request ends that request.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     Answer = Callable[["HttpRequest"], "Reply"]
 
 PIECE = 256 * 2**10
-# Bytes of request bodies that are held at once; a single one may have as many.
+# Bytes of request bodies in memory at any time; also the most that one body can have.
 MAX_BODIES = 16 * 2**20
-# More than the connections that the bridge lets in: their end may be told late.
-MAX_CALLS = 128
+# More than the connections that the endpoint serves at once, because their end can be reported late.
+MAX_REQUESTS = 128
 MAX_ANSWERING = 16
 LISTEN_SECONDS = 30.0
 LONGEST_PATH = 1000
@@ -33,7 +33,7 @@ LONGEST_PATH = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What the client gets."""
+    """The response to a request."""
 
     status: int
     body: bytes
@@ -41,7 +41,7 @@ class Reply:
 
 
 class Gone(Exception):
-    """The client has left, or the sandbox."""
+    """The client or the sandbox has closed the connection."""
 
 
 class HttpRequest:
@@ -59,7 +59,7 @@ class HttpRequest:
         self._cancel: Callable[[], None] = lambda: None
 
     def when_gone(self, cancel: Callable[[], None]) -> None:
-        """Let `cancel` be called when the client leaves before it has its answer; Gone when it has left."""
+        """Call `cancel` if the client leaves before it has its answer. Raises Gone if it has already left."""
         self._cancel = cancel
         if self.is_gone:
             raise Gone
@@ -72,7 +72,7 @@ class HttpRequest:
         self._cancel()
 
     def take(self, payload: bytes) -> None:
-        """What the sandbox sent; more or other than it was asked for ends the call."""
+        """Accept data from the sandbox; data of an unexpected size ends the request."""
         if len(payload) == self._expected:
             self._expected = -1
             self._inbox.put(payload)
@@ -80,11 +80,11 @@ class HttpRequest:
             self.leave()
 
     def expect(self, size: int) -> None:
-        """The next that comes must be `size` bytes, 0 for a mere sign to go on."""
+        """Expect `size` bytes next; 0 for a message that only asks for more."""
         self._expected = size
 
     def receive(self) -> bytes:
-        """What was expected. Raises Gone."""
+        """Wait for the expected data. Raises Gone."""
         payload = self._inbox.get()
         if payload is None or self.is_gone:
             raise Gone
@@ -92,24 +92,27 @@ class HttpRequest:
 
 
 class HttpChannel:
-    """Requests of programs inside, answered by a function in threads. `hear` and `end` are the reader's."""
+    """Answers requests of programs inside by a function, in threads.
 
-    def __init__(self, tell: Callable[..., None], *, lost: Callable[[], Exception]) -> None:
-        """`lost` makes the exception to raise when the sandbox has gone away."""
-        self._tell = tell
+    The reader thread calls `receive` and `end`.
+    """
+
+    def __init__(self, send_control: Callable[..., None], *, lost: Callable[[], Exception]) -> None:
+        """`lost` makes the exception to raise when the sandbox is gone."""
+        self._send_control = send_control
         self._lost = lost
-        self._calls: dict[int, HttpRequest] = {}
+        self._requests: dict[int, HttpRequest] = {}
         self._answer: Answer | None = None
         self._url = ""
         self._changed = threading.Condition()
         self._room = MAX_BODIES
         self._slots = threading.Semaphore(MAX_ANSWERING)
-        self._heard: queue.Queue[dict[str, Any] | None] = queue.Queue(1)
+        self._listening: queue.Queue[dict[str, Any] | None] = queue.Queue(1)
 
     def listen(self, answer: Answer) -> str:
-        """Let `answer` make the reply to each request, in any of MAX_ANSWERING threads; gives the base URL.
+        """Answer each request by `answer`, in at most MAX_ANSWERING threads. Returns the base URL.
 
-        Raises InfrastructureError, and what `lost` makes.
+        Raises InfrastructureError, or the exception of `lost`.
         """
         self._answer = answer
         if not self._url:
@@ -118,77 +121,78 @@ class HttpChannel:
 
     def _open(self) -> str:
         secret = secrets.token_urlsafe(16)
-        self._tell("listen", (Path(__file__).parent / "inside" / "endpoint.py").read_bytes(), secret=secret)
+        program = (Path(__file__).parent / "inside" / "endpoint.py").read_bytes()
+        self._send_control("listen", program, secret=secret)
         try:
-            heard = self._heard.get(timeout=LISTEN_SECONDS)
+            fields = self._listening.get(timeout=LISTEN_SECONDS)
         except queue.Empty:
             raise InfrastructureError("the sandbox does not open its endpoint for models") from None
-        if heard is None:
+        if fields is None:
             raise self._lost()
-        if not isinstance(heard.get("port"), int):
-            raise InfrastructureError(f"the sandbox has no endpoint for models: {heard.get('error')}")
-        return f"http://127.0.0.1:{heard['port']}/{secret}"
+        if not isinstance(fields.get("port"), int):
+            raise InfrastructureError(f"the sandbox has no endpoint for models: {fields.get('error')}")
+        return f"http://127.0.0.1:{fields['port']}/{secret}"
 
     def close(self) -> None:
-        """Answer no more; calls under way are gone."""
+        """Stop answering; running requests end as if their client had left."""
         self._answer = None
         with self._changed:
-            calls = list(self._calls.values())
-        for call in calls:
-            call.leave()
+            requests = list(self._requests.values())
+        for request in requests:
+            request.leave()
 
     def end(self) -> None:
-        self._told(None)
+        self._report_listening(None)
         self.close()
 
-    def hear(self, fields: dict[str, Any], payload: bytes) -> None:
-        """Take in what the sandbox sent about a call; what is none is dropped."""
+    def receive(self, fields: dict[str, Any], payload: bytes) -> None:
+        """Accept a message of the sandbox about a request; one that belongs to none is dropped."""
         if fields["op"] == "listening":
-            self._told(fields)
+            self._report_listening(fields)
             return
         number, what = fields.get("id"), fields.get("what")
         if not isinstance(number, int):
             return
-        call = self._calls.get(number)
-        if call is None:
+        request = self._requests.get(number)
+        if request is None:
             if what == "ask":
                 self._begin(number, fields)
         elif what in ("body", "more"):
-            call.take(payload)
+            request.take(payload)
         else:
-            call.leave()
+            request.leave()
 
-    def _told(self, fields: dict[str, Any] | None) -> None:
+    def _report_listening(self, fields: dict[str, Any] | None) -> None:
         with suppress(queue.Full):
-            self._heard.put_nowait(fields)
+            self._listening.put_nowait(fields)
 
     def _begin(self, number: int, fields: dict[str, Any]) -> None:
-        call = call_of(number, fields)
-        if call is None or self._answer is None or len(self._calls) >= MAX_CALLS:
+        request = parse_request(number, fields)
+        if request is None or self._answer is None or len(self._requests) >= MAX_REQUESTS:
             return
         with self._changed:
-            self._calls[number] = call
-        threading.Thread(target=self._serve, args=(call, self._answer), daemon=True).start()
+            self._requests[number] = request
+        threading.Thread(target=self._serve, args=(request, self._answer), daemon=True).start()
 
-    def _serve(self, call: HttpRequest, answer: Answer) -> None:
-        """The thread of one call. Nothing is held for it but its number before there is room."""
+    def _serve(self, request: HttpRequest, answer: Answer) -> None:
+        """The thread of one request. It reads the body only when there is a slot and memory for it."""
         try:
             with self._slots:
-                self._send(call, self._answered(call, answer))
+                self._send(request, self._reply_to(request, answer))
         except Gone:
             pass
         finally:
             with self._changed:
-                del self._calls[call.number]
+                del self._requests[request.number]
 
-    def _answered(self, call: HttpRequest, answer: Answer) -> Reply:
-        self._reserve(call.size)
+    def _reply_to(self, request: HttpRequest, answer: Answer) -> Reply:
+        self._reserve(request.size)
         try:
-            self._receive(call)
-            return answer(call)
+            self._read_body(request)
+            return answer(request)
         finally:
-            call.body = b""
-            self._reserve(-call.size)
+            request.body = b""
+            self._reserve(-request.size)
 
     def _reserve(self, size: int) -> None:
         with self._changed:
@@ -196,30 +200,31 @@ class HttpChannel:
             self._room -= size
             self._changed.notify_all()
 
-    def _receive(self, call: HttpRequest) -> None:
+    def _read_body(self, request: HttpRequest) -> None:
         pieces = []
-        for start in range(0, call.size, PIECE):
-            call.expect(min(PIECE, call.size - start))
-            self._say(call, "more")
-            pieces.append(call.receive())
-        call.body = b"".join(pieces)
+        for start in range(0, request.size, PIECE):
+            request.expect(min(PIECE, request.size - start))
+            self._send_message(request, "more")
+            pieces.append(request.receive())
+        request.body = b"".join(pieces)
 
-    def _send(self, call: HttpRequest, reply: Reply) -> None:
+    def _send(self, request: HttpRequest, reply: Reply) -> None:
         body = reply.body
-        call.expect(0)
-        self._say(call, "answer", body[:PIECE], status=reply.status, type=reply.type, size=len(body))
+        request.expect(0)
+        fields = {"status": reply.status, "type": reply.type, "size": len(body)}
+        self._send_message(request, "answer", body[:PIECE], **fields)
         for start in range(PIECE, len(body), PIECE):
-            call.receive()
-            call.expect(0)
-            self._say(call, "piece", body[start : start + PIECE])
+            request.receive()
+            request.expect(0)
+            self._send_message(request, "piece", body[start : start + PIECE])
 
-    def _say(self, call: HttpRequest, what: str, payload: bytes = b"", **fields: Any) -> None:
-        if call.is_gone:
+    def _send_message(self, request: HttpRequest, what: str, payload: bytes = b"", **fields: Any) -> None:
+        if request.is_gone:
             raise Gone
-        self._tell("call", payload, id=call.number, what=what, **fields)
+        self._send_control("call", payload, id=request.number, what=what, **fields)
 
 
-def call_of(number: int, fields: dict[str, Any]) -> HttpRequest | None:
+def parse_request(number: int, fields: dict[str, Any]) -> HttpRequest | None:
     method, path, size = (fields.get(name) for name in ("method", "path", "size"))
     if not (isinstance(method, str) and isinstance(path, str) and isinstance(size, int)):
         return None

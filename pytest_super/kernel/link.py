@@ -45,7 +45,7 @@ class Events(Protocol):
 
 
 class Link:
-    """Sends requests to the kernel, and hands what arrives to `events`, `files` and `calls`."""
+    """Sends requests to the kernel, and hands what arrives to `events`, `files` and `http`."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Link:
         self._connection = Connection(
             stream, on_frame=self._on_frame, on_end=self._on_end, silence=silence, own_silence=own_silence
         )
-        self.calls = HttpChannel(self._connection.tell, lost=lost)
+        self.http = HttpChannel(self._connection.send_control, lost=lost)
         self.files = FileChannel(
-            self._connection.tell, lost=lost, give_up=self._connection.give_up, timeout=file_seconds
+            self._connection.send_control, lost=lost, give_up=self._connection.give_up, timeout=file_seconds
         )
 
     def start(self) -> None:
@@ -94,17 +94,17 @@ class Link:
         return str(message["header"]["msg_id"])
 
     def interrupt(self) -> None:
-        self._connection.tell("interrupt")
+        self._connection.send_control("interrupt")
 
     def restart(self) -> None:
         """Kill the kernel and start another one, whose key is not known yet."""
         self._session = None
-        self._connection.tell("restart")
+        self._connection.send_control("restart")
 
     def _on_end(self, why: str) -> None:
         self._events.on_end(why)
         self.files.end()
-        self.calls.end()
+        self.http.end()
 
     def _on_frame(self, channel: int, parts: list[bytes]) -> None:
         if channel == frames.CONTROL:
@@ -123,7 +123,7 @@ class Link:
         elif op in ("data", "more", "done", "failed"):
             self.files.answer(fields, payload)
         elif op in ("listening", "call"):
-            self.calls.hear(fields, payload)
+            self.http.receive(fields, payload)
 
     def _open_session(self, key: str) -> None:
         from jupyter_client.session import Session

@@ -75,7 +75,7 @@ class LiveKernel:
             own_silence=own_silence,
             file_seconds=file_seconds,
         )
-        self.files, self.calls = self._link.files, self._link.calls
+        self.files, self.http = self._link.files, self._link.http
 
     # Life
 

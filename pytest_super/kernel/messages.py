@@ -1,4 +1,4 @@
-"""What the kernel's messages hold, as nbformat outputs: of the right types, whatever code inside has sent."""
+"""Converts the kernel's messages to nbformat outputs of the right types, whatever code inside has sent."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# Characters of metadata that a display may have.
+# Metadata of a display with more characters is dropped.
 LONGEST_METADATA = 4096
-# Levels of lists and objects in what is displayed: what reads the results may call itself for each.
+# Nesting levels of displayed data. Readers of the results, such as `json`, recurse once a level.
 DEPTH = 100
-# Characters of a display's name; a kernel's own have 32.
+# Characters of a display's id, a type name or a MIME type. IPython's own display ids have 32.
 LONGEST_NAME = 200
 
 
@@ -79,7 +79,7 @@ def leave_out(data: dict[str, Any], mime: str, why: str) -> None:
 
 
 def is_deep(value: object) -> bool:
-    """Whether lists and objects are nested in it for more than DEPTH levels."""
+    """Whether the value nests lists and objects more than DEPTH levels deep."""
     level = [value]
     for _ in range(DEPTH):
         if not level:

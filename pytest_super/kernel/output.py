@@ -1,4 +1,4 @@
-"""What a cell puts out: Jupyter's messages merged into bounded nbformat outputs and a text for a person."""
+"""The output of a cell: Jupyter messages merged into nbformat outputs of bounded size, and as plain text."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from pytest_super.kernel.messages import MAKERS, as_text, display_id, leave_out,
 if TYPE_CHECKING:
     from collections.abc import MutableSequence
 
-# Characters kept from the beginning and from the end of what one result holds.
+# Characters kept from the beginning and from the end of one result's output.
 HEAD = 100_000
 TAIL = 100_000
-# Characters that a display or an error may have without being shortened; it is given up only whole.
+# A display or an error with more characters is shortened. In the tail it is kept or dropped as a whole.
 WHOLE = 50_000
-# Characters by which updates of displays may lengthen the head, in all.
+# Characters by which all updates of displays together can lengthen the head.
 UPDATES = 50_000
-# Characters of pictures and the like, base64, that one result holds.
+# Base64 characters of pictures and other binary data in one result.
 BINARY = 20_000_000
-# What an output counts beyond its text, so that their number is bounded too.
+# Added to the size of each output, so that the number of outputs is bounded too.
 WEIGHT = 50
-# Streams in the tail are kept in pieces of about so many characters, to give up its beginning cheaply.
+# Streams in the tail are kept in pieces of about this many characters, so that dropping the first is cheap.
 PIECE = 4096
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
 class CellOutput:
-    """The outputs since the last result: head, tail and how much between them was left out."""
+    """The outputs since the last result: head, tail and the amount left out between them."""
 
     def __init__(self) -> None:
         self._head: list[dict[str, Any]] = []
         self._tail: deque[dict[str, Any]] = deque()
         self._head_size = self._tail_size = self._binary = 0
         self._clears_next = False
-        # The displays that can be updated, and the names of those in the tail by their `id`.
+        # Displays that can be updated, by their name; and the names of those in the tail, by `id(output)`.
         self._displays: dict[str, dict[str, Any]] = {}
         self._names: dict[int, str] = {}
-        self._given_up = self._shortened = 0
+        self._dropped = self._shortened = 0
 
     @property
     def omitted(self) -> int:
-        """Characters left out, between head and tail or within displays and errors."""
-        return self._given_up + self._shortened
+        """Characters left out between head and tail and within displays and errors."""
+        return self._dropped + self._shortened
 
     def add(self, kind: str, content: dict[str, Any]) -> str:
-        """Take in one IOPub message; gives its text as it streams by, "" where it has none."""
+        """Add one IOPub message. Returns its text, or "" if it has none."""
         if kind == "clear_output":
             self._clear(waits=bool(content.get("wait")))
             return ""
@@ -82,7 +82,7 @@ class CellOutput:
                 self._names[id(output)] = display
 
     def _replace(self, shown: dict[str, Any], update: dict[str, Any]) -> None:
-        """Put an update in the display's place, which may grow as far as there is room."""
+        """Replace a display by its update, shortened to the room that is left."""
         before = len(output_text(shown))
         if id(shown) not in self._names:
             self._bound_text(update, max(0, HEAD + UPDATES - self._head_size + before))
@@ -93,7 +93,7 @@ class CellOutput:
         self._bound_tail()
 
     def _bound_data(self, output: dict[str, Any]) -> None:
-        """Leave out of a display what is too large to keep: pictures, tables, at last the text's middle."""
+        """Remove data that is too large from a display: pictures and tables whole, text in its middle."""
         data = output.get("data", {})
         for mime in [mime for mime in data if mime != "text/plain"]:
             size = mime_size(mime, data[mime])
@@ -111,7 +111,7 @@ class CellOutput:
             shorten(output, size)
 
     def _append(self, output: dict[str, Any]) -> None:
-        """To the head as long as it has room; then to the tail, of which the beginning is given up."""
+        """Append to the head while it has room, then to the tail; a full tail drops its beginning."""
         size = len(output_text(output))
         room = HEAD - self._head_size
         if not self._tail and size <= room:
@@ -134,34 +134,34 @@ class CellOutput:
         surplus = self._tail_size - TAIL - WEIGHT
         if first["output_type"] == "stream" and size > surplus + WEIGHT:
             _, self._tail[0] = cut(first, surplus)
-            size = given_up = surplus
+            size = dropped = surplus
         else:
             self._forget(self._tail.popleft())
-            given_up = size - WEIGHT
+            dropped = size - WEIGHT
         self._tail_size -= size
-        self._given_up += given_up
+        self._dropped += dropped
 
     def _forget(self, output: dict[str, Any]) -> None:
-        """It is not kept any more, and an update of it would be a new one."""
+        """Forget a dropped output; a later update of it becomes a new output."""
         self._binary -= binary_size(output)
         name = self._names.pop(id(output), "")
         if self._displays.get(name) is output:
             del self._displays[name]
 
     def outputs(self) -> list[dict[str, Any]]:
-        """All that is kept as nbformat 4 outputs, with a note where something was left out."""
+        """The kept output as nbformat 4, with a note where something was left out."""
         outputs = [dict(output) for output in self._head]
-        if self._given_up:
-            merge(outputs, stream_output("stdout", f"\n[... {self._given_up} characters left out ...]\n"))
+        if self._dropped:
+            merge(outputs, stream_output("stdout", f"\n[... {self._dropped} characters left out ...]\n"))
         for output in self._tail:
             merge(outputs, dict(output))
         return outputs
 
 
 def merge(outputs: MutableSequence[dict[str, Any]], output: dict[str, Any], limit: int | None = None) -> bool:
-    """Append `output`, or only its text to a stream of the same name that is last and shorter than `limit`.
+    """Append `output`, or add its text to a last output that is the same stream and shorter than `limit`.
 
-    Whether it was appended as a new one.
+    Returns whether it was appended as a new output.
     """
     last = outputs[-1] if outputs else {}
     same = output["output_type"] == "stream" == last.get("output_type") and last["name"] == output["name"]
@@ -173,13 +173,13 @@ def merge(outputs: MutableSequence[dict[str, Any]], output: dict[str, Any], limi
 
 
 def cut(output: dict[str, Any], size: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A stream output in two, the first with `size` characters."""
+    """Split a stream output in two, the first with `size` characters."""
     name, text = output["name"], output["text"]
     return stream_output(name, text[:size]), stream_output(name, text[size:])
 
 
 def shorten(output: dict[str, Any], size: int) -> None:
-    """Keep of a display or an error the beginning and end of its text, `size` characters in all."""
+    """Shorten a display or an error to the beginning and end of its text, `size` characters in total."""
     text = output_text(output)
     half = size // 2
     note = f"\n[... {len(text) - size} characters left out ...]\n"
@@ -195,13 +195,13 @@ def mime_size(mime: str, value: object) -> int:
 
 
 def binary_size(output: dict[str, Any]) -> int:
-    """What a display counts beside its text."""
+    """The size of a display's data other than its text."""
     data = output.get("data", {})
     return sum(mime_size(mime, value) for mime, value in data.items() if mime != "text/plain")
 
 
 def output_text(output: dict[str, Any]) -> str:
-    """The text of one output as the kernel sent it; what is no text is named by its type."""
+    """The text of one output as the kernel sent it; output without text becomes its MIME type in brackets."""
     kind = output["output_type"]
     if kind == "stream":
         return str(output["text"])
@@ -214,7 +214,7 @@ def output_text(output: dict[str, Any]) -> str:
 
 
 def readable(outputs: list[dict[str, Any]]) -> str:
-    """All outputs as a terminal without colours would show them, each display on lines of its own."""
+    """All outputs as a terminal without colours would show them, each display on its own lines."""
     text = ""
     for output in outputs:
         if output["output_type"] == "stream":
@@ -227,5 +227,5 @@ def readable(outputs: list[dict[str, Any]]) -> str:
 
 
 def last_state(line: str) -> str:
-    """What stays of a line that was written over, as progress bars do."""
+    """The last state of a line that was overwritten after carriage returns, as progress bars do."""
     return line.rstrip("\r").rpartition("\r")[2]

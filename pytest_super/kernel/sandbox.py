@@ -26,10 +26,10 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
-    """What a provider enforces or gives; a task that requires more is refused before it starts."""
+    """The limits and features that a provider supports. Tasks that require others are refused."""
 
     isolation: bool = False
-    """Code inside cannot read or change what is outside."""
+    """Code inside cannot read or change anything outside."""
     image: bool = False
     cpus: bool = False
     memory: bool = False
@@ -38,7 +38,7 @@ class Capabilities:
     no_network: bool = False
     gpus: bool = False
     snapshots: bool = False
-    """It is a SnapshotSandbox."""
+    """The sandbox is a SnapshotSandbox."""
 
 
 class Sandbox(Protocol):
@@ -49,53 +49,53 @@ class Sandbox(Protocol):
     """The absolute path, inside, in which cells start."""
 
     def open(self) -> Stream:
-        """Start the bridge inside and give its stream.
+        """Start the bridge inside and return its stream.
 
-        Raises EngineError when the engine does not answer or refuses, InfrastructureError for
-        what a person must mend (an image that is missing).
+        Raises EngineError when the engine does not answer or refuses, InfrastructureError for a problem that
+        a person must fix (a missing image).
         """
 
     def cause_of_death(self) -> str:
-        """Why the stream ended, as a person would say it: `out of memory`, `killed (exit code 137)`.
+        """Why the stream ended, as a short text: `out of memory`, `killed (exit code 137)`.
 
-        Raises EngineError when the engine does not answer: then it is the engine that failed, not the agent.
+        Raises EngineError when the engine does not answer: the engine failed, not the agent.
         """
 
     def keep(self) -> str:
-        """Save the files for a person to look into; gives what to type to enter them. Before `close`.
+        """Save the sandbox's files for a person; returns the command that opens them. Before `close`.
 
-        Raises InfrastructureError when they are gone.
+        Raises InfrastructureError when the files are gone.
         """
 
     def close(self) -> None:
-        """Kill everything inside and free all it held. Idempotent; never raises."""
+        """Kill everything inside and free all resources. Idempotent; never raises."""
 
 
 class SnapshotSandbox(Sandbox, Protocol):
-    """One whose files can be saved for others to start from."""
+    """A sandbox whose files can be saved, so that other sandboxes can start from them."""
 
     @property
     def identity(self) -> str:
-        """All that the files of a prefix depend on but its steps: image, limits, settings.
+        """A text of everything that a prefix's files depend on, except its steps: image, limits, settings.
 
         Raises InfrastructureError.
         """
 
     def save(self, archive: Path) -> None:
-        """Write what was written since `open` to a file on the host, without what came from its settings.
+        """Write the files changed since `open` to an archive on the host, without those that settings placed.
 
         Called while no cell runs. Raises InfrastructureError and OSError.
         """
 
     def restore(self, archive: Path) -> None:
-        """Let `open` start with what was saved, as if it had been written there. Before `open`.
+        """Make `open` start with the saved files. Call it before `open`.
 
-        It then raises InfrastructureError and OSError where that cannot be done.
+        `open` then raises InfrastructureError or OSError if they cannot be restored.
         """
 
 
 def missing_capabilities(spec: SandboxSpec, capabilities: Capabilities) -> list[str]:
-    """Names of the limits and resources that `spec` requires and the provider lacks."""
+    """The names of the limits and resources that `spec` requires and the provider lacks."""
     required = {
         "image": spec.image is not None,
         "cpus": spec.cpus is not None,

@@ -207,7 +207,7 @@ def test_what_is_no_frame_ends_the_sandbox(data: bytes) -> None:
     with scripted(lambda bridge, _: bridge.send(data)) as kernel:
         result = kernel.execute("1", timeout=30)
         assert result.outcome is Outcome.SANDBOX_LOST
-        assert "not its bridge's" in result.detail
+        assert "not from the bridge" in result.detail
 
 
 # Deaths
@@ -438,7 +438,7 @@ def test_a_sandbox_that_does_not_go_on_with_a_file_is_given_up() -> None:
     bridge = ScriptedBridge(finish)
     bridge.on_file = do_nothing
     with started(bridge, file_seconds=0.05) as kernel:
-        with pytest.raises(SandboxLostError, match="did not answer a request for a file"):
+        with pytest.raises(SandboxLostError, match="did not answer a file request"):
             kernel.write_file("pipe", b"x")
         assert kernel.execute("1", timeout=30).outcome is Outcome.SANDBOX_LOST
 

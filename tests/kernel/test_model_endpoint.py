@@ -275,16 +275,16 @@ class Liar:
 
     def __init__(self, answer: Answer = echo) -> None:
         self.told: list[tuple[str, dict[str, Any], bytes]] = []
-        self.channel = HttpChannel(self._tell, lost=lambda: RuntimeError("lost"))
-        self.channel.hear({"op": "listening", "port": 1}, b"")
+        self.channel = HttpChannel(self._send_control, lost=lambda: RuntimeError("lost"))
+        self.channel.receive({"op": "listening", "port": 1}, b"")
         self.channel.listen(answer)
         self.told.clear()
 
-    def _tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
+    def _send_control(self, op: str, payload: bytes = b"", **fields: Any) -> None:
         self.told.append((fields.get("what", op), fields, payload))
 
     def say(self, number: Any, what: Any, payload: bytes = b"", **fields: Any) -> None:
-        self.channel.hear({"op": "call", "id": number, "what": what, **fields}, payload)
+        self.channel.receive({"op": "call", "id": number, "what": what, **fields}, payload)
 
     def ask(self, number: Any, size: Any = 0, path: Any = "/v1/x") -> None:
         self.say(number, "ask", method="POST", path=path, size=size)
@@ -294,7 +294,7 @@ class Liar:
 
     @property
     def is_idle(self) -> bool:
-        return not self.channel._calls
+        return not self.channel._requests
 
 
 def test_a_request_that_is_none_is_dropped() -> None:
@@ -331,9 +331,9 @@ def test_a_body_that_nobody_asked_for_ends_its_request() -> None:
 def test_requests_without_end_are_not_begun() -> None:
     held = Held()
     liar = Liar(held)
-    for number in range(10 * calls.MAX_CALLS):
+    for number in range(10 * calls.MAX_REQUESTS):
         liar.ask(number)
-    assert len(liar.channel._calls) == calls.MAX_CALLS
+    assert len(liar.channel._requests) == calls.MAX_REQUESTS
     until(lambda: len(held.calls) == calls.MAX_ANSWERING)
     liar.channel.end()
     held.go()

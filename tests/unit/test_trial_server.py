@@ -309,7 +309,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No connection is closed for being idle."""
     monkeypatch.setattr(endpoint.Handler, "timeout", 600.0)
     monkeypatch.setattr(endpoint, "IDLE_SECONDS", 600.0)
-    monkeypatch.setattr(endpoint, "STRANGER_SECONDS", 600.0, raising=False)
+    monkeypatch.setattr(endpoint, "AUTHENTICATION_SECONDS", 600.0, raising=False)
 
 
 @pytest.mark.usefixtures("patient")

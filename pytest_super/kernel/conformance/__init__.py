@@ -1,4 +1,4 @@
-"""What every sandbox must do, as tests. In a test module of a provider:
+"""The tests that every sandbox must pass. In a test module of a provider:
 
     from pytest_super.kernel.conformance import *
 
@@ -10,9 +10,9 @@
     def remains():
         return lambda sandbox: [...]
 
-The first makes a fresh sandbox that enforces what a SandboxSpec says. The second names what is left of a
-sandbox that was closed: processes, containers, folders. Tests of a limit are skipped where the provider does
-not claim it; those marked `slow` take more than seconds.
+`sandbox_factory` makes a fresh sandbox that enforces a SandboxSpec. `remains` lists the processes, containers
+and folders that a closed sandbox left behind. Tests of a limit are skipped if the provider does not claim it;
+tests marked `slow` take more than a few seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a cell gives, however much it is."""
+"""The output of cells, of any size."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_cleared_output_is_gone(kernel: Kernel) -> None:
     assert printed(kernel, code) == "8\n"
 
 
-def test_a_cell_that_breaks_the_kernels_output_ends_all_the_same(kernel: Kernel) -> None:
+def test_a_cell_that_breaks_the_kernels_output_still_ends(kernel: Kernel) -> None:
     result = kernel.execute("import sys\nsys.stdout = object()", timeout=30)
     assert (result.outcome, result.detail) == (Outcome.ERROR, "the kernel ended the cell without a reply")
     kernel.restart()

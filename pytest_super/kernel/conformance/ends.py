@@ -1,4 +1,4 @@
-"""How kernels and sandboxes end: named, and with nothing left of them."""
+"""The ends of kernels and sandboxes: the cause is reported and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_kernel_that_exits_says_so(kernel: Kernel) -> None:
 
 
 def test_a_kernel_that_is_killed_says_so(kernel: Kernel) -> None:
-    # ipykernel sends what it buffered within 0.2 seconds.
+    # ipykernel sends buffered output within 0.2 seconds.
     code = "import os, signal, time\nprint('last words')\ntime.sleep(1)\nos.kill(os.getpid(), signal.SIGKILL)"
     death = kernel.execute(code, timeout=30)
     assert death.text == "last words\n"

@@ -1,4 +1,4 @@
-"""Files of the sandbox, as bytes."""
+"""Reading, writing, listing and uploading files of the sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ODD_NAMES = ["plain.txt", "with space.txt", "qu'o\"te;.txt", "é€😀.txt", "-
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_files_come_back_as_the_bytes_they_were(kernel: Kernel, name: str) -> None:
+def test_files_are_read_back_unchanged(kernel: Kernel, name: str) -> None:
     data = bytes(range(256)) + b"\r\n\x00 no newline at the end"
     kernel.write_file(name, data)
     assert kernel.read_file(name) == data
@@ -48,14 +48,14 @@ def test_empty_files_work(kernel: Kernel) -> None:
     assert kernel.read_file("empty") == b""
 
 
-def test_relative_paths_are_what_they_are_in_a_cell(kernel: Kernel) -> None:
+def test_relative_paths_are_resolved_as_in_a_cell(kernel: Kernel) -> None:
     printed(kernel, "%mkdir sub\n%cd -q sub")
     kernel.write_file("here", b"1")
     assert printed(kernel, "print(open('here').read())") == "1\n"
     assert kernel.read_file(f"{kernel.workdir}/sub/here") == b"1"
 
 
-def test_files_that_cannot_be_had_raise_what_open_raises(kernel: Kernel) -> None:
+def test_files_that_cannot_be_opened_raise_the_error_of_open(kernel: Kernel) -> None:
     for attempt in (lambda: kernel.read_file("no"), lambda: kernel.write_file("no/no", b"")):
         with pytest.raises(FileNotFoundError, match="'no"):
             attempt()
@@ -67,7 +67,7 @@ def test_files_that_cannot_be_had_raise_what_open_raises(kernel: Kernel) -> None
         kernel.read_file("/dev/zero")
 
 
-def test_a_pipe_is_no_file(kernel: Kernel) -> None:
+def test_a_pipe_is_not_a_file(kernel: Kernel) -> None:
     printed(kernel, "import os; os.mkfifo('alone'); os.mkfifo('held'); held = os.open('held', os.O_RDWR)")
     for name in ("alone", "held"):
         with pytest.raises(OSError, match=name):

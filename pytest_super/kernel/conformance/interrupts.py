@@ -1,4 +1,4 @@
-"""Errors, time-outs, interrupts and what goes on in the background: no print is lost or shown elsewhere."""
+"""Errors, time-outs, interrupts and background processes: no output is lost or shown in the wrong cell."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_50_times_timeout_interrupt_print(kernel: Kernel) -> None:
         assert printed(kernel, f"print('after', {number})") == f"after {number}\n"
 
 
-def test_waiting_on_gives_the_rest(kernel: Kernel) -> None:
+def test_a_second_wait_returns_the_rest(kernel: Kernel) -> None:
     first = kernel.execute(
         "import time\nprint('one', flush=True)\ntime.sleep(1.5)\nprint('two')", timeout=0.75
     )
@@ -66,7 +66,7 @@ def test_a_cell_that_ignores_interrupts_goes_on_until_restart(kernel: Kernel) ->
 
 
 def test_an_interrupt_reaches_child_processes(kernel: Kernel) -> None:
-    # Where nothing isolates, other tests may have processes that sleep.
+    # Without isolation, other tests can have sleeping processes of their own.
     seconds = f"600.{time.time_ns()}"
     kernel.execute(f"import subprocess\nsubprocess.run(['sleep', '{seconds}'])", timeout=0.5)
     assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
@@ -86,7 +86,7 @@ def test_only_the_time_of_cells_is_counted(kernel: Kernel) -> None:
 # Background
 
 
-def test_background_processes_do_not_hold_a_cell(kernel: Kernel) -> None:
+def test_background_processes_do_not_delay_a_cell(kernel: Kernel) -> None:
     printed(kernel, "import subprocess\nchild = subprocess.Popen(['sleep', '600'])")
     assert printed(kernel, "print(child.poll())") == "None\n"
 

@@ -1,4 +1,4 @@
-"""Kernels for the tests of the suite."""
+"""Fixtures and helpers of the conformance suite."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def started(sandbox: Sandbox) -> Iterator[Kernel]:
 
 
 def limited(factory: SandboxFactory, **limits: object) -> Sandbox:
-    """A sandbox with the limits, or a skip where the provider does not claim them."""
+    """A sandbox with the limits. Skips the test if the provider does not claim them."""
     sandbox = factory(SandboxSpec.model_validate(limits))
     lacking = [name for name in limits if not getattr(sandbox.capabilities, name)]
     if lacking:
@@ -57,7 +57,7 @@ def limited(factory: SandboxFactory, **limits: object) -> Sandbox:
 
 
 def printed(kernel: Kernel, code: str) -> str:
-    """The text of a cell that must succeed."""
+    """The output text of a cell that must succeed."""
     result = kernel.execute(code, timeout=60)
     assert result.outcome is Outcome.OK, result
     return result.text
@@ -68,7 +68,7 @@ def still_works(kernel: Kernel) -> bool:
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether the condition comes true in time."""
+    """Whether the condition becomes true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

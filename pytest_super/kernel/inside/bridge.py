@@ -1,12 +1,12 @@
 """The main process of a sandbox: starts ipykernel and carries its messages over standard input and output.
 
-Delivered into the sandbox, with the modules it imports, as source text (see `delivery`). Runs with whatever
-Python (3.8 or newer) and ipykernel (6 or newer) are there.
+Delivered into the sandbox, with the modules it imports, as source text (see `delivery`). Requires Python 3.8
+and ipykernel 6, or newer.
 
-It ends when its input does, when the host was silent for too long or when nobody reads its output; and all
-that descends from it ends with it. What must hold: reading never waits for writing, so that an interrupt gets
-through a flood; nothing of the kernel's output is lost; what waits here is bounded, by stopping the kernel
-meanwhile.
+The bridge ends when its input ends, when the host is silent for too long, or when nobody reads its output; it
+kills all its descendants then. Three rules hold: reading never waits for writing, so that an interrupt gets
+through a flood; none of the kernel's output is lost; and the data that waits here is bounded, because the
+kernel is stopped when there is too much.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TICK = 1.0
-# How long the sockets of a dead kernel must be still before we believe that all it sent has come.
+# Without a message for this long, we assume that a dead kernel's last messages have arrived.
 STILL_SECONDS = 0.1
-# A host that says nothing for so long is gone, even if it still holds the stream. Its pings say how long.
+# A host that is silent for this long is gone, even if the stream is open. Its pings replace the value.
 FIRST_SILENCE = 60.0
 
 
 class Channels:
-    """The sockets to one life of the kernel."""
+    """The sockets to one kernel process."""
 
     def __init__(self, context: Any, kernel: processes.KernelProcess) -> None:
         kinds = {
@@ -54,10 +54,10 @@ class Channels:
     def _connect(context: Any, kind: int, address: str) -> Any:
         socket = context.socket(kind)
         socket.linger = 0
-        # With the default the kernel drops output, and its idle message, while we are slow.
-        # It counts for connections made later.
+        # With ZMQ's default limits the kernel drops output and its idle message while we are slow.
+        # They must be set before connecting.
         socket.rcvhwm = socket.sndhwm = 0
-        # The kernel binds some tenths of a second from now, and the default would look for it every 0.1 s.
+        # The kernel binds in a few tenths of a second; the default would retry only every 0.1 s.
         socket.reconnect_ivl = 5
         if kind == zmq.SUB:
             socket.subscribe(b"")
@@ -85,7 +85,7 @@ class Bridge:
         self._files = FileWork(self._outbox.put_when_room)
         self._endpoint: Any = None
         self._decoder = frames.Decoder()
-        self._heard = time.monotonic()
+        self._last_received = time.monotonic()
         self._silence = FIRST_SILENCE
         self._is_stopped = False
         self._pieces: Iterator[bytes] = iter(())
@@ -93,16 +93,16 @@ class Bridge:
         self._last_message = 0.0
 
     def run(self) -> None:
-        """Carry until the host is gone."""
+        """Forward messages until the host is gone."""
         for work in (self._outbox.write_all, self._files.work):
             threading.Thread(target=work, daemon=True).start()
         self._context = zmq.Context()
-        self._join(self._kernel)
-        self._tell("hello", key=self._kernel.key, workdir=self._workdir, pid=self._kernel.pid)
+        self._connect(self._kernel)
+        self._send_control("hello", key=self._kernel.key, workdir=self._workdir, pid=self._kernel.pid)
         while self._host_is_there():
-            self._turn()
+            self._handle_events()
 
-    def _join(self, kernel: processes.KernelProcess) -> None:
+    def _connect(self, kernel: processes.KernelProcess) -> None:
         self._kernel = kernel
         self._channels = Channels(self._context, kernel)
         self._clipper = Clipper(kernel.key)
@@ -113,34 +113,31 @@ class Bridge:
         for socket in self._channels.sockets.values():
             self._poller.register(socket, zmq.POLLIN)
 
-    def _tell(self, op: str, **fields: Any) -> None:
+    def _send_control(self, op: str, **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, **fields))
 
     def _host_is_there(self) -> bool:
-        return not self._outbox.is_closed and time.monotonic() - self._heard < self._silence
+        return not self._outbox.is_closed and time.monotonic() - self._last_received < self._silence
 
-    def _turn(self) -> None:
-        """Wait for something to happen and handle it all."""
-        self._govern()
-        ready = dict(self._poller.poll(self._patience()))
+    def _handle_events(self) -> None:
+        """Wait for events and handle them all."""
+        self._stop_or_continue_kernel()
+        ready = dict(self._poller.poll(self._poll_milliseconds()))
         if self._wake in ready:
             os.read(self._wake, 4096)
-        self._bury(processes.reap())
+        self._record_death(processes.reap())
         if self._kernel.stderr in ready:
-            self._kernel.listen()
+            self._kernel.read_stderr()
         if self._input in ready:
-            self._hear()
-        self._carry(ready)
+            self._read_input()
+        self._forward(ready)
         self._report_death()
 
-    def _patience(self) -> int:
-        """Milliseconds that we may wait for something to happen."""
-        if self._death:
-            return 20
-        return int(TICK * 1000)
+    def _poll_milliseconds(self) -> int:
+        return 20 if self._death else int(TICK * 1000)
 
-    def _govern(self) -> None:
-        """Stop the kernel while more waits than the host has read; nothing is dropped."""
+    def _stop_or_continue_kernel(self) -> None:
+        """Stop the kernel while the outbox is full, because the host reads too slowly; nothing is dropped."""
         if self._is_stopped and self._outbox.has_room:
             self._is_stopped = False
             self._kernel.signal(signal.SIGCONT)
@@ -152,9 +149,9 @@ class Bridge:
 
     # From the kernel to the host
 
-    def _carry(self, ready: dict[Any, int]) -> None:
-        """Forward what the kernel sent."""
-        self._carry_output()
+    def _forward(self, ready: dict[Any, int]) -> None:
+        """Forward the kernel's messages."""
+        self._forward_output()
         for channel, socket in self._channels.sockets.items():
             if socket in ready and channel != frames.IOPUB:
                 for parts in received(socket):
@@ -162,8 +159,8 @@ class Bridge:
                     for frame in self._clipper.frames(channel, parts):
                         self._outbox.put(frame)
 
-    def _carry_output(self) -> None:
-        """Forward the kernel's output piece by piece, as far as there is room."""
+    def _forward_output(self) -> None:
+        """Forward the kernel's output piece by piece while the outbox has room."""
         while not self._outbox.is_full:
             frame = next(self._pieces, None)
             if frame is not None:
@@ -175,28 +172,28 @@ class Bridge:
             self._last_message = time.monotonic()
             self._pieces = self._clipper.frames(frames.IOPUB, parts)
 
-    def _bury(self, ended: dict[int, int]) -> None:
+    def _record_death(self, ended: dict[int, int]) -> None:
         if self._kernel.pid in ended and self._death is None:
             self._death = self._kernel.death(ended[self._kernel.pid])
             self._last_message = time.monotonic()
-            # Nobody writes there any more, which would count as something to read for ever.
+            # A pipe without writers is always ready to read, so polling it would spin.
             self._poller.unregister(self._kernel.stderr)
 
     def _report_death(self) -> None:
-        """Say that the kernel died, once, after the last of what it sent."""
+        """Report the kernel's death once, after the last of its messages."""
         is_still = time.monotonic() - self._last_message > STILL_SECONDS
         if not self._death or self._is_stopped or self._outbox.is_full or not is_still:
             return
-        self._tell("died", **self._death)
+        self._send_control("died", **self._death)
         self._death = {}
 
     # From the host
 
-    def _hear(self) -> None:
+    def _read_input(self) -> None:
         data = os.read(self._input, 2**20)
         if not data:
             raise EOFError
-        self._heard = time.monotonic()
+        self._last_received = time.monotonic()
         for channel, parts in self._decoder.feed(data):
             if channel != frames.CONTROL:
                 self._channels.sockets[channel].send_multipart(parts)
@@ -205,31 +202,31 @@ class Bridge:
             getattr(self, "_on_" + fields.pop("op"))(payload, **fields)
 
     def _on_ping(self, _: bytes, silence: float) -> None:
-        """The host lives, and may be silent for so many seconds from now on."""
+        """The host lives. From now on it counts as gone after `silence` seconds without a message."""
         self._silence = silence
         self._outbox.put_first(frames.encode_control("pong"))
 
     def _on_interrupt(self, _: bytes) -> None:
-        """As a terminal does: the kernel and what it started in its own group."""
+        """Interrupt the kernel and its process group, as Ctrl-C in a terminal does."""
         if self._death is None:
             self._kernel.signal(signal.SIGINT, group=True)
 
     def _on_restart(self, _: bytes) -> None:
-        self._bury(processes.kill_descendants())
-        # Nothing to report: it was us.
+        self._record_death(processes.kill_descendants())
+        # We killed the kernel ourselves, so its death is not reported.
         self._death = {}
         self._number += 1
         try:
             os.chdir(self._workdir)
             kernel = processes.KernelProcess(self._folder, self._number, self._launcher)
         except OSError as error:
-            self._tell("died", stderr=f"it could not be started: {error}")
+            self._send_control("died", stderr=f"it could not be started: {error}")
             return
         self._channels.close()
         os.close(self._kernel.stderr)
         self._death, self._is_stopped = None, False
-        self._join(kernel)
-        self._tell("restarted", key=kernel.key, pid=kernel.pid)
+        self._connect(kernel)
+        self._send_control("restarted", key=kernel.key, pid=kernel.pid)
 
     def _on_data(self, payload: bytes) -> None:
         self._files.receive(payload)
@@ -238,7 +235,7 @@ class Bridge:
         self._files.receive(None if aborted else b"")
 
     def _request(self, op: str, fields: dict[str, Any]) -> None:
-        # Where the kernel is, a path means what it means in a cell.
+        # Relative to the kernel's current directory, as in a cell.
         path = os.path.join(self._kernel.directory(otherwise=self._workdir), fields["path"])
         self._files.request({**fields, "op": op, "path": path})
 
@@ -261,19 +258,19 @@ class Bridge:
         self._request("upload", fields)
 
     def _on_listen(self, program: bytes, secret: str) -> None:
-        """Serve HTTP on the loopback by this program, which comes only where it is needed."""
+        """Start the HTTP endpoint; the host sends its source only when it needs the endpoint."""
         scope: dict[str, Any] = {"__name__": "pytest_super.kernel.inside.endpoint"}
         try:
             exec(compile(program, "endpoint", "exec"), scope)
             self._endpoint = scope["Endpoint"](self._outbox.put_when_room, secret)
             self._endpoint.start()
         except Exception as error:
-            self._tell("listening", error=str(error))
+            self._send_control("listening", error=str(error))
         else:
-            self._tell("listening", port=self._endpoint.port)
+            self._send_control("listening", port=self._endpoint.port)
 
     def _on_call(self, payload: bytes, **fields: Any) -> None:
-        self._endpoint.hear(fields, payload)
+        self._endpoint.receive(fields, payload)
 
 
 def receive(socket: Any) -> list[bytes] | None:
@@ -290,7 +287,7 @@ def received(socket: Any) -> Iterator[list[bytes]]:
 
 
 def claim_stdio() -> tuple[int, int]:
-    """Our input and output for ourselves alone: nothing else may write into the frames."""
+    """Move standard input and output to other descriptors, so that nothing else writes into the frames."""
     claimed = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -300,7 +297,7 @@ def claim_stdio() -> tuple[int, int]:
 
 
 def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
-    """Be the bridge until the host is gone, then leave nothing: no process, nor the folders in `sys.argv`."""
+    """Run the bridge until the host is gone, then kill all processes and remove the folders in `sys.argv`."""
     processes.adopt_orphans()
     processes.go_on_when_parent_ends()
     try:
@@ -313,12 +310,12 @@ def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
         code = 1
     processes.kill_descendants()
     remove([folder, *sys.argv[1:]])
-    # Not `sys.exit`: threads that still wait for the host would hold us.
+    # Not `sys.exit`, which would wait for threads that are blocked on the host.
     os._exit(code)
 
 
 def remove(folders: list[str]) -> None:
-    """Remove the folders, but not one that a person wants to look into: it holds processes.KEEP."""
+    """Remove the folders, except one that contains processes.KEEP: a person wants to look into it."""
     import shutil
 
     for folder in folders:

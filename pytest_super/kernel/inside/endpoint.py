@@ -1,8 +1,8 @@
-"""An HTTP server on the sandbox's loopback, whose requests the host answers. Sent into the sandbox on demand.
+"""An HTTP server on the sandbox's loopback; the host answers its requests. Sent into the sandbox on demand.
 
-It understands HTTP and nothing else: the host gets the method, the path and the body of each request. Both
-sides ask for each piece of a body, so that no more than one waits anywhere and messages of the kernel pass
-between them. Runs with whatever Python (3.8 or newer) is there.
+It understands only HTTP: the host receives the method, the path and the body of each request. The receiver of
+a body asks for each piece, so that at most one piece waits anywhere and the kernel's messages pass between
+them. Requires Python 3.8 or newer.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 PIECE = 256 * 2**10
 MAX_BODY = 16 * 2**20
 LONGEST_PATH = 1000
-# Of a request that is refused, so many bytes are read all the same.
+# Bytes that are still read of a refused request.
 MAX_REFUSED = 2**28
-# Of clients that know the secret so many are served at once; as many more wait until one has left.
+# Authenticated connections (their path names the secret) served at once; as many more wait for a place.
 MAX_CONNECTIONS = 64
-# Of those that have yet to show that they do; for one more the oldest has to go.
-MAX_STRANGERS = 64
-STRANGER_SECONDS = 10.0
-# A connection on which nothing comes for so long is closed, lest idle ones keep others waiting.
+# Connections that have not authenticated yet. When the limit is reached, the oldest is closed.
+MAX_UNAUTHENTICATED = 64
+AUTHENTICATION_SECONDS = 10.0
+# An idle connection is closed after this time, so that it does not keep others waiting.
 IDLE_SECONDS = 15.0
-# A client that reads an answer may pause for so long.
+# A client can pause for this long while it reads an answer.
 WRITE_SECONDS = 600.0
-# How often we look whether a client still waits for its answer.
-LOOK_SECONDS = 0.2
+# Interval at which a waiting request checks whether its client is still connected.
+CHECK_SECONDS = 0.2
 
 
 class Gone(Exception):
-    """The client has left."""
+    """The client has closed the connection."""
 
 
 class Endpoint:
-    """The server, and the requests that the host has yet to answer."""
+    """The server and the requests that the host has not answered yet."""
 
     def __init__(self, send: Callable[[bytes], None], secret: str) -> None:
-        """`send` carries a frame to the host and may wait. Requests must name `secret` in their path."""
+        """`send` sends a frame to the host and can block. The path of a request must begin with `secret`."""
         self.prefix = f"/{secret}/"
         self._send = send
         self._ids = itertools.count(1)
@@ -61,44 +61,44 @@ class Endpoint:
     def start(self) -> None:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def hear(self, fields: dict[str, Any], payload: bytes) -> None:
-        """What the host says to one request; nothing when its client has left meanwhile."""
+    def receive(self, fields: dict[str, Any], payload: bytes) -> None:
+        """Accept a message of the host for one request; it is dropped if the client has left meanwhile."""
         inbox = self._inboxes.get(fields["id"])
         if inbox is not None:
             inbox.put((fields, payload))
 
     def ask(self, client: Handler, path: str, size: int) -> None:
-        """Have the host answer one request, whose body of `size` bytes is still to be read. Raises Gone."""
+        """Let the host answer one request whose body of `size` bytes is not read yet. Raises Gone."""
         number = next(self._ids)
         inbox = self._inboxes[number] = queue.Queue()
         try:
-            self._tell(number, "ask", method=client.command, path=path, size=size)
+            self._send_message(number, "ask", method=client.command, path=path, size=size)
             self._exchange(number, inbox, client, size)
         finally:
             del self._inboxes[number]
-            self._tell(number, "gone")
+            self._send_message(number, "gone")
 
     def _exchange(self, number: int, inbox: queue.Queue[Any], client: Handler, size: int) -> None:
         fields, payload = client.wait(inbox)
         while fields["what"] == "more":
             piece = client.read_piece(min(size, PIECE))
             size -= len(piece)
-            self._tell(number, "body", piece)
+            self._send_message(number, "body", piece)
             fields, payload = client.wait(inbox)
         client.begin_answer(fields["status"], fields["type"], fields["size"])
         left = fields["size"] - client.write_piece(payload)
         while left:
-            self._tell(number, "more")
+            self._send_message(number, "more")
             left -= client.write_piece(client.wait(inbox)[1])
 
-    def _tell(self, number: int, what: str, payload: bytes = b"", **fields: Any) -> None:
+    def _send_message(self, number: int, what: str, payload: bytes = b"", **fields: Any) -> None:
         self._send(encode_control("call", payload, id=number, what=what, **fields))
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Handles each connection in a thread: whoever connects, those who know the secret are not kept waiting.
+    """Handles each connection in a thread. Clients without the secret cannot block those that know it.
 
-    `process_request` must never wait: the server could neither let others in nor end.
+    `process_request` must never block: the server could neither accept other connections nor end.
     """
 
     daemon_threads = True
@@ -107,58 +107,58 @@ class Server(socketserver.ThreadingTCPServer):
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._lock = threading.Lock()
-        self._strangers: dict[Any, float] = {}
-        self._seated: set[Any] = set()
-        self._seats = threading.Semaphore(MAX_CONNECTIONS)
-        self._places = threading.Semaphore(2 * MAX_CONNECTIONS)
+        self._unauthenticated: dict[Any, float] = {}
+        self._authenticated: set[Any] = set()
+        self._serving = threading.Semaphore(MAX_CONNECTIONS)
+        self._open = threading.Semaphore(2 * MAX_CONNECTIONS)
         super().__init__(("127.0.0.1", 0), Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
-            if len(self._strangers) >= MAX_STRANGERS:
-                self._send_away(next(iter(self._strangers)))
-            self._strangers[request] = time.monotonic()
+            if len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
+                self._disconnect(next(iter(self._unauthenticated)))
+            self._unauthenticated[request] = time.monotonic()
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        latest = time.monotonic() - STRANGER_SECONDS
+        latest = time.monotonic() - AUTHENTICATION_SECONDS
         with self._lock:
-            for request in [request for request, since in self._strangers.items() if since < latest]:
-                self._send_away(request)
+            for request in [request for request, since in self._unauthenticated.items() if since < latest]:
+                self._disconnect(request)
 
-    def _send_away(self, request: Any) -> None:
-        """Its thread sees the end of what there is to read."""
-        del self._strangers[request]
+    def _disconnect(self, request: Any) -> None:
+        """Shut the connection down; its thread then reads the end of the input and closes it."""
+        del self._unauthenticated[request]
         try:
             request.shutdown(socket.SHUT_RDWR)
         except OSError:
             return
 
-    def seat(self, request: Any) -> bool:
-        """Serve this connection, whose client knows the secret, when there is room; False: too many wait."""
+    def admit(self, request: Any) -> bool:
+        """Wait until this authenticated connection can be served. False if too many connections wait."""
         with self._lock:
-            self._strangers.pop(request, None)
-            if request in self._seated:
+            self._unauthenticated.pop(request, None)
+            if request in self._authenticated:
                 return True
-            if not self._places.acquire(blocking=False):
+            if not self._open.acquire(blocking=False):
                 return False
-            self._seated.add(request)
-        self._seats.acquire()
+            self._authenticated.add(request)
+        self._serving.acquire()
         return True
 
     def shutdown_request(self, request: Any) -> None:
-        """Also of a connection for which no thread could be started, since what runs inside has them all."""
+        """Free the connection's place. Also called when no thread could be started for it (pids limit)."""
         with self._lock:
-            self._strangers.pop(request, None)
-            is_seated = request in self._seated
-            self._seated.discard(request)
-        if is_seated:
-            self._seats.release()
-            self._places.release()
+            self._unauthenticated.pop(request, None)
+            is_authenticated = request in self._authenticated
+            self._authenticated.discard(request)
+        if is_authenticated:
+            self._serving.release()
+            self._open.release()
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients come and go as they like; nobody reads of it."""
+        """Print nothing: clients can disconnect at any time, and nobody reads the output."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -166,7 +166,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = IDLE_SECONDS
-    # Head and body of an answer are two writes, the second of which would wait for the client's word.
+    # Head and body of an answer are two writes; with Nagle's algorithm the second waits for the client's ACK.
     disable_nagle_algorithm = True
     server: Server
 
@@ -177,14 +177,14 @@ class Handler(BaseHTTPRequestHandler):
         self._handle()
 
     def log_message(self, *_: Any) -> None:
-        """Nobody reads it."""
+        """Print nothing: nobody reads the output."""
 
     def _handle(self) -> None:
         endpoint = self.server.endpoint
         size = self.headers.get("Content-Length", "0")
         if not self.path.startswith(endpoint.prefix) or len(self.path) > LONGEST_PATH:
             self._refuse(404, "there is nothing here")
-        elif not self.server.seat(self.connection):
+        elif not self.server.admit(self.connection):
             self._refuse(503, f"{2 * MAX_CONNECTIONS} connections are open: close some")
         elif "Transfer-Encoding" in self.headers or not (size.isascii() and size.isdigit()):
             self._refuse(411, "state the length of the body as Content-Length")
@@ -208,7 +208,7 @@ class Handler(BaseHTTPRequestHandler):
             return
 
     def _linger(self) -> None:
-        """Read what the client still sends: closing before that would take our answer from it."""
+        """Read the rest of the request: closing earlier would reset the connection and lose our answer."""
         self.connection.shutdown(socket.SHUT_WR)
         left = MAX_REFUSED
         while left > 0 and (piece := self.rfile.read1(PIECE)):
@@ -223,7 +223,7 @@ class Handler(BaseHTTPRequestHandler):
     def wait(self, inbox: queue.Queue[tuple[dict[str, Any], bytes]]) -> tuple[dict[str, Any], bytes]:
         while True:
             try:
-                return inbox.get(timeout=LOOK_SECONDS)
+                return inbox.get(timeout=CHECK_SECONDS)
             except queue.Empty:
                 if self._has_left():
                     raise Gone from None

@@ -1,6 +1,6 @@
-"""Files in the sandbox as bytes, beside the kernel. Delivered into the sandbox.
+"""File operations in the sandbox, independent of the kernel. Delivered into the sandbox.
 
-One thread does the jobs one after the other. Each is a request of the host and ends with `done` or `failed`.
+One thread runs the jobs in order. Each job is a request of the host and ends with `done` or `failed`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ CHUNK = 2**20
 
 
 class Aborted(Exception):
-    """The host gave up in the middle of sending."""
+    """The host cancelled the request while sending."""
 
 
 class FileWork:
-    """The jobs of the file channel. `request` and `receive` return at once; `work` is the thread's."""
+    """The jobs of the file channel. `request` and `receive` return at once; the thread runs `work`."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
@@ -34,11 +34,11 @@ class FileWork:
         self._incoming: queue.Queue[bytes | None] = queue.Queue()
 
     def request(self, job: dict[str, Any]) -> None:
-        """A job: `op`, `id`, `path` (absolute); a read's `limit` in bytes, a search's arguments."""
+        """Queue a job: `op`, `id`, `path` (absolute); a read's `limit` in bytes, a search's arguments."""
         self._jobs.put(job)
 
     def receive(self, chunk: bytes | None) -> None:
-        """A piece of what the host sends for the job under way, b"" at its end, None when it gave up."""
+        """Accept a piece of data for the current job, b"" at its end, None if the host cancelled."""
         self._incoming.put(chunk)
 
     def work(self) -> None:
@@ -96,15 +96,15 @@ class FileWork:
         chunks = self._chunks(job)
         incoming: Any = Incoming(chunks)
         with tarfile.open(fileobj=incoming, mode="r|") as archive:
-            # The host made it of a real folder: links may point anywhere, as they do there.
+            # The archive comes from a folder on the host, so links can keep pointing anywhere.
             archive.extraction_filter = lambda member, _: member
             archive.extractall(job["path"])
-        # What pads the archive at its end; the host waits until it is asked for.
+        # The host waits until the padding at the archive's end is requested too.
         for _ in chunks:
             pass
 
     def _chunks(self, job: dict[str, Any]) -> Iterator[bytes]:
-        """What the host sends; each piece is asked for, so that no more than one waits here."""
+        """The data from the host. Each piece is requested, so that at most one waits here."""
         while True:
             self._send(encode_control("more", id=job["id"]))
             chunk = self._incoming.get()
@@ -116,7 +116,7 @@ class FileWork:
 
 
 class Incoming:
-    """Chunks as a file that can be read."""
+    """Chunks as a readable file object."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -133,7 +133,7 @@ class Incoming:
 
 
 def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
-    """The file, opened with `flags`; OSError where it is a device or a pipe, which may never end."""
+    """The file, opened with `flags`. Raises OSError for a device or a pipe, which can block for ever."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -144,13 +144,13 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
 
 
 def reserve(descriptor: int, size: int) -> None:
-    """Make room for so many bytes; where the disk is full the file keeps what it held."""
+    """Allocate `size` bytes on the disk; if it is full, the file keeps its content."""
     held = os.fstat(descriptor).st_size
     try:
         if size > held:
             os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
-        # Not every file system can.
+        # Some file systems do not support allocation.
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             os.ftruncate(descriptor, held)
             raise

@@ -1,8 +1,8 @@
-"""How messages travel over the one byte stream between host and sandbox. Delivered into the sandbox too.
+"""The frames of the byte stream between host and sandbox. Delivered into the sandbox too.
 
-A frame is a channel (one byte), the length of its body (four bytes, big-endian) and the body: parts, each
-behind its own length. Channels 1 to 4 carry Jupyter's messages as they are, signed. Channel CONTROL carries
-our own: a JSON object with `op`, and behind it at most one part of bytes:
+A frame is a channel (one byte), the length of its body (four bytes, big-endian) and the body. The body is a
+sequence of parts, each after its own length. Channels 1 to 4 carry Jupyter's signed messages unchanged.
+Channel CONTROL carries our own: a JSON object with `op`, then at most one part of bytes:
 
     to the sandbox  ping, interrupt, restart, read, list, resolve, search, write, upload, data, end, listen,
                     call
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CONTROL, SHELL, IOPUB, STDIN, KERNEL_CONTROL = range(5)
-# No honest side sends larger ones: streams come in pieces, other messages are clipped, files go in chunks.
+# Both sides stay below this: streams are split into pieces, other messages clipped, files sent in chunks.
 MAX_FRAME = 64 * 2**20
 FRAME = struct.Struct(">BI")
 LENGTH = struct.Struct(">I")
 
 
 class BrokenFrame(ValueError):
-    """What came is not a frame: the other side is not ours."""
+    """The bytes are not a frame, so the other side is not our code."""
 
 
 def encode(channel: int, parts: list[bytes]) -> bytes:
@@ -39,7 +39,7 @@ def encode_control(op: str, payload: bytes = b"", **fields: Any) -> bytes:
 
 
 def decode_control(parts: list[bytes]) -> tuple[dict[str, Any], bytes]:
-    """The fields and the bytes of a control frame; BrokenFrame where it is none."""
+    """The fields and the bytes of a control frame. Raises BrokenFrame if it is not one."""
     try:
         fields = json.loads(parts[0])
     except (IndexError, ValueError, RecursionError):
@@ -50,13 +50,13 @@ def decode_control(parts: list[bytes]) -> tuple[dict[str, Any], bytes]:
 
 
 class Decoder:
-    """Frames out of bytes that come in any pieces."""
+    """Decodes frames from bytes that arrive in pieces of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[int, list[bytes]]]:
-        """Each frame that `data` completes, as channel and parts; BrokenFrame where it cannot be one."""
+        """Each frame that `data` completes, as channel and parts. Raises BrokenFrame."""
         self._buffer += data
         while len(self._buffer) >= FRAME.size:
             channel, size = FRAME.unpack_from(self._buffer)

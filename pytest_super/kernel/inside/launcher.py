@@ -1,11 +1,11 @@
-"""The program of the kernel's process: ipykernel as it is, but with the output of child processes complete.
+"""The program of the kernel's process: ipykernel, changed to capture all output of child processes.
 
-Runs inside the sandbox, with whatever Python (3.8 or newer) and ipykernel (6 or newer) are there; it is
-delivered as source text and imports nothing of ours. Arguments are those of `python -m ipykernel_launcher`.
+Runs inside the sandbox and requires Python 3.8 and ipykernel 6, or newer. It is delivered as source text and
+imports none of our modules. Its arguments are those of `python -m ipykernel_launcher`.
 
-ipykernel reads what child processes write to file descriptors 1 and 2 in a thread of its own, without waiting
-for it at the end of a cell: one `subprocess.run` in twenty loses its last lines to after the cell's idle
-message, or shows them behind a later print. Its reader also cuts multi-byte characters at every 1000 bytes.
+ipykernel reads the output of child processes (file descriptors 1 and 2) in a separate thread and does not
+wait for it at the end of a cell: for one `subprocess.run` in twenty, the last lines arrive after the cell's
+idle message or after a later print. Its reader also cuts multi-byte characters at every 1000 bytes.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import threading
 import time
 from typing import Any
 
-# All that was in the pipe when we look: what Linux gives a pipe by default.
+# Linux's default size of a pipe, so that one read empties it.
 PIPE_CAPACITY = 65536
-# A child process takes longer to run: prints that are closer together have no child's output between them.
-CARRY_INTERVAL = 0.001
+# No child process runs in less time, so prints that are closer together have no child's output between them.
+FORWARD_INTERVAL = 0.001
 
 
 def complete_stream(base: Any) -> Any:
-    """A subclass of ipykernel's OutStream whose `write` and `flush` first carry what children wrote."""
+    """A subclass of ipykernel's OutStream whose `write` and `flush` first forward the output of children."""
 
     class CompleteStream(base):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            # Before the base starts the watching thread. Reentrant, because a signal handler may print.
-            self._carry_lock = threading.RLock()
+            # Set before the base class starts its thread. Reentrant, because a signal handler can print.
+            self._forward_lock = threading.RLock()
             self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-            self._carried = 0.0
+            self._forwarded = 0.0
             super().__init__(*args, **kwargs)
 
         def _watch_pipe_fd(self) -> None:
@@ -42,12 +42,12 @@ def complete_stream(base: Any) -> Any:
             readable.register(self._fid, select.POLLIN)
             while self._should_watch:
                 readable.poll()
-                self._carry()
+                self._forward()
 
-        def _carry(self) -> None:
+        def _forward(self) -> None:
             if not self._should_watch or os.getpid() != self._master_pid:
                 return
-            with self._carry_lock:
+            with self._forward_lock:
                 try:
                     data = os.read(self._fid, PIPE_CAPACITY)
                 except OSError:
@@ -57,32 +57,32 @@ def complete_stream(base: Any) -> Any:
 
         def write(self, string: str) -> Any:
             now = time.monotonic()
-            if now - self._carried > CARRY_INTERVAL:
-                self._carried = now
-                self._carry()
+            if now - self._forwarded > FORWARD_INTERVAL:
+                self._forwarded = now
+                self._forward()
             return super().write(string)
 
         def flush(self) -> None:
-            self._carry()
+            self._forward()
             super().flush()
 
     return CompleteStream
 
 
 def do_without_debugger() -> None:
-    """Nobody attaches a debugger; its import takes a fifth of the kernel's start and prints warnings."""
+    """Disable ipykernel's debugger: its import takes a fifth of the kernel's start and prints warnings."""
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     try:
         importlib.import_module("ipykernel.debugger")
     except ImportError:
         return
     finally:
-        # Code in a cell may import it all the same.
+        # Code in a cell can still import it.
         del sys.modules["debugpy"]
 
 
 def main() -> None:
-    # The folder of this file is not the user's to import from.
+    # Python added the folder of this file, from which cells must not import.
     del sys.path[0]
     do_without_debugger()
     from ipykernel import iostream, kernelapp

@@ -1,4 +1,4 @@
-"""Finding files by name and by text, in the sandbox and beside the kernel. Delivered into the sandbox."""
+"""Finds files by name and by text, independent of the kernel. Delivered into the sandbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 CHUNK = 2**20
-# A zero byte this early makes a file binary, as for git.
+# A zero byte in this many first bytes makes a file binary, as in git.
 TEXT_SAMPLE = 8192
 
 
@@ -25,7 +25,7 @@ def search(
     most: int,
     seconds: float,
 ) -> dict[str, Any]:
-    """The fields of a files.FileSearch. `read` opens a file; what it cannot open is left out."""
+    """The fields of a files.FileSearch. `read` opens a file; files that it cannot open are skipped."""
     deadline = time.monotonic() + seconds
     needle = text.encode("utf-8", "surrogateescape")
     result: dict[str, Any] = {"folder": folder, "found": [], "files": 0, "lines": 0, "is_complete": True}
@@ -47,18 +47,21 @@ def search(
 
 
 def files_below(folder: str, hidden: bool) -> Iterator[str]:
-    """Relative paths of the regular files, links not followed, in a fixed order. OSError for the folder."""
-    open_ends = [("", sorted_entries(folder))]
-    while open_ends:
-        prefix, entries = open_ends[-1]
+    """Relative paths of the regular files in a fixed order, without following links.
+
+    Raises OSError if `folder` cannot be read; unreadable folders below it are skipped.
+    """
+    stack = [("", sorted_entries(folder))]
+    while stack:
+        prefix, entries = stack[-1]
         entry = next(entries, None)
         if entry is None:
-            open_ends.pop()
+            stack.pop()
         elif entry.name.startswith(".") and not hidden:
             continue
         elif entry.is_dir(follow_symlinks=False):
             try:
-                open_ends.append((prefix + entry.name + "/", sorted_entries(entry.path)))
+                stack.append((prefix + entry.name + "/", sorted_entries(entry.path)))
             except OSError:
                 continue
         elif entry.is_file(follow_symlinks=False):
@@ -71,13 +74,13 @@ def sorted_entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def has_name(path: str, name: str) -> bool:
-    """Whether `name`, which may be a pattern and may hold folders, is that of the file at `path`."""
+    """Whether `name` matches the end of `path`. `name` can be a pattern and can contain folders."""
     own = "/".join(path.split("/")[-1 - name.count("/") :])
     return own == name or fnmatch.fnmatchcase(own, name)
 
 
 def count_in(path: str, needle: bytes, read: Callable[[str], Any], deadline: float) -> tuple[int, bool]:
-    """How many lines of a text file hold the needle, and whether it was read to its end."""
+    """The number of lines of a text file that contain `needle`, and whether the file was read to its end."""
     try:
         with read(path) as file:
             chunks = Chunks(file, deadline)
@@ -87,7 +90,7 @@ def count_in(path: str, needle: bytes, read: Callable[[str], Any], deadline: flo
 
 
 class Chunks:
-    """The pieces of a file, none of a binary one; `is_late` when the deadline came first."""
+    """The pieces of a text file; empty for a binary one. `is_late` if the deadline passed before its end."""
 
     def __init__(self, file: Any, deadline: float) -> None:
         self._file = file
@@ -106,13 +109,13 @@ class Chunks:
             chunk = self._read()
 
     def _read(self) -> bytes:
-        # None from what has nothing to give now, as some files of the kernel's do.
+        # A read returns None when there is no data now, as for some files in /proc.
         data: bytes = self._file.read(CHUNK) or b""
         return data
 
 
 def count_lines(chunks: Iterable[bytes], needle: bytes) -> int:
-    """How many lines hold the needle, which holds no newline; in little memory, however long a line is."""
+    """The number of lines that contain `needle`, which has no newline. Needs little memory for long lines."""
     lines, rest, is_counted = 0, b"", False
     for chunk in chunks:
         data, position = rest + chunk, 0
@@ -123,6 +126,6 @@ def count_lines(chunks: Iterable[bytes], needle: bytes) -> int:
             position = at + (1 if is_counted else len(needle))
             lines += not is_counted
             is_counted = not is_counted
-        # What may be the beginning of the needle; a whole one cannot hide in it.
+        # The end of the data that can be the beginning of a needle, but is too short to contain one.
         rest = data[max(position, len(data) - len(needle) + 1) :]
     return lines

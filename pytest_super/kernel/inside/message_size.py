@@ -1,6 +1,6 @@
-"""Keeps the kernel's messages at a size that the host can process. Delivered into the sandbox.
+"""Limits the kernel's messages to a size that the host can process. Delivered into the sandbox.
 
-ipykernel collects a loop of short prints into messages of 50 MB.
+ipykernel merges the output of a loop of short prints into messages of 50 MB.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PIECE = 256 * 2**10
-# The longest text that a message other than a stream may hold: a picture, a table, a traceback.
+# The longest text of a message other than a stream: a picture, a table, a traceback.
 LONGEST_TEXT = 8 * 2**20
 DELIMITER = b"<IDS|MSG>"
 
 
 class Clipper:
-    """Splits streams and clips other messages; nothing of a stream is lost. Signs what it changed."""
+    """Splits streams without loss and clips other messages. Signs the messages that it changes."""
 
     def __init__(self, key: str) -> None:
         self._key = key.encode()
 
     def frames(self, channel: int, parts: list[bytes]) -> Iterator[bytes]:
-        """The message as frames for the host; one, unless it is a long stream."""
+        """The message as frames for the host: one frame, unless it is a long stream."""
         if sum(map(len, parts)) <= PIECE:
             return iter((encode(channel, parts),))
         start = parts.index(DELIMITER) + 2
@@ -43,7 +43,7 @@ class Clipper:
     def _split(
         self, channel: int, head: list[bytes], body: list[bytes], content: dict[str, Any]
     ) -> Iterator[bytes]:
-        """One stream message as many. Each has an id of its own, or their signatures could be the same."""
+        """Split one stream message. Each part has its own id, or equal parts would have equal signatures."""
         header, name = json.loads(body[0]), dump(content["name"])
         for number, text in enumerate(pieces(content["text"])):
             part = dict(header, msg_id=f"{header['msg_id']}.{number}")
@@ -57,7 +57,7 @@ class Clipper:
 
 
 def pieces(text: str) -> Iterator[bytes]:
-    """The text as JSON strings of less than PIECE bytes each, however long its characters are in JSON."""
+    """The text as JSON strings of less than PIECE bytes each, whatever escapes its characters need."""
     size = PIECE - 4096
     start = 0
     while start < len(text):
@@ -73,7 +73,7 @@ def dump(value: Any) -> bytes:
 
 
 def clip(value: Any) -> Any:
-    """The same with every text of at most LONGEST_TEXT characters."""
+    """The value with each text shortened to LONGEST_TEXT characters and huge binary data removed."""
     if isinstance(value, dict):
         return {key: clip(child) for key, child in value.items() if not is_huge_binary(key, child)}
     if isinstance(value, list):
@@ -85,5 +85,5 @@ def clip(value: Any) -> Any:
 
 
 def is_huge_binary(key: str, value: Any) -> bool:
-    """Whether it is a picture or the like that would be broken by cutting it."""
+    """Whether the value is a picture or other binary data that clipping would break."""
     return key.startswith(("image/", "application/", "video/", "audio/")) and len(str(value)) > LONGEST_TEXT

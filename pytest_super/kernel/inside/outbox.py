@@ -1,4 +1,4 @@
-"""What waits to be written to the host, and the thread that writes it. Delivered into the sandbox."""
+"""The queue of frames for the host and the thread that writes them. Delivered into the sandbox."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import threading
 from collections import deque
 
-# The kernel is stopped while more than this waits, and goes on when less than the second is left.
+# The kernel is stopped when more than HIGH_WATER waits, and continues when less than LOW_WATER is left.
 HIGH_WATER = 16 * 2**20
 LOW_WATER = 4 * 2**20
 
 
 class Outbox:
-    """Frames in the order in which they were put. `put` never waits: an interrupt always gets through."""
+    """Frames in the order of their `put`, which never blocks: an interrupt always gets through."""
 
     def __init__(self, descriptor: int, wake: int) -> None:
         """Write to `descriptor`; write a byte to `wake` when the host is gone or there is room again."""
@@ -38,20 +38,20 @@ class Outbox:
             self._changed.notify_all()
 
     def put_first(self, frame: bytes) -> None:
-        """Ahead of all that waits: for an answer that shows that we are alive."""
+        """Put a frame before all others: for a pong, which shows that we are alive."""
         with self._changed:
             self._frames.appendleft(frame)
             self._size += len(frame)
             self._changed.notify_all()
 
     def put_when_room(self, frame: bytes) -> None:
-        """As `put`, but wait while the outbox is full: for threads that may."""
+        """Like `put`, but block while the outbox is full: for threads that can wait."""
         with self._changed:
             self._changed.wait_for(lambda: not self.is_full or self.is_closed)
         self.put(frame)
 
     def write_all(self) -> None:
-        """The thread's work: write until the host is gone."""
+        """Write frames until the host is gone. Runs in its own thread."""
         try:
             while True:
                 frame = self._take()

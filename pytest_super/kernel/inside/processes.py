@@ -1,6 +1,6 @@
-"""The processes in a sandbox: the kernel's start, death and its causes, and everything that descends from us.
+"""The processes in a sandbox: the kernel's start, its death and the cause, and all our descendants.
 
-Delivered into the sandbox. Imports little, because the kernel's start waits for it.
+Delivered into the sandbox. Imports little, because the kernel's start waits for this module.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIGKILL, SIGCONT, SIGSTOP = 9, 18, 19
-# A folder of a sandbox in which this lies is kept for a person to look into.
+# A folder that contains this file is not removed, so that a person can look into it.
 KEEP = ".keep"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-# A socket's path may have 107 bytes; ours end in `/kernel-12345-5`.
+# A socket's path can have 107 bytes; ours end in `/kernel-12345-5`.
 LONGEST_FOLDER = 80
 CONNECTION = """{"transport": "ipc", "ip": "%s", "key": "%s", "signature_scheme": "hmac-sha256",
 "shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5, "kernel_name": ""}"""
 
 
 def private_folder() -> str:
-    """A new folder that only this user can enter, with a path that is short enough for sockets."""
+    """A new folder that only this user can enter, with a path short enough for sockets."""
     problem: OSError | None = None
-    # In memory first: what is saved of a sandbox's files holds nothing of ours.
+    # /dev/shm is not on the disk, so snapshots of the sandbox's files do not contain our folder.
     for base in (os.environ.get("TMPDIR", ""), "/dev/shm", "/tmp", "/var/tmp", os.path.expanduser("~")):
         folder = os.path.join(base, ".super-" + os.urandom(6).hex())
         if not os.path.isabs(base) or len(os.fsencode(folder)) > LONGEST_FOLDER:
@@ -45,7 +45,7 @@ def write_text(path: str, text: str) -> None:
 
 
 class KernelProcess:
-    """One life of the kernel: its process, the address of its sockets, the key that signs its messages."""
+    """One kernel process, the address of its sockets and the key that signs its messages."""
 
     def __init__(self, folder: str, number: int, launcher: str) -> None:
         self.key = os.urandom(16).hex()
@@ -56,8 +56,8 @@ class KernelProcess:
         read_end, write_end = os.pipe()
         os.set_blocking(read_end, False)
         self.stderr = read_end
-        self._words = b""
-        # The history's database would be a file in HOME, shared and slow.
+        self._stderr_end = b""
+        # The history's database is a file in HOME, shared by all kernels and slow.
         options = ["-f", connection, "--HistoryManager.enabled=False"]
         self.pid = spawn([sys.executable, program, *options], write_end, folder)
         os.close(write_end)
@@ -73,35 +73,35 @@ class KernelProcess:
             return
 
     def directory(self, otherwise: str) -> str:
-        """Where the kernel is now, or `otherwise` when it is nowhere."""
+        """The kernel's current directory, or `otherwise` if the kernel is dead or the directory removed."""
         try:
             found = os.readlink(f"/proc/{self.pid}/cwd")
         except OSError:
             return otherwise
         return found if os.path.isdir(found) else otherwise
 
-    def listen(self) -> None:
-        """Take what the process wrote to its own standard error, lest it wait for us; keep the end."""
+    def read_stderr(self) -> None:
+        """Read the process's standard error, so that it never blocks on a full pipe; keep the end."""
         try:
             while more := os.read(self.stderr, 65536):
-                self._words = (self._words + more)[-4000:]
+                self._stderr_end = (self._stderr_end + more)[-4000:]
         except OSError:
             return
 
     def death(self, status: int) -> dict[str, Any]:
-        """How it died, of its wait status."""
-        self.listen()
+        """The cause of death, from the wait status."""
+        self.read_stderr()
         killed = os.WIFSIGNALED(status)
         return {
             "code": None if killed else os.WEXITSTATUS(status),
             "signal": os.WTERMSIG(status) if killed else None,
             "out_of_memory": killed and os.WTERMSIG(status) == SIGKILL and oom_kills() > self.oom_kills,
-            "stderr": self._words.decode("utf-8", "replace"),
+            "stderr": self._stderr_end.decode("utf-8", "replace"),
         }
 
 
 def spawn(command: list[str], stderr: int, folder: str) -> int:
-    """Start `command` in a session of its own, with nothing to read and `stderr` as both outputs."""
+    """Start `command` in its own session, with empty input and `stderr` as both outputs."""
     environment = dict(os.environ, JPY_PARENT_PID=str(os.getpid()), IPYTHONDIR=folder + "/ipython")
     actions: list[Any] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -114,7 +114,7 @@ def spawn(command: list[str], stderr: int, folder: str) -> int:
 
 
 def prefer_as_victim(pid: int) -> None:
-    """Let the system end this process and its descendants rather than us when memory runs out."""
+    """Make the system kill this process and its descendants, not us, when memory runs out."""
     try:
         with open(f"/proc/{pid}/oom_score_adj", "w") as file:
             file.write("500")
@@ -123,7 +123,7 @@ def prefer_as_victim(pid: int) -> None:
 
 
 def oom_kills() -> int:
-    """How many processes of our memory group were killed for want of memory so far; 0 where nobody counts."""
+    """How many processes of our memory group were killed so far for lack of memory; 0 if not counted."""
     for path in memory_files():
         try:
             with open(path) as file:
@@ -135,7 +135,7 @@ def oom_kills() -> int:
 
 
 def memory_files() -> list[str]:
-    """Where the count may stand: control groups version 1 and 2, seen from inside and from outside."""
+    """Files that can contain the count: control groups version 1 and 2, seen from inside and from outside."""
     try:
         with open("/proc/self/cgroup") as file:
             groups = [line.rstrip("\n").split(":", 2) for line in file]
@@ -152,12 +152,12 @@ def memory_files() -> list[str]:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends, so that we find it when we kill all."""
+    """Become the parent of every descendant whose own parent ends, so that `kill_descendants` finds it."""
     control_process(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def go_on_when_parent_ends() -> None:
-    """Let the end of our parent wake us when code inside has stopped us: then we see it, and end too."""
+    """Have SIGCONT sent to us when our parent ends: if code inside has stopped us, we wake up and end too."""
     control_process(PR_SET_PDEATHSIG, SIGCONT)
 
 
@@ -171,7 +171,7 @@ def control_process(option: int, value: int) -> None:
 
 
 def descendants(root: int) -> set[int]:
-    """Every living process that descends from `root`, whatever its session."""
+    """All living processes that descend from `root`, in any session."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -187,7 +187,7 @@ def descendants(root: int) -> set[int]:
 
 
 def parent_of(pid: int) -> int | None:
-    """The parent's number, or None for what is dead already."""
+    """The parent's pid, or None if the process is dead."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, parent = file.read().rpartition(b")")[2].split()[:2]
@@ -196,10 +196,10 @@ def parent_of(pid: int) -> int | None:
     return None if state in (b"Z", b"X") else int(parent)
 
 
-def kill_all(find: Callable[[], set[int]], patience: int = 100) -> None:
-    """Kill the processes that `find` finds; again while there are any.
+def kill_all(find: Callable[[], set[int]], rounds: int = 100) -> None:
+    """Kill the processes that `find` returns, repeatedly until it returns none or after `rounds`.
 
-    All are stopped first: killing one at a time makes room for what a fork bomb forks meanwhile.
+    All are stopped first: killing one at a time leaves a fork bomb room to fork more.
     """
     import time
 
@@ -208,7 +208,7 @@ def kill_all(find: Callable[[], set[int]], patience: int = 100) -> None:
         for pid in new:
             send_signal(pid, SIGSTOP)
         stopped |= new
-    for _ in range(patience):
+    for _ in range(rounds):
         living = find()
         if not living:
             return
@@ -218,7 +218,7 @@ def kill_all(find: Callable[[], set[int]], patience: int = 100) -> None:
 
 
 def kill_descendants() -> dict[int, int]:
-    """Kill all that descends from us; the wait status of each child."""
+    """Kill all our descendants. Returns the wait status of each child."""
     kill_all(lambda: descendants(os.getpid()))
     return reap()
 
@@ -231,7 +231,7 @@ def send_signal(pid: int, number: int) -> None:
 
 
 def reap() -> dict[int, int]:
-    """The wait status of each child that has ended; of adopted ones too, lest zombies fill a pids limit."""
+    """The wait status of each child that has ended, also of adopted ones: zombies count for a pids limit."""
     ended: dict[int, int] = {}
     while True:
         try:
