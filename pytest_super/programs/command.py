@@ -1,4 +1,4 @@
-"""Any program as an agent: run inside the sandbox, with the query in one file and its answer in another."""
+"""Runs any program inside the sandbox as an agent: a file holds the query, another the program's answer."""
 
 from __future__ import annotations
 
@@ -17,31 +17,30 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
     ReadFile = Callable[[str, int], bytes]
-    """As `Kernel.read_file`: path and the most bytes it may have. Raises OSError."""
+    """Like `Kernel.read_file`: takes a path and the most bytes to read. Raises OSError."""
 
 PREFIX = "command:"
 NAMES = ("query_file", "answer_file", "workdir", "model")
-# `${name}` is the shell's, and what is none of ours may be anybody's: JSON, awk, a format.
-PLACE = re.compile(r"(?<!\$)\{([a-z_]+)\}")
+# Not `${name}`, which belongs to the shell. Unknown names are kept: they can be JSON, awk or a format.
+PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
 QUERY, ANSWER = ".super-query.md", ".super-answer.json"
-# An answer is a few numbers; a program may leave any file.
+# A real answer is a few numbers, but a program can write any file.
 LONGEST_ANSWER = 2**20
 NO_ANSWER = "[There is no answer file: nothing was submitted.]"
-# So that what was printed is there when the program is killed.
+# Without it, output that is still buffered is lost when the program is killed.
 ENVIRONMENT = {"PYTHONUNBUFFERED": "1"}
 
 
 class CommandAgent:
-    """Runs a command line by the shell of the sandbox, in the directory in which the kernel is.
+    """Runs a command line in the sandbox's shell, in the kernel's current directory.
 
-    A shell, since many agents take the task as an argument: `agent --task "$(cat {query_file})"`. It is the
-    sandbox's, never the host's.
+    It needs a shell because many agents take the task as an argument: `agent --task "$(cat {query_file})"`.
     """
 
     def __init__(self, command: str) -> None:
-        """`command`: a line for `sh`, with any of the places {query_file}, {answer_file}, {workdir}, {model}.
+        """`command`: a line for `sh` with the placeholders {query_file}, {answer_file}, {workdir}, {model}.
 
-        Raises SuperError for one that is empty, whose quotes are open, or that has a place of another name.
+        Raises SuperError for an empty line, an open quote, or a misspelt placeholder.
         """
         self.command = command.strip()
         check(PREFIX, self.command, NAMES)
@@ -58,7 +57,7 @@ class CommandAgent:
 
 
 class AnswerReader:
-    """Takes the answer out of its file."""
+    """Reads the answer from its file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -66,7 +65,7 @@ class AnswerReader:
         self.value: Any = None
 
     def read(self, read_file: ReadFile) -> tuple[str, str]:
-        """The file's text, or why there is no answer; and `ok` or `error`."""
+        """The file's text, or a message that there is no answer; and the outcome `ok` or `error`."""
         try:
             text = read_file(self.path, LONGEST_ANSWER).decode()
             self.value = json.loads(text)
@@ -75,31 +74,33 @@ class AnswerReader:
         except OSError as error:
             return f"[The answer file cannot be read: {error.strerror}. Nothing was submitted.]", "error"
         except (ValueError, RecursionError) as error:
-            return f"[The answer file is no JSON: {error}. Nothing was submitted.]", "error"
+            return f"[The answer file is not JSON: {error}. Nothing was submitted.]", "error"
         self.is_found = True
         return text, "ok"
 
 
 def model_name(trial: Trial) -> str:
-    """The model's name without the provider's; the gateway asks the run's model, whatever a request says."""
+    """The model's name without its provider. The gateway ignores it and always calls the run's model."""
     name = str(getattr(trial.model, "name", "model"))
     return "scripted" if name.startswith("scripted:") else name.partition("/")[2] or name
 
 
 def fill(command: str, values: dict[str, str]) -> str:
-    """The command with the value of each place, quoted where it has to be."""
-    return PLACE.sub(lambda place: shlex.quote(values[place[1]]) if place[1] in values else place[0], command)
+    """The command with each placeholder replaced by its value, quoted for the shell."""
+    return PLACEHOLDER.sub(
+        lambda found: shlex.quote(values[found[1]]) if found[1] in values else found[0], command
+    )
 
 
 def check(prefix: str, command: str, names: Sequence[str]) -> None:
-    """Raises SuperError for a line that is none, or that has a place whose name is nearly one of `names`."""
+    """Raises SuperError for an empty or malformed line, or a placeholder that resembles one of `names`."""
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise SuperError(f"the agent `{prefix} {command}`: {error}") from None
     if not words:
-        raise SuperError(f"the agent `{prefix}` needs a command line behind it")
-    for name in PLACE.findall(command):
+        raise SuperError(f"the agent `{prefix}` needs a command line after the colon")
+    for name in PLACEHOLDER.findall(command):
         if name not in names and difflib.get_close_matches(name, names):
             known = ", ".join(f"{{{known}}}" for known in names)
             raise SuperError(f"the agent `{prefix} {command}`: there is no {{{name}}}, but {known}")

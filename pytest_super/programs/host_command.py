@@ -1,4 +1,4 @@
-"""Any program as an agent: run on the host beside the trial, in which it acts by HTTP requests."""
+"""Runs any program on the host as an agent, which acts in the trial by HTTP requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from pytest_super.programs.host_process import HostProgram
 from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
-from pytest_super.trial.program import Ran, exit_note, model_environment, with_exit_code, with_output
+from pytest_super.trial.program import (
+    ProgramResult,
+    exit_note,
+    model_environment,
+    with_exit_code,
+    with_output,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,24 +39,24 @@ if TYPE_CHECKING:
 PREFIX = "host-command:"
 QUERY, ANSWER = "query.md", "answer.json"
 NAMES = (*inside.NAMES, "invocation_dir")
-# How long a spent wall limit may go unnoticed.
+# Longest time until a spent wall limit is noticed.
 TICK = 0.5
-# A program whose trial is over learns so by its next request, and may want to write down what it did.
+# A program learns by its next request that the trial is over. It then has this time to save its results.
 LEAVE_SECONDS = 2.0
 BUDGETS = ("compute", "wall", "tokens", "cost", "steps")
 
 
 class HostCommandAgent:
-    """Runs a command line by the host's shell, in a fresh directory, until it or the trial ends.
+    """Runs a command line in the host's shell, in a fresh directory, until it or the trial ends.
 
-    All that it does in the trial are steps of their own; behind them stands one of the type `host_command`
-    with what it printed. The time that it takes for itself is not compute time.
+    Each of its actions in the trial is a step; a last step of the type `host_command` has its output. Its own
+    running time is not charged as compute time.
     """
 
     def __init__(self, command: str) -> None:
-        """`command`: a line for `sh`, with any of the places of `command:` and {invocation_dir}.
+        """`command`: a line for `sh` with the placeholders of `command:` and {invocation_dir}.
 
-        Raises SuperError as CommandAgent does.
+        Raises SuperError like CommandAgent.
         """
         self.command = command.strip()
         inside.check(PREFIX, self.command, NAMES)
@@ -62,7 +68,7 @@ class HostCommandAgent:
 
 
 class HostRun:
-    """One program beside one trial."""
+    """One program on the host and its trial."""
 
     def __init__(self, trial: Trial, command: str, invocation_dir: str) -> None:
         self.trial = trial
@@ -71,9 +77,9 @@ class HostRun:
         self.answer = AnswerReader("")
 
     def tool(self, _kernel: Kernel) -> tuple[str, str]:
-        """Run the program to its end; its output and how it ended, and the outcome.
+        """Run the program to its end. Returns its output with a note on its end, and the outcome.
 
-        Raises InfrastructureError, ModelError among them.
+        Raises InfrastructureError, including ModelError.
         """
         with fresh_folder(self.trial.task.query) as folder:
             self.answer = AnswerReader(f"{folder}/{ANSWER}")
@@ -90,7 +96,7 @@ class HostRun:
                     code = program.end()
                     endpoint.close()
                     endpoint.is_over()
-                    return self.told(program, code if is_left else None, endpoint.note)
+                    return self.observation(program, code if is_left else None, endpoint.note)
             finally:
                 endpoint.close()
 
@@ -104,25 +110,25 @@ class HostRun:
         }
         return fill(self.command, values)
 
-    def told(self, program: HostProgram, code: int | None, before: str) -> tuple[str, str]:
-        """`code`: None when it was ended. `before`: what is to be said before how it ended."""
+    def observation(self, program: HostProgram, code: int | None, before: str) -> tuple[str, str]:
+        """`code` is None if we ended the program. `before` is shown before the note on its end."""
         outcome = Outcome.OK if self.trial.submitted else Outcome.INTERRUPTED
         result = with_output(CellResult(outcome=outcome), program.output)
         if code is None:
             note = lines(before, end_note(self.trial.stop_reason))
-            return Ran(result=result, note=note).observation, outcome
-        ran = Ran(result=with_exit_code(result, code), note=lines(before, exit_note(code)))
+            return ProgramResult(result=result, note=note).observation, outcome
+        ran = ProgramResult(result=with_exit_code(result, code), note=lines(before, exit_note(code)))
         if self.trial.stop_reason is not None:
             return ran.observation, ran.result.outcome
-        found, said = self.answer.read(read_regular_file)
+        found, reading = self.answer.read(read_regular_file)
         if self.answer.is_found:
             self.trial.submit(self.answer.value)
             return ran.observation, ran.result.outcome
-        return f"{ran.observation}\n{found}", ran.result.outcome if said == "ok" else said
+        return f"{ran.observation}\n{found}", ran.result.outcome if reading == "ok" else reading
 
 
 def attend(endpoint: TrialEndpoint, program: HostProgram) -> None:
-    """Take the program's actions until it ends, or does not end although the trial is over.
+    """Run the program's actions until it ends, or until LEAVE_SECONDS after the end of the trial.
 
     Raises ModelError.
     """
@@ -146,9 +152,9 @@ def end_note(stop_reason: str | None) -> str:
 
 
 def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str, str]:
-    """The host's variables without its keys, and the way to the trial and its model."""
-    near = ",".join(filter(None, [host.get("NO_PROXY") or host.get("no_proxy"), "127.0.0.1"]))
-    # Behind all others: for `pytest-super`, should its environment not be activated.
+    """The host's variables without its keys, plus the addresses of the trial and its model."""
+    no_proxy = ",".join(filter(None, [host.get("NO_PROXY") or host.get("no_proxy"), "127.0.0.1"]))
+    # Appended so that `pytest-super` is found even if its environment is not activated.
     path = os.pathsep.join(filter(None, [host.get("PATH", os.defpath), sysconfig.get_path("scripts")]))
     return {
         **{name: value for name, value in host.items() if not is_secret(name, value)},
@@ -157,19 +163,19 @@ def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str
         "OPENAI_API_KEY": server.token,
         "SUPER_TRIAL_URL": f"{server.url}{TRIAL}",
         "SUPER_TRIAL_TOKEN": server.token,
-        "NO_PROXY": near,
-        "no_proxy": near,
+        "NO_PROXY": no_proxy,
+        "no_proxy": no_proxy,
         "PATH": path,
     }
 
 
 @contextmanager
 def fresh_folder(query: str) -> Iterator[str]:
-    """A folder with the query. Raises InfrastructureError."""
+    """A temporary folder with the query's file. Raises InfrastructureError."""
     try:
         folder = tempfile.mkdtemp(prefix="pytest-super-agent-")
         with open(f"{folder}/{QUERY}", "wb") as file:
-            # A model may have written half of a surrogate pair into a plan.
+            # A plan by a model can contain half of a surrogate pair.
             file.write(query.encode("utf-8", "replace"))
     except OSError as error:
         raise InfrastructureError(f"no folder for the program: {error}") from error
@@ -180,7 +186,7 @@ def fresh_folder(query: str) -> Iterator[str]:
 
 
 def read_regular_file(path: str, limit: int) -> bytes:
-    """As Kernel.read_file. Raises OSError, also for what would never end."""
+    """Like Kernel.read_file. Raises OSError, also for devices and pipes, which can block for ever."""
     with open_regular(path) as file:
         data: bytes = file.read(limit + 1)
     if len(data) > limit:

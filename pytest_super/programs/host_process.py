@@ -1,4 +1,4 @@
-"""A program on the host: a process with all that it starts, its output bounded, ended when we are."""
+"""A program on the host, with all processes that it starts. Its output is bounded; it ends when we end."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-# How long a program that is told to end has for it.
+# Time that a program has to end after SIGTERM.
 GRACE_SECONDS = 2.0
-# What has left our sight may hold the output open; its end is not waited for any longer.
+# Longest wait for the end of the output: a process that we did not find can keep it open.
 DRAIN_SECONDS = 2.0
 LOOK_MILLISECONDS = 200
 PIECE = 65536
@@ -41,9 +41,9 @@ PACKAGE = Path(__file__).parents[1]
 
 
 class HostProgram:
-    """Runs while it is entered: a line for the host's `sh`, in a session of its own, with nothing to read.
+    """A context manager that runs a line of the host's `sh` in its own session, with empty input.
 
-    Leaving it ends the program and all that descends from it, whatever its session and its environment.
+    Its exit kills the program and all its descendants, in any session and with any environment.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class HostProgram:
     ) -> None:
         """`on_end` is called in a thread when the program has ended.
 
-        `folder`, where it runs, is removed when it is left, and should this process be killed.
+        The program runs in `folder`, which is removed at the exit, and also when this process is killed.
         """
         self.output = CellOutput()
         self._command = command
         self._folder = folder
-        # By which is found what a program that has killed its supervisor leaves.
+        # Finds the processes of a program that has killed its supervisor.
         self._mark = secrets.token_hex(16)
         self._environment = {**environment, MARKER: self._mark}
         self._on_end = on_end
@@ -75,7 +75,7 @@ class HostProgram:
             self._close()
             raise InfrastructureError(f"the program cannot be started: {error}") from error
         except BaseException:
-            # An interrupt: nobody would come to __exit__.
+            # For an interrupt: `with` does not call __exit__ when __enter__ raises.
             self._close()
             raise
         return self
@@ -93,11 +93,14 @@ class HostProgram:
         return not self._ended.is_set()
 
     def end(self) -> int:
-        """End what still runs of it: asked first, then killed. Its exit code, -N for the signal N."""
+        """End the program, first by SIGTERM, then by killing all its processes. Returns its exit code.
+
+        The code is -N for the signal N.
+        """
         if self._code is None:
             try:
                 if self.is_running and self._supervisor is not None:
-                    self._supervisor.say(ASK)
+                    self._supervisor.send(ASK)
                     self._ended.wait(GRACE_SECONDS)
             finally:
                 self._code = self._kill()
@@ -119,7 +122,7 @@ class HostProgram:
     def _kill(self) -> int:
         supervisor = self._supervisor
         assert supervisor is not None
-        supervisor.say(KILL)
+        supervisor.send(KILL)
         self._waiter.join(KILL_SECONDS + GRACE_SECONDS)
         if self._waiter.is_alive():
             supervisor.kill()
@@ -137,7 +140,7 @@ class HostProgram:
         assert self._supervisor is not None
         descriptor = self._supervisor.output
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        # Not `select`, which knows no descriptors beyond 1023.
+        # Not `select`, which does not support descriptors above 1023.
         readable = select.poll()
         readable.register(descriptor, select.POLLIN)
         while not self._is_drained:
@@ -149,7 +152,7 @@ class HostProgram:
 
 
 class Supervisor:
-    """The process that is the program's parent, see `pytest_super.programs.supervisor`."""
+    """The program's parent process; see `pytest_super.programs.supervisor`."""
 
     def __init__(self, command: str, folder: str, environment: Mapping[str, str]) -> None:
         """Raises OSError."""
@@ -175,44 +178,44 @@ class Supervisor:
             os.close(told)
         self.pid = self._process.pid
         self.code: int = -signal.SIGKILL
-        """The program's, -N for the signal N, once it has ended by itself."""
+        """The program's exit code after it has ended by itself; -N for the signal N."""
 
     @property
     def output(self) -> int:
-        """The descriptor from which the program's output is read."""
+        """The descriptor of the program's output."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
     def await_start(self) -> None:
-        """Raises OSError when there is no program."""
-        words = self._told.readline().decode().strip()
-        if words != STARTED:
-            raise OSError(words or "its supervisor has died")
+        """Raises OSError when the program could not be started."""
+        report = self._told.readline().decode().strip()
+        if report != STARTED:
+            raise OSError(report or "its supervisor has died")
 
     def await_end(self) -> None:
-        """Return when the program has ended, or when nobody can tell."""
+        """Return when the program has ended, or its supervisor has died."""
         with suppress(ValueError):
             self.code = int(self._told.readline())
 
     def await_silence(self) -> None:
-        """Return when all that descends from it has ended, or it has itself."""
+        """Return when all descendants of the supervisor have ended, or the supervisor itself."""
         while self._told.readline():
             pass
 
-    def say(self, word: bytes) -> None:
-        # The program may have stopped it.
+    def send(self, command: bytes) -> None:
+        # The program can have stopped its supervisor.
         self._process.send_signal(signal.SIGCONT)
         assert self._process.stdin is not None
         with suppress(OSError):
-            self._process.stdin.write(word)
+            self._process.stdin.write(command)
 
     def kill(self) -> None:
-        """It does not heed us."""
+        """Kill the supervisor and its descendants, because it ignores our commands."""
         kill_all(lambda: descendants(self.pid))
         self._process.kill()
 
     def close(self) -> None:
-        """Let it end, with all that still descends from it."""
+        """End the supervisor and all its descendants."""
         assert self._process.stdin is not None
         self._process.send_signal(signal.SIGCONT)
         with suppress(OSError):

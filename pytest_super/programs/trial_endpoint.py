@@ -1,4 +1,4 @@
-"""The way from a program beside the trial to the trial: its actions as HTTP requests."""
+"""Answers the HTTP requests by which a program on the host acts in a trial."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     Act = Callable[[dict[str, Any]], Step]
 
 MODEL, TRIAL = "/v1", "/trial"
-TOLD = ("number", "origin", "attempt", "action", "thought", "observation", "outcome")
-# Of each action the fields that must be there; `thought` may be. None: any JSON value.
+# The fields of a step that a program can see: not landmarks, which would show the goal.
+STEP_FIELDS = ("number", "origin", "attempt", "action", "thought", "observation", "outcome")
+# The required fields of each action; `thought` is optional. None means any JSON value.
 FIELDS: dict[str, dict[str, type | None]] = {
     "execute": {"code": str},
     "continue_wait": {},
@@ -36,59 +37,59 @@ FIELDS: dict[str, dict[str, type | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """An action that waits for its turn."""
+class PendingAction:
+    """A requested action that has not been run yet."""
 
-    call: HttpRequest
+    request: HttpRequest
     act: Callable[[], Step]
     reply: Future[Reply]
 
 
 class TrialEndpoint:
-    """Answers the HTTP requests of one program; the trial's model behind an endpoint of its own.
+    """Answers the HTTP requests of one program, to the trial and to its model.
 
-    `answer` is called in threads, several at once. Actions are taken one by one and in the order in which
-    they came, by whoever calls `take`: the trial and its kernel are one thread's.
+    `answer` is called in several threads at once. The thread that calls `take` runs the actions one by one in
+    order of arrival, because the trial and its kernel belong to one thread.
     """
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._model = None if trial.model is None else ModelEndpoint(trial.model, trial.budget)
-        self._waiting: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self._pending: queue.SimpleQueue[PendingAction | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def answer(self, call: HttpRequest) -> Reply:
+    def answer(self, request: HttpRequest) -> Reply:
         """The reply to one request. Raises Gone when its client has left."""
         if self._trial.stop_reason is not None or self._is_closed:
             return self._ended()
-        path = call.path.partition("?")[0].rstrip("/")
+        path = request.path.partition("?")[0].rstrip("/")
         if path.startswith(f"{MODEL}/"):
-            return self._ask_model(call)
+            return self._ask_model(request)
         if path in (TRIAL, f"{TRIAL}/history"):
-            return self._tell(call, path)
+            return self._report(request, path)
         name = path.removeprefix(f"{TRIAL}/")
         if path == name or name not in FIELDS:
             return not_found()
-        return self._act(call, name)
+        return self._act(request, name)
 
     def take(self, timeout: float) -> None:
-        """Take the next action, if one comes in `timeout` seconds; return at once when woken."""
+        """Run the next action if one arrives within `timeout` seconds; return at once after `wake`."""
         try:
-            asked = self._waiting.get(timeout=timeout)
+            pending = self._pending.get(timeout=timeout)
         except queue.Empty:
             return
-        if asked is not None:
-            self._take(asked)
+        if pending is not None:
+            self._take(pending)
 
     def wake(self) -> None:
-        """Let `take` return, from any thread."""
-        self._waiting.put(None)
+        """Make `take` return. Can be called from any thread."""
+        self._pending.put(None)
 
     def is_over(self) -> bool:
-        """Whether the trial is over, for what requests to the model used too.
+        """Whether the trial is over, also because requests to the model spent its budget.
 
-        Raises ModelError when the model has failed before that.
+        Raises ModelError if the model failed first.
         """
         trial, model = self._trial, self._model
         if trial.stop_reason is not None:
@@ -106,61 +107,61 @@ class TrialEndpoint:
         return self._model.note if self._model is not None else ""
 
     def close(self) -> None:
-        """No action is taken any more, and the model is not asked; what waits is told so."""
+        """Run no more actions and model requests; pending ones are answered that the trial has ended."""
         if self._model is not None:
             self._model.close()
         with self._lock:
             self._is_closed = True
-        while not self._waiting.empty():
-            asked = self._waiting.get()
-            if asked is not None:
-                asked.reply.set_result(self._ended())
+        while not self._pending.empty():
+            pending = self._pending.get()
+            if pending is not None:
+                pending.reply.set_result(self._ended())
 
-    def _ask_model(self, call: HttpRequest) -> Reply:
+    def _ask_model(self, request: HttpRequest) -> Reply:
         if self._model is None:
-            return refusal(404, "no_model", "this run has no model: name one by --super-model")
-        return self._model.answer(call)
+            return refusal(404, "no_model", "this run has no model: set one with --super-model")
+        return self._model.answer(request)
 
-    def _tell(self, call: HttpRequest, path: str) -> Reply:
-        if call.method != "GET":
+    def _report(self, request: HttpRequest, path: str) -> Reply:
+        if request.method != "GET":
             return wrong_method("GET")
         if path == TRIAL:
             return reply(task_data(self._trial.task))
-        return reply({"steps": [told_of(step) for step in list(self._trial.history)]})
+        return reply({"steps": [step_data(step) for step in list(self._trial.history)]})
 
-    def _act(self, call: HttpRequest, name: str) -> Reply:
-        if call.method != "POST":
+    def _act(self, request: HttpRequest, name: str) -> Reply:
+        if request.method != "POST":
             return wrong_method("POST")
         try:
-            fields = read_fields(call.body, FIELDS[name])
+            fields = read_fields(request.body, FIELDS[name])
         except ValueError as error:
             return refusal(400, "invalid_request", str(error))
-        asked = Asked(call, lambda: getattr(self._trial, name)(**fields), Future())
+        pending = PendingAction(request, lambda: getattr(self._trial, name)(**fields), Future())
         with self._lock:
             if self._is_closed:
                 return self._ended()
-            self._waiting.put(asked)
-        return asked.reply.result()
+            self._pending.put(pending)
+        return pending.reply.result()
 
-    def _take(self, asked: Asked) -> None:
+    def _take(self, pending: PendingAction) -> None:
         answer = None
         try:
-            # A client that has left would not know what was done. What the model failed with, or used, comes
-            # before whatever the program does next.
-            if not asked.call.is_gone and not self.is_over():
-                answer = self._taken(asked.act)
+            # The action of a client that has left is not run. A failed model or a spent budget ends the trial
+            # before the program's next action.
+            if not pending.request.is_gone and not self.is_over():
+                answer = self._run(pending.act)
         finally:
-            asked.reply.set_result(answer or self._ended())
+            pending.reply.set_result(answer or self._ended())
 
-    def _taken(self, act: Callable[[], Step]) -> Reply:
+    def _run(self, act: Callable[[], Step]) -> Reply:
         try:
             step = act()
         except TrialEnded:
             return self._ended()
         except ValueError as error:
             return refusal(400, "invalid_request", str(error))
-        told = {"number": step.number, "observation": step.observation, "outcome": step.outcome}
-        return reply({**told, "stop_reason": self._trial.stop_reason})
+        result = {"number": step.number, "observation": step.observation, "outcome": step.outcome}
+        return reply({**result, "stop_reason": self._trial.stop_reason})
 
     def _ended(self) -> Reply:
         reason = self._trial.stop_reason
@@ -169,23 +170,23 @@ class TrialEndpoint:
 
 
 def read_fields(body: bytes, wanted: dict[str, type | None]) -> dict[str, Any]:
-    """The fields of a request. Raises ValueError, whose text says what is wrong with them."""
+    """The fields of a request. Raises ValueError with a message for the program."""
     try:
         fields = json.loads(body or b"{}")
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the body is no JSON: {error}") from None
+        raise ValueError(f"the body is not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError("the body must be a JSON object")
     known = {**wanted, "thought": str}
     for name in fields:
         if name not in known:
-            raise ValueError(f"unknown field `{name}`: known are {', '.join(known)}")
+            raise ValueError(f"unknown field `{name}`: use {', '.join(known)}")
     for name in wanted:
         if name not in fields:
             raise ValueError(f"the field `{name}` is missing")
     for name, value in fields.items():
         if known[name] is str and not isinstance(value, str):
-            raise ValueError(f"the field `{name}` must be a text")
+            raise ValueError(f"the field `{name}` must be a string")
     return fields
 
 
@@ -193,16 +194,16 @@ def task_data(task: PublicTask) -> dict[str, Any]:
     return {**asdict(task), "limits": task.limits.model_dump()}
 
 
-def told_of(step: Step) -> dict[str, Any]:
+def step_data(step: Step) -> dict[str, Any]:
     data = step_to_data(step)
-    return {name: data[name] for name in TOLD}
+    return {name: data[name] for name in STEP_FIELDS}
 
 
 def not_found() -> Reply:
     paths = ", ".join([f"{TRIAL}/{name}" for name in FIELDS])
     known = f"GET {TRIAL} and {TRIAL}/history, POST {paths}, and the model below {MODEL}"
-    return refusal(404, "not_found", f"there is nothing here, but {known}")
+    return refusal(404, "not_found", f"there is nothing here; use {known}")
 
 
 def wrong_method(right: str) -> Reply:
-    return refusal(405, "wrong_method", f"ask by {right}")
+    return refusal(405, "wrong_method", f"use {right}")

@@ -1,4 +1,4 @@
-"""An HTTP server on the host's loopback for one program beside a trial, which knows its token."""
+"""An HTTP server on the host's loopback for one program on the host, which knows its token."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.http_requests import Answer
 
-# How soon the server notices that it is to end.
+# Interval at which the server checks whether it has to end.
 POLL_SECONDS = 0.05
 
 
 class TrialServer:
-    """Serves while it is entered. `answer` makes the replies, in a thread for each request."""
+    """A context manager that serves requests. Calls `answer` in one thread per request."""
 
-    # Of the paths that are served: all. The secret is in a header here.
+    # All paths are served: unlike inside a sandbox, the secret is in a header.
     prefix = "/"
 
     def __init__(self, answer: Answer) -> None:
         """Raises InfrastructureError."""
         self.token = secrets.token_urlsafe()
         self._answer = answer
-        self._calls: set[HttpRequest] = set()
+        self._requests: set[HttpRequest] = set()
         try:
             self._server = Server(self)
         except OSError as error:
@@ -46,51 +46,51 @@ class TrialServer:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        """Listen no more; requests under way are broken off."""
+        """Stop listening and cancel the running requests."""
         self._server.shutdown()
         self._server.server_close()
-        for call in list(self._calls):
-            call.leave()
+        for request in list(self._requests):
+            request.leave()
 
     def ask(self, client: endpoint.Handler, path: str, size: int) -> None:
-        """Have one request answered whose body is still to be read. Raises endpoint.Gone, OSError."""
-        call = HttpRequest(0, client.command, path, size)
-        call.body = client.read_piece(size)
-        answered: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._calls.add(call)
-        threading.Thread(target=self._serve, args=(call, answered), daemon=True).start()
+        """Answer one request whose body is not read yet. Raises endpoint.Gone, OSError."""
+        request = HttpRequest(0, client.command, path, size)
+        request.body = client.read_piece(size)
+        replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._requests.add(request)
+        threading.Thread(target=self._serve, args=(request, replies), daemon=True).start()
         try:
-            fields, body = client.wait(cast("queue.Queue[Any]", answered))
+            fields, body = client.wait(cast("queue.Queue[Any]", replies))
         except endpoint.Gone:
-            call.leave()
+            request.leave()
             raise
         finally:
-            self._calls.discard(call)
+            self._requests.discard(request)
         client.begin_answer(fields["status"], fields["type"], len(body))
         client.write_piece(body)
 
-    def _serve(self, call: HttpRequest, answered: queue.SimpleQueue[Any]) -> None:
-        """In a thread beside the connection's, which watches whether the client is still there."""
-        made = refusal(500, "server_error", "this request could not be answered")
+    def _serve(self, request: HttpRequest, replies: queue.SimpleQueue[Any]) -> None:
+        """Runs in its own thread, while the connection's thread checks whether the client is still there."""
+        reply = refusal(500, "server_error", "this request could not be answered")
         try:
-            made = self._answer(call)
+            reply = self._answer(request)
         except Gone:
-            made = refusal(410, "trial_ended", "the trial is over")
+            reply = refusal(410, "trial_ended", "the trial is over")
         finally:
-            answered.put(({"status": made.status, "type": made.type}, made.body))
+            replies.put(({"status": reply.status, "type": reply.type}, reply.body))
 
 
 class Server(endpoint.Server):
-    """Lets in those who know the token."""
+    """Checks the token of each request."""
 
-    def __init__(self, desk: TrialServer) -> None:
-        self._expected = f"Bearer {desk.token}".encode()
-        super().__init__(cast("endpoint.Endpoint", desk))
+    def __init__(self, trial_server: TrialServer) -> None:
+        self._expected = f"Bearer {trial_server.token}".encode()
+        super().__init__(cast("endpoint.Endpoint", trial_server))
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         Handler(request, client_address, self)
 
-    def is_known(self, authorization: str) -> bool:
+    def is_authorized(self, authorization: str) -> bool:
         return secrets.compare_digest(authorization.encode("utf-8", "replace"), self._expected)
 
 
@@ -109,7 +109,7 @@ class Handler(endpoint.Handler):
         self._handle()
 
     def _handle(self) -> None:
-        if self.server.is_known(self.headers.get("Authorization", "")):
+        if self.server.is_authorized(self.headers.get("Authorization", "")):
             super()._handle()
         else:
             self._refuse(401, "send the token of this trial as `Authorization: Bearer TOKEN`")

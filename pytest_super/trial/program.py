@@ -1,4 +1,4 @@
-"""A program as one step: run in the sandbox to its end or to that of the trial's budget."""
+"""Runs a program in the sandbox as one step, until it ends or the trial's budget is spent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from pytest_super.model.completion import Model
     from pytest_super.trial.budget import Budget
 
-# How long a spent budget may go unnoticed. More than a second: then the kernel asks after a cell that may
-# have lost its end.
+# Longest time until a spent budget is noticed. More than a second, because after a second of waiting the
+# kernel's client checks whether it has missed the end of the cell.
 TICK = 1.5
 KILL_SECONDS = 10.0
 NOT_FOUND = 127
-# A session of its own, so that `kill 0` does not mean the kernel; nothing to read, since nobody would answer.
-# A pipe of our own, each piece flushed before the next is read: the kernel itself takes in what its children
-# write faster than it passes it on, until its memory is full. The pipe's end is not waited for: what the
-# program leaves running may hold it open.
+# The program has empty input and its own session, so that `kill 0` does not kill the kernel. Its output goes
+# through our own pipe, and each piece is flushed before the next is read: ipykernel would read the output of
+# its children faster than it can forward it, until memory is full. The cell does not wait for the pipe's end,
+# because processes that the program leaves running can keep it open.
 CELL = """
 import codecs, json, os, select, subprocess, sys
 _given = json.loads({given!r})
@@ -58,14 +58,14 @@ _program.wait()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
-    """How a program went."""
+class ProgramResult:
+    """The result of a program."""
 
     result: CellResult
     note: str
-    """How it ended, for a person: its exit code, or what ended it."""
+    """A sentence on how the program ended: its exit code, or the reason why we ended it."""
     spent: str | None = None
-    """The limit that was reached; everything in the sandbox was killed."""
+    """The limit that was reached, if any; everything in the sandbox was killed then."""
 
     @property
     def observation(self) -> str:
@@ -75,7 +75,7 @@ class Ran:
 
 
 class Program:
-    """Runs one program, with the trial's model on the sandbox's loopback where there is one."""
+    """Runs one program, with the trial's model, if there is one, on the sandbox's loopback."""
 
     def __init__(self, kernel: Kernel, budget: Budget, model: Model | None) -> None:
         self._kernel = kernel
@@ -89,12 +89,12 @@ class Program:
         environment: Mapping[str, str],
         files: Mapping[str, str],
         listener: Callable[[str], None],
-    ) -> Ran:
-        """Write `files`, path to text, and run `command` by the sandbox's `sh -c`, with these variables too.
+    ) -> ProgramResult:
+        """Write `files` (path to text), then run `command` by the sandbox's `sh -c`, adding `environment`.
 
-        `listener` gets all its output as it streams. What it waits for the model is not charged as compute
-        time. Raises InfrastructureError, ModelError among them; SandboxLostError when the sandbox is gone
-        before it starts.
+        `listener` gets all output as it streams. Time spent waiting for the model is not charged as compute
+        time. Raises InfrastructureError, including ModelError; SandboxLostError when the sandbox is gone
+        before the program starts.
         """
         kernel, budget, endpoint = self._kernel, self._budget, self._endpoint
         given = {"command": command, "environment": dict(environment), "files": dict(files)}
@@ -109,20 +109,20 @@ class Program:
             kernel.stop_serving()
             endpoint.close()
 
-    def _run(self, given: Mapping[str, Any], listener: Callable[[str], None]) -> Ran:
+    def _run(self, given: Mapping[str, Any], listener: Callable[[str], None]) -> ProgramResult:
         cell = CELL.format(given=json.dumps(given))
-        result = self._kernel.execute(cell, timeout=self._patience(), listener=listener)
+        result = self._kernel.execute(cell, timeout=self._timeout(), listener=listener)
         code = self._take(result)
         while result.is_running:
             if self._is_over():
                 return self._killed(result)
-            result = self._kernel.wait(timeout=self._patience())
+            result = self._kernel.wait(timeout=self._timeout())
             code = self._take(result)
         if self._is_over():
             return self._killed(result)
         return self._ended(result, code)
 
-    def _patience(self) -> float:
+    def _timeout(self) -> float:
         return min(TICK, max(self._budget.seconds_left(), 0.01))
 
     @property
@@ -136,7 +136,7 @@ class Program:
         return self._spent is not None
 
     def _take(self, result: CellResult) -> int | None:
-        """Keep the program's output; gives its exit code, which is the cell's value."""
+        """Keep the program's output. Returns its exit code, which is the cell's value."""
         code = None
         for output in result.outputs:
             if output["output_type"] == "execute_result":
@@ -146,23 +146,23 @@ class Program:
                 self._output.add(*as_message(output))
         return code
 
-    def _killed(self, result: CellResult) -> Ran:
-        """End every process in the sandbox, which has no more to do."""
+    def _killed(self, result: CellResult) -> ProgramResult:
+        """Kill every process in the sandbox, because the trial is over."""
         spent = self._spent
         if result.outcome not in (Outcome.SANDBOX_LOST, Outcome.KERNEL_DIED):
             result = replace(result, outcome=Outcome.INTERRUPTED)
             self._kernel.restart(timeout=KILL_SECONDS)
         note = self._note(f"[The program was ended: {spent} spent.]")
-        return Ran(result=self._whole(result), note=note, spent=spent)
+        return ProgramResult(result=self._whole(result), note=note, spent=spent)
 
-    def _ended(self, result: CellResult, code: int | None) -> Ran:
+    def _ended(self, result: CellResult, code: int | None) -> ProgramResult:
         whole = self._whole(result)
         if code is None:
-            return Ran(result=whole, note="")
-        return Ran(result=with_exit_code(whole, code), note=self._note(exit_note(code)))
+            return ProgramResult(result=whole, note="")
+        return ProgramResult(result=with_exit_code(whole, code), note=self._note(exit_note(code)))
 
     def _note(self, how: str) -> str:
-        """How it ended, and what it asked for in vain before that."""
+        """The note on the end, after a note on refused requests to the model."""
         return "\n".join(filter(None, (self._endpoint.note if self._endpoint else "", how)))
 
     def _whole(self, result: CellResult) -> CellResult:
@@ -170,13 +170,13 @@ class Program:
 
 
 def with_output(result: CellResult, output: CellOutput) -> CellResult:
-    """The result of a program that has put this out."""
+    """The result with a program's output."""
     outputs = output.outputs()
     return replace(result, outputs=outputs, text="".join(map(output_text, outputs)), omitted=output.omitted)
 
 
 def with_exit_code(result: CellResult, code: int) -> CellResult:
-    """The result of a program that ended by itself; `code` is -N for the signal N."""
+    """The result with a program's exit code, which is -N for the signal N."""
     return replace(result, outcome=Outcome.ERROR if code else Outcome.OK, detail=exit_words(code))
 
 
@@ -190,11 +190,11 @@ def exit_note(code: int) -> str:
 
 
 def model_environment(url: str) -> dict[str, str]:
-    """What clients of OpenAI's API look at; the key is none."""
+    """The variables that clients of OpenAI's API read. They need a key, but any key works."""
     base = f"{url}/v1"
     return {"OPENAI_BASE_URL": base, "OPENAI_API_BASE": base, "OPENAI_API_KEY": "none-is-needed"}
 
 
 def as_message(output: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """An output as the message that it was made of."""
+    """The kernel message from which the output was made."""
     return output["output_type"], {name: value for name, value in output.items() if name != "output_type"}

@@ -197,10 +197,10 @@ def test_how_a_program_ends_is_told(project: Project, command: str, told: str, o
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("echo '{broken' > {answer_file}", "is no JSON"),
+        ("echo '{broken' > {answer_file}", "is not JSON"),
         ("truncate -s 1G {answer_file}", "Larger than"),
-        ("printf '\\377' > {answer_file}", "is no JSON"),
-        ("python -c \"print('['*100000)\" > {answer_file}", "is no JSON"),
+        ("printf '\\377' > {answer_file}", "is not JSON"),
+        ("python -c \"print('['*100000)\" > {answer_file}", "is not JSON"),
         ("mkfifo {answer_file}", "Not a regular file"),
         ("mkdir {answer_file}", "Is a directory"),
     ],
