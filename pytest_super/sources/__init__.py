@@ -1,7 +1,7 @@
-"""Research code as a local folder: from the package index, from git, or from beside the task file.
+"""Provides research code as a local folder: from the package index, from git, or from next to the task file.
 
-Fetched once into a cache that is addressed by content (the archive's sha256, the commit), so that a second
-run needs no network and workers may fetch at the same time. Nothing of the code is run.
+It is fetched once into a cache that is addressed by content (the archive's sha256, the commit). A second run
+needs no network, and workers can fetch at the same time. None of the code is run.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def fetch(repository: Repository, *, base: Path, cache: Path | None = None) -> Path:
-    """A folder with the repository's files, to be read and not changed; it bears the project's name.
+    """A folder with the repository's files, named after the project. The caller must not change it.
 
-    `base` is the folder of the task file; `cache` by default the user's cache folder. Raises
-    InfrastructureError when the source cannot be had or is not what the task pins, TaskFileError for a
-    `path` that is missing or holds tasks or solutions.
+    `base` is the folder of the task file; `cache` is by default the user's cache folder. Raises
+    InfrastructureError when the source cannot be fetched or differs from the task's pins, TaskFileError for a
+    `path` that is missing or contains tasks or solutions.
     """
     cache = cache_folder("sources") if cache is None else cache
     if repository.path is not None:

@@ -1,4 +1,4 @@
-"""Archives of research code unpacked without letting them write outside their folder."""
+"""Unpacks archives of research code without letting them write outside their folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_super.errors import InfrastructureError
 TAR_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".tar")
 SUFFIXES = (*TAR_SUFFIXES, ".zip")
 
-# What the standard library raises for archives that are broken or not safe.
+# The standard library's exceptions for broken or unsafe archives.
 BROKEN = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -28,7 +28,7 @@ BROKEN = (
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Raises InfrastructureError for an archive that is broken or leads out of `folder`."""
+    """Raises InfrastructureError for an archive that is broken or has members outside of `folder`."""
     try:
         if archive.name.endswith(".zip"):
             _unpack_zip(archive, folder)
@@ -47,7 +47,7 @@ def _only_inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None
     try:
         return tarfile.data_filter(member, folder)
     except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
-        # Repositories hold such links to their authors' machines; they would dangle here.
+        # Some repositories contain links to files on their authors' machines; they would dangle here.
         return None
 
 
@@ -56,14 +56,16 @@ def _unpack_zip(archive: Path, folder: Path) -> None:
         for name in opened.namelist():
             path = PurePosixPath(name.replace("\\", "/"))
             if path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"the member {name!r} leads out of the folder")
+                raise ValueError(f"the member {name!r} is outside of the folder")
         opened.extractall(folder)
 
 
 def top_folder(folder: Path, name: str) -> Path:
-    """The one folder that a source distribution holds. Raises InfrastructureError when it is not one."""
+    """The only folder of an unpacked source distribution. Raises InfrastructureError if there are others."""
     entries = sorted(folder.iterdir())
     if len(entries) != 1 or not entries[0].is_dir() or entries[0].is_symlink():
         found = ", ".join(entry.name for entry in entries[:5]) or "nothing"
-        raise InfrastructureError(f"{name} is no source distribution: not one folder in it, but {found}")
+        raise InfrastructureError(
+            f"{name} is not a source distribution: it should contain one folder, but has {found}"
+        )
     return entries[0]

@@ -1,4 +1,4 @@
-"""A repository that lies beside its task file."""
+"""A repository in a folder next to its task file."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ TASK_FILES = f"*{TASK_SUFFIX}"
 
 
 def check_folder(base: Path, path: str) -> Path:
-    """The folder, when an agent may see all of it. Raises TaskFileError when it may not."""
+    """The folder. Raises TaskFileError if it contains files that an agent must not see."""
     folder = base / path
     if not folder.is_dir():
-        raise TaskFileError(f"{folder}: repository.path is no folder")
+        raise TaskFileError(f"{folder}: repository.path is not a folder")
     if not folder.resolve().is_relative_to(base.resolve()):
-        raise TaskFileError(f"{folder}: repository.path leads out of the task file's folder")
+        raise TaskFileError(f"{folder}: repository.path is outside of the task file's folder")
     for task_file in folder.rglob(TASK_FILES):
-        raise TaskFileError(f"{task_file}: a repository must hold no task files, for they tell the answer")
+        raise TaskFileError(f"{task_file}: a repository must not contain task files: they have the answer")
     for notebook in _solutions(base, folder):
-        raise TaskFileError(f"{notebook}: a repository must not hold a task's solution; move it out")
+        raise TaskFileError(f"{notebook}: a repository must not contain a task's solution: move it out")
     return folder
 
 
 def _solutions(base: Path, folder: Path) -> list[Path]:
-    """Notebooks in the folder that a task file beside it names."""
+    """Notebooks in the folder that a task file in `base` mentions."""
     notebooks = [path for path in folder.rglob("*") if path.suffix == ".ipynb"]
     if not notebooks:
         return []

@@ -1,4 +1,4 @@
-"""One commit of a git repository as a folder."""
+"""Provides one commit of a git repository as a folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TIMEOUT = 1800.0
 ADVICE = "check repository.git and the network"
 
-# Nothing asks for a password, nothing of the repository is run.
+# git asks for no password, downloads no large files and uses no protocol that could run a program.
 ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "true",
@@ -33,7 +33,7 @@ OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "credential.interactive=false
 
 
 def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
-    """The files at `commit`; submodules stay empty, large files are pointers. Raises InfrastructureError."""
+    """The files at `commit`; submodules are empty, LFS files are pointers. Raises InfrastructureError."""
     place = cache / "git" / commit
     if found := stored(place):
         return found
@@ -41,7 +41,7 @@ def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
         bare = work / "bare"
         run_git("init", "--quiet", "--bare", "--template=", str(bare), cwd=base)
         _fetch(bare, url, commit, base)
-        # What authors leave out of their archives is part of the repository all the same.
+        # Include the files that the repository's own attributes exclude from archives.
         attributes = bare / "info" / "attributes"
         attributes.parent.mkdir(exist_ok=True)
         attributes.write_text("* -export-ignore -export-subst\n")
@@ -54,7 +54,7 @@ def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
 
 
 def _fetch(bare: Path, url: str, commit: str, base: Path) -> None:
-    """The commit alone where the server gives it, else all branches and tags."""
+    """Fetch the commit alone if the server allows it, else all branches and tags."""
     fetch = (f"--git-dir={bare}", "fetch", "--quiet", "--no-recurse-submodules")
     try:
         run_git(*fetch, "--depth=1", "--no-tags", "--", url, commit, cwd=base)
@@ -69,8 +69,8 @@ def _fetch(bare: Path, url: str, commit: str, base: Path) -> None:
 
 
 def run_git(*arguments: str, cwd: Path, advice: str = ADVICE, timeout: float = TIMEOUT) -> str:
-    """What git prints, asking nobody and running nothing of a repository. Raises InfrastructureError."""
-    # Inside a git hook these point to another repository.
+    """Run git without prompts and hooks; returns its output. Raises InfrastructureError."""
+    # When pytest runs inside a git hook, these point to another repository.
     inherited = {name: os.environ[name] for name in os.environ if not re.match("GIT_(DIR|WORK|INDEX)", name)}
     try:
         done = subprocess.run(
@@ -82,9 +82,9 @@ def run_git(*arguments: str, cwd: Path, advice: str = ADVICE, timeout: float = T
             timeout=timeout,
         )
     except FileNotFoundError:
-        raise InfrastructureError("a repository is in git, but git is not installed here") from None
+        raise InfrastructureError("git is not installed, but a task's repository is in git") from None
     except subprocess.TimeoutExpired:
-        raise InfrastructureError(f"git did not end in {timeout:.0f} s: {_shown(arguments)}") from None
+        raise InfrastructureError(f"git did not end within {timeout:.0f} s: {_shown(arguments)}") from None
     if done.returncode:
         reason = redacted(done.stderr.decode("utf-8", "replace").strip()[-500:])
         raise InfrastructureError(f"git failed: {_shown(arguments)}: {reason}; {advice}")

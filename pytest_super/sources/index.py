@@ -1,4 +1,4 @@
-"""The simple API of package indexes, as JSON (PEP 691) or HTML (PEP 503), over HTTP or in a folder."""
+"""A client of package indexes: the simple API as JSON (PEP 691) or HTML (PEP 503), by HTTP or in a folder."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class IndexFile:
     name: str
     url: str
     sha256: str | None = None
-    """As the index declares it."""
+    """The digest that the index declares."""
     yanked: bool = False
-    """Withdrawn by its author (PEP 592): for those only who pin it."""
+    """Withdrawn by its author (PEP 592), so only for users who pin it."""
 
 
 class Index:
-    """The indexes that pip is configured for. A context manager; its errors are InfrastructureError."""
+    """A context manager for pip's configured indexes. Its methods raise InfrastructureError."""
 
     def __init__(self, settings: PipSettings) -> None:
         self.urls = settings.indexes
@@ -61,7 +61,7 @@ class Index:
         self._session.close()
 
     def files(self, index: str, project: str) -> list[IndexFile]:
-        """The project's files on one of the indexes; [] when it is not there."""
+        """The project's files on one of the indexes; [] if it does not have the project."""
         if index.startswith("file:"):
             return _local_files(_local(index) / project / "index.html")
         with self._get(f"{index}/{project}/") as response:
@@ -71,7 +71,7 @@ class Index:
             return _parse(response)
 
     def read(self, url: str) -> Iterator[bytes]:
-        """The content of a file of the index, in pieces."""
+        """The content of one of the index's files, in pieces."""
         if url.startswith("file:"):
             with _clear_errors(url):
                 yield _local(url).read_bytes()
@@ -85,14 +85,14 @@ class Index:
         import requests
 
         with _clear_errors(url), warnings.catch_warnings():
-            # A trusted host is the user's own decision.
+            # Only for hosts that the user configured as trusted.
             warnings.filterwarnings("ignore", message="Unverified HTTPS request")
             response = self._session.get(
                 self._with_credentials(url),
                 headers={"Accept": "*/*" if stream else ACCEPT, "Accept-Encoding": "identity"},
                 stream=stream,
                 timeout=self._settings.timeout,
-                # Given here: an environment variable of requests would outdo the session's.
+                # Not set on the session: there, an environment variable of requests would override it.
                 verify=not self._is_trusted(url) and (self._settings.cert or True),
             )
             assert isinstance(response, requests.Response)
@@ -104,7 +104,7 @@ class Index:
         return {parts.hostname, f"{parts.hostname}:{parts.port}"} & set(self._settings.trusted_hosts) != set()
 
     def _with_credentials(self, url: str) -> str:
-        """A file on the index's own host is asked for with the index's credentials."""
+        """The URL with the index's credentials if it is on an index's host."""
         parts = urlsplit(url)
         return urlunsplit(parts._replace(netloc=self._netlocs.get(parts.netloc, parts.netloc)))
 
@@ -115,14 +115,14 @@ def _local_files(page: Path) -> list[IndexFile]:
 
 
 def parse_json(text: str, base: str) -> list[IndexFile]:
-    """Raises ValueError for what is no page of the simple API."""
+    """Raises ValueError for a text that is not a page of the simple API."""
     try:
         return [
             IndexFile(
                 name=posixpath.basename(file["filename"]),
                 url=urljoin(base, file["url"]),
                 sha256=file.get("hashes", {}).get("sha256"),
-                # The reason may stand in place of true.
+                # `yanked` can be the reason instead of true.
                 yanked=file.get("yanked", False) not in (False, None),
             )
             for file in json.loads(text)["files"]
@@ -148,7 +148,7 @@ class _LinkParser(HTMLParser):
     def __init__(self, base: str) -> None:
         super().__init__()
         self.links: list[tuple[str, bool]] = []
-        """Addresses, and whether they were yanked."""
+        """URLs, and whether the file was yanked."""
         self._base = base
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -183,8 +183,8 @@ def _raise_for_status(response: requests.Response) -> None:
     if response.status_code >= 400:
         place = redacted(response.url)
         raise InfrastructureError(
-            f"the package index answers {response.status_code} {response.reason} to {place}; "
-            "check the index and the credentials that pip is configured with"
+            f"the package index answered {response.status_code} {response.reason} for {place}; "
+            "check the index and credentials in pip's configuration"
         )
 
 
@@ -197,7 +197,7 @@ def _clear_errors(url: str) -> Iterator[None]:
     except (requests.RequestException, ValueError, OSError) as error:
         raise InfrastructureError(
             f"the package index cannot be read at {redacted(url)}: {redacted(str(error))}; "
-            "check the network, or the index that pip is configured for"
+            "check the network and the index in pip's configuration"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""How pip is configured on this machine: its indexes, certificates, proxy."""
+"""Reads pip's configuration on this machine: indexes, certificates, proxy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 DEFAULT_INDEX = "https://pypi.org/simple"
 TIMEOUT = 60.0
 
-# Later ones win, as in pip.
+# Later sections override earlier ones, as in pip.
 SECTIONS = ("global", "install", "download", ":env:")
 
 _LINE = re.compile(r"(:env:|\w+)\.([\w-]+)=(.+)")
@@ -21,7 +21,7 @@ _LINE = re.compile(r"(:env:|\w+)\.([\w-]+)=(.+)")
 @dataclass(frozen=True, kw_only=True)
 class PipSettings:
     indexes: list[str] = field(default_factory=lambda: [DEFAULT_INDEX])
-    """URLs, which may carry credentials."""
+    """URLs, which can contain credentials."""
     cert: str | None = None
     """A CA bundle."""
     proxy: str | None = None
@@ -31,7 +31,7 @@ class PipSettings:
 
 
 def read_pip_settings() -> PipSettings:
-    """As `pip config` tells them; where there is no pip, from its environment variables alone."""
+    """The settings from `pip config list`, or only from pip's environment variables if pip is missing."""
     listed = _config_list()
     values: dict[str, str] = {}
     for section in SECTIONS:
@@ -52,7 +52,7 @@ def settings_from(values: dict[str, str]) -> PipSettings:
 
 
 def parse_config_list(text: str) -> dict[tuple[str, str], str]:
-    """(section, key) -> value, of the lines that `pip config list` writes."""
+    """Parse the output of `pip config list` to (section, key) -> value."""
     matches = filter(None, map(_LINE.fullmatch, text.splitlines()))
     return {(match[1], match[2]): str(ast.literal_eval(match[3])) for match in matches}
 

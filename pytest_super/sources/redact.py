@@ -1,4 +1,4 @@
-"""Text for messages without the passwords and tokens that URLs carry."""
+"""Removes passwords and tokens from URLs in messages."""
 
 from __future__ import annotations
 

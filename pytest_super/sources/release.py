@@ -1,7 +1,7 @@
-"""A release on the package index as a folder: its source distribution, found, checked, unpacked, never run.
+"""Provides a release from the package index as a folder: its source distribution, verified and unpacked.
 
-Two GETs by an own client: the libraries for it (unearth, pypi-simple) bring more packages than they save
-lines, and read pip's configuration no more than requests does.
+It takes two GETs, for which we have our own client: the libraries for it (unearth, pypi-simple) have many
+dependencies, save few lines, and do not read pip's configuration either.
 """
 
 from __future__ import annotations
@@ -38,24 +38,27 @@ def fetch_release(project: str, version: str, sha256: str, *, cache: Path) -> Pa
 
 
 def find_release(index: Index, project: str, version: str, sha256: str) -> IndexFile:
-    """The source distribution on the first index that has the digest, else the one so named."""
+    """The source distribution with the digest, or else one with the right name and no declared digest.
+
+    Raises InfrastructureError when there is neither.
+    """
     files: list[IndexFile] = []
-    troubles: list[str] = []
+    errors: list[str] = []
     for url in index.urls:
         try:
             files += index.files(url, normalized(project))
         except InfrastructureError as error:
-            troubles.append(str(error))
+            errors.append(str(error))
         if same := [file for file in files if file.sha256 == sha256 and file.name.endswith(SUFFIXES)]:
             return same[0]
     sources = [file for file in files if file.name.endswith(SUFFIXES)]
     named = [file for file in sources if _stem(file.name) == normalized(f"{project}-{version}")]
     if unchecked := [file for file in named if not file.sha256]:
         return unchecked[0]
-    if troubles:
-        raise InfrastructureError("\n".join(troubles))
+    if errors:
+        raise InfrastructureError("\n".join(errors))
     if named and named[0].sha256:
-        _check(named[0].name, wanted=sha256, given=named[0].sha256)
+        _check_digest(named[0].name, expected=sha256, actual=named[0].sha256)
     raise InfrastructureError(f"{project} {version}: {_why_not_found(files, sources, sha256)}")
 
 
@@ -70,15 +73,15 @@ def _stem(name: str) -> str:
 
 def _why_not_found(files: list[IndexFile], sources: list[IndexFile], sha256: str) -> str:
     if any(file.sha256 == sha256 for file in files):
-        return "repository.sha256 is the digest of a wheel; give the source distribution's"
-    known = ", ".join(file.name for file in sources[-5:]) or "no source distribution at all"
-    return f"no such source distribution on the package index, which has {known}; check repository"
+        return "repository.sha256 is the digest of a wheel; use that of the source distribution"
+    known = ", ".join(file.name for file in sources[-5:]) or "no source distribution"
+    return f"the package index has no such source distribution, but {known}; check repository"
 
 
-def _check(name: str, *, wanted: str, given: str) -> None:
-    if given != wanted:
+def _check_digest(name: str, *, expected: str, actual: str) -> None:
+    if actual != expected:
         raise InfrastructureError(
-            f"{name} has sha256 {given}, but the task pins {wanted}: check repository.version and .sha256"
+            f"{name} has sha256 {actual}, but the task pins {expected}: check repository.version and .sha256"
         )
 
 
@@ -91,4 +94,4 @@ def _download(index: Index, file: IndexFile, archive: Path, sha256: str) -> None
                 target.write(chunk)
     except OSError as error:
         raise InfrastructureError(f"{redacted(file.url)} cannot be stored: {error}") from None
-    _check(file.name, wanted=sha256, given=digest.hexdigest())
+    _check_digest(file.name, expected=sha256, actual=digest.hexdigest())

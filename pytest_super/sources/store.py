@@ -1,4 +1,4 @@
-"""The cache of sources: a folder a content, made whole beside it and moved into place."""
+"""The cache of sources. Each entry is completed in a temporary folder and then moved into place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def stored(place: Path) -> Path | None:
-    """The one folder at `place`; None when it was not fetched yet."""
+    """The only folder in `place`; None if it has not been fetched yet."""
     return next(place.iterdir(), None) if place.is_dir() else None
 
 
@@ -35,12 +35,12 @@ def workshop(cache: Path) -> Iterator[Path]:
 
 
 def store(tree: Path, place: Path) -> Path:
-    """Move `tree`, which holds the one folder, to `place`; what another process put there first stays."""
+    """Move `tree`, which contains one folder, to `place`. If another process was faster, keep its folder."""
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.rename(tree, place)
     except OSError as error:
-        # A rename onto a full folder fails: the other process's content is the same.
+        # A rename onto a non-empty folder fails. The other process's folder has the same content.
         if stored(place) is None:
             raise InfrastructureError(f"the source cache {place} cannot be written: {error}") from None
     found = stored(place)

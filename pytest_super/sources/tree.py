@@ -1,4 +1,4 @@
-"""A repository's files, written by anybody: regular ones, read up to a limit, links not followed."""
+"""Reads the files of an untrusted repository: regular files only, up to a limit, without following links."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 # Bytes of one file, and of all files of one search.
 LONGEST_FILE = 2**20
 MOST_READ = 64 * 2**20
-# What is listed of a repository.
+# Most files of a repository that are listed.
 MOST_FILES = 20_000
 SCRIPTS = (".py", ".sh", ".bash")
 README = re.compile(r"readme(\.(md|markdown|rst|txt))?", re.IGNORECASE)
 _SHEBANG = re.compile(rb"#![^\n]*\b(python[\d.]*|(ba|da|z|k)?sh)\b")
-# Control characters, those that turn the direction of text, halves of surrogate pairs, the byte order mark.
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+# Control characters, characters that change the text direction, surrogates, the byte order mark.
+_INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Tree:
 
     @cached_property
     def files(self) -> list[str]:
-        """Regular files, those near the top first; without those that git keeps, or that have an odd name."""
+        """Regular files, those near the top first; without .git and names that are not printable."""
         found: list[str] = []
         for path in self._walk():
             found.append(path)
@@ -58,7 +58,7 @@ class Tree:
                     yield path
 
     def has(self, path: str) -> bool:
-        """Whether it is a regular file in here, reached by no link."""
+        """Whether the path is a regular file in the tree and has no link in it."""
         parts = PurePosixPath(path).parts
         if not parts or PurePosixPath(path).is_absolute() or ".." in parts or "\0" in path:
             return False
@@ -69,7 +69,7 @@ class Tree:
         return all(map(stat.S_ISDIR, modes[:-1])) and stat.S_ISREG(modes[-1])
 
     def read(self, path: str, most: int = LONGEST_FILE) -> bytes:
-        """The beginning of a file that is here; b"" of one that cannot be read."""
+        """The beginning of a file in the tree; b"" if it cannot be read."""
         try:
             with (self.root / path).open("rb") as file:
                 return file.read(most)
@@ -77,7 +77,7 @@ class Tree:
             return b""
 
     def contents(self, suffixes: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-        """Files with such a name, until MOST_READ bytes are read."""
+        """Paths and contents of the files with one of these suffixes, until MOST_READ bytes are read."""
         left = MOST_READ
         for path in self.files:
             if path.endswith(suffixes) and left > 0:
@@ -87,9 +87,9 @@ class Tree:
 
     @cached_property
     def readme(self) -> str:
-        """The text of the README at the top, with any markup; "" where there is none.
+        """The text of the top-level README, with its markup; "" if there is none.
 
-        Many a source distribution has it as the description in its metadata only.
+        Many source distributions have it only as the description in their metadata.
         """
         names = sorted((name for name in self.files if README.fullmatch(name)), key=rank)
         texts = [legible(self.read(name)).strip() for name in names]
@@ -98,13 +98,13 @@ class Tree:
         return next((text for text in texts if text), "")
 
     def is_script(self, path: str) -> bool:
-        """Whether it is Python or shell: by its name, or by its first line where the name has no suffix."""
+        """Whether the file is a Python or shell script: by its suffix, or without one by its first line."""
         if PurePosixPath(path).suffix:
             return path.endswith(SCRIPTS)
         return _SHEBANG.match(self.read(path, 200)) is not None
 
     def digest(self) -> str:
-        """Of names, sizes and beginnings of all files."""
+        """A digest of the names, sizes and beginnings of all files."""
         digest = hashlib.sha256()
         for path in self.files:
             content = hashlib.sha256(self.read(path)).hexdigest()
@@ -113,13 +113,13 @@ class Tree:
 
 
 def rank(name: str) -> tuple[int, str]:
-    """Markdown first: the others beside it are often made from it."""
+    """Sort key of READMEs: Markdown first, because the others are often generated from it."""
     suffixes = (".md", ".markdown", ".rst", ".txt", "")
     return suffixes.index(PurePosixPath(name.lower()).suffix), name
 
 
 def description(metadata: str) -> str:
-    """That of a project, in the body of its core metadata or, before their version 2.1, in a header."""
+    """The project's description: the body of its core metadata or, before version 2.1, a header."""
     message = Parser().parsestr(metadata)
     if "Name" not in message:
         return ""
@@ -129,7 +129,7 @@ def description(metadata: str) -> str:
 
 
 def legible(data: bytes) -> str:
-    """Text, whatever the bytes are, without what is not seen."""
+    """Any bytes as text without invisible characters."""
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = data.decode("utf-16" if is_utf16 else "utf-8-sig", "replace")
-    return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,4 +1,4 @@
-"""Files that are whole at every moment."""
+"""Writes files so that readers never see a part of the content."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Text as UTF-8, its line ends as they are. Raises OSError, and leaves what was there."""
-    # Several processes may write the same file; a name that no collection of tasks takes.
+    """Write text as UTF-8, or bytes. Raises OSError and then leaves the old file unchanged."""
+    # The pid keeps several writers apart. The name does not end in `.task.yaml`, so it is never collected.
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)

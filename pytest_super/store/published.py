@@ -1,4 +1,4 @@
-"""The published trajectories of SUPER: history.ipynb of the agents react-super and swe-agent."""
+"""Reads SUPER's published trajectories: history.ipynb of the agents react-super and swe-agent."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 AgentName = Literal["react-super", "swe-agent"]
 
-# The thoughts of steps that the runner took before the agent; those of edits are the second.
+# The thoughts of steps that the runner pre-executed; the second one marks edits.
 PRE_EXECUTED = ("[pre-executed by user]", "EXECUTED BY USER", "[continued after timeout]")
 
-# Cells by which the runner of swe-agent ends a run; that of react-super has a type for it.
+# Cells by which the runner of swe-agent ends a run; the runner of react-super has an action type for it.
 EXITS = ("exit_context", "exit_max_compute_time")
 
-# No date is published.
+# The published times have no date.
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 
 _QUERY = re.compile(r"### Query\n(.*)", re.DOTALL)
@@ -44,11 +44,11 @@ class PublishedTrajectory:
     query: str
     system_prompt: str
     steps: list[Step]
-    """Thoughts, contents and observations to the letter: a submission of react-super is a Python literal.
+    """Thoughts, contents and observations are verbatim: a submission of react-super is a Python literal.
 
-    A notebook cell is of type `execute`, and what ended a run for want of tokens or time of `exception`.
-    `outcome` is `ok` where the observation tells no other; `seconds` are whole ones, rounded down; `started`
-    and `ended`, where there are times, count from 1970-01-01.
+    A notebook cell has the type `execute`; the end of a run for lack of tokens or time has the type
+    `exception`. `outcome` is `ok` unless the observation shows another; `seconds` are rounded down; `started`
+    and `ended`, if published, have the date 1970-01-01.
     """
 
 
@@ -82,7 +82,7 @@ def read_history(path: Path) -> PublishedTrajectory:
 
 
 class Cells:
-    """The cells of a notebook, taken one after the other, each as what has to come next."""
+    """The cells of a notebook, taken in order and checked against the expected kind."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -97,27 +97,27 @@ class Cells:
         return self.are_left and self.cells[self.taken].text.startswith(beginning)
 
     def take(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
-        """The next cell, of markdown, all of which has the pattern."""
+        """Match the whole next cell, which must be markdown."""
         cell = self.take_any(what)
         found = pattern.fullmatch(cell.text)
         if cell.kind != "markdown" or found is None:
-            raise self.error(f"{what} should stand here")
+            raise self.error(f"expected {what} here")
         return found
 
     def take_code(self) -> Cell:
         cell = self.take_any("a code cell")
         if cell.kind != "code":
-            raise self.error("a code cell should stand here")
+            raise self.error("expected a code cell here")
         return cell
 
     def take_any(self, what: str) -> Cell:
         if not self.are_left:
-            raise self.error(f"{what} should follow")
+            raise self.error(f"expected {what} after this cell")
         self.taken += 1
         return self.cells[self.taken - 1]
 
     def error(self, what: str) -> SuperError:
-        """Of the cell that was taken last."""
+        """An error at the last taken cell."""
         return SuperError(f"{self.path}:{self.taken}: not a published trajectory: {what}")
 
 
@@ -141,12 +141,12 @@ def load_cell(path: Path, number: int, cell: dict[str, Any]) -> Cell:
 
 
 def system_message(cells: Cells) -> str:
-    """The first of the messages that stand there as Python's list of them."""
+    """The first message of the prompt, which is a Python list of messages."""
     messages = cells.take(_DETAILS, "the prompt")[1]
     try:
         return str(ast.literal_eval(messages)[0]["content"])
     except (ValueError, SyntaxError, TypeError, LookupError, MemoryError, RecursionError):
-        raise cells.error("the prompt is no list of messages") from None
+        raise cells.error("the prompt is not a list of messages") from None
 
 
 def read_steps(cells: Cells, agent: AgentName) -> Iterator[Step]:
@@ -158,7 +158,7 @@ def read_steps(cells: Cells, agent: AgentName) -> Iterator[Step]:
         thought = cells.take(_THOUGHT, "a thought")[1]
         type = cells.take(_ACTION, "an action")[1]
         cell = cells.take_code()
-        # Only at the beginning: later it is the agent that imitates these words.
+        # Only at the beginning: later, agents imitate these thoughts.
         is_prefix = is_prefix and thought in PRE_EXECUTED
         clock = times.ended if times else clock
         yield Step(
@@ -183,7 +183,7 @@ def take_times(cells: Cells, clock: datetime) -> Times | None:
 
 
 def following(clock: datetime, hours: int, minutes: int, seconds: int) -> datetime:
-    """The first moment from `clock` on at which a clock shows this time: a run may pass midnight."""
+    """The first moment from `clock` on with this time of day: a run can pass midnight."""
     midnight = clock.replace(hour=0, minute=0, second=0)
     moment = midnight + timedelta(hours=hours, minutes=minutes, seconds=seconds)
     return moment if moment >= clock else moment + timedelta(days=1)

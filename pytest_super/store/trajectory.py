@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-# Types of a step that is a whole program: inside the sandbox, so that nobody knows what it did there; and
-# beside the trial, where all that it did in the trial are steps of their own before it.
+# The types of a step that is a whole program. What it does inside the sandbox is not recorded; a program on
+# the host acts by steps of their own, which come before its step.
 PROGRAM, PROGRAM_BESIDE = "command", "host_command"
 
 Origin = Literal["pre_execute", "agent"]
@@ -15,7 +15,7 @@ Origin = Literal["pre_execute", "agent"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Action:
-    """What is done in a step: `execute`, `edit`, `submit`, `interrupt`, `continue_wait`, …"""
+    """The action of a step: `execute`, `edit`, `submit`, `interrupt`, `continue_wait`, …"""
 
     type: str
     content: str = ""
@@ -23,29 +23,29 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One step. `origin` tells pre-executed steps from the agent's own; their text never does."""
+    """One step. Only `origin` distinguishes pre-executed steps from the agent's own, never their text."""
 
     number: int
     origin: Origin
     action: Action
     attempt: int = 1
-    """Which of the trial's attempts at the task it belongs to (--super-attempts)."""
+    """The number of the trial's attempt (--super-attempts)."""
     thought: str = ""
     observation: str = ""
-    """What the agent is shown."""
+    """The text that the agent sees."""
     outcome: str = "ok"
-    """Of a cell: a kernel.cell.Outcome; of another action `ok` or `error`."""
+    """For a cell a kernel.cell.Outcome; for another action `ok` or `error`."""
     outputs: list[dict[str, Any]] = field(default_factory=list)
-    """Of a cell: nbformat 4 outputs."""
+    """The cell's nbformat 4 outputs."""
     omitted_characters: int = 0
-    """Of a cell: how many were left out of a long output; a mark stands in their place."""
+    """Characters left out of the cell's long output, replaced by a mark."""
     landmarks: list[int] = field(default_factory=list)
     """Indices of the task's landmarks first seen in this step's output."""
     started: str = ""
     """ISO 8601 with offset."""
     ended: str = ""
     seconds: float = 0.0
-    """How long its cell ran, until idle or until the step ended."""
+    """How long the cell ran, until it ended or until the end of the step."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
@@ -59,5 +59,5 @@ def step_from_data(data: dict[str, Any]) -> Step:
 
 
 def now() -> str:
-    """The time as a step states it."""
+    """The current time in the format of a step."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""Where what can be had again is kept for the next run."""
+"""The user's cache folder."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def cache_folder(name: str) -> Path:
-    """The user's, which may not exist yet."""
+    """The folder `name` in the user's cache (XDG); it does not have to exist yet."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "pytest-super" / name
