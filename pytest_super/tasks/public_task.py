@@ -1,4 +1,4 @@
-"""What an agent is told of its task."""
+"""The public part of a task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicTask:
-    """The part of a task that an agent may know: no answer, no landmarks, no solution."""
+    """The part of a task that an agent is allowed to know: no answer, no landmarks, no solution."""
 
     id: str
     set: str
@@ -20,7 +20,7 @@ class PublicTask:
     repository: dict[str, str]
     """`git` and `commit`, or `pypi`, `version` and `sha256`, or `path`."""
     folder: str | None
-    """In the working directory, where the repository is provided there."""
+    """The folder of the provided repository, in the working directory; None if it is not provided."""
     limits: Limits
 
 

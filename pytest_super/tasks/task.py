@@ -1,6 +1,6 @@
-"""The task: one research problem as its file states it.
+"""The task: one research problem, as defined in its task file.
 
-Frozen models validated strictly; how they are read from YAML, with line numbers, is in `loading`.
+The models are frozen and strictly validated. `loading` reads them from YAML with line numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import (
 
 TASK_SUFFIX = ".task.yaml"
 TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
-# In the order of table 3 of the SUPER paper; a task may have another.
+# The categories of the SUPER paper, in the order of its table 3. Tasks can have others.
 CATEGORIES = ("dependencies", "cpu", "configuration", "data", "issue", "goal", "other")
 CATEGORY = r"^[a-z][a-z0-9_-]*$"
 SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -30,14 +30,14 @@ SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 # Token budgets of the SUPER paper (section 4): the sum of prompt tokens over all calls of a trial.
 TOKEN_BUDGETS = {"expert": 600_000, "auto": 600_000, "masked": 400_000, "functions": 600_000}
 
-# Most landmarks are plain text, whose compilation would be a good part of the time to load a task.
+# Most landmarks have none of these. Compiling them would take a large part of the time to load a task.
 SPECIAL = frozenset(".^$*+?{}[]|()\\")
 
 SetName = Literal["expert", "masked", "auto", "functions"]
 
 
 def legal_id(text: str) -> str:
-    """A text as an id may be, other signs made `-`; "" where none is left that an id may begin with."""
+    """The text as a valid task id, with `-` for other characters; "" if nothing is left."""
     if re.fullmatch(TASK_ID, text):
         return text
     return re.sub(r"[^A-Za-z0-9_.,-]+", "-", text).lstrip("_.,-")
@@ -72,7 +72,7 @@ def check_relative(path: str) -> str:
 
 
 def has_leaf(value: object) -> bool:
-    """Whether a gold answer holds a value to compare: an empty list or mapping holds none."""
+    """Whether a gold answer has a value to compare: an empty list or mapping has none."""
     if isinstance(value, dict):
         return any(has_leaf(child) for child in value.values())
     if isinstance(value, list):
@@ -92,7 +92,7 @@ class Model(BaseModel):
 
 
 class Repository(Model):
-    """Where the research code comes from: exactly one of `git`, `pypi`, `path`."""
+    """The source of the research code: exactly one of `git`, `pypi`, `path`."""
 
     git: Text | None = None
     """URL of a git repository; needs `commit`."""
@@ -106,7 +106,7 @@ class Repository(Model):
     path: RelativePath | None = None
     """A folder, relative to the task file."""
     provide: bool = False
-    """Put it into the working directory before the agent starts; else the agent fetches it, as in SUPER."""
+    """Copy it into the working directory before the agent starts; else the agent fetches it, as in SUPER."""
 
     @model_validator(mode="after")
     def check_source(self) -> Self:
@@ -127,7 +127,7 @@ class Repository(Model):
 
 
 class Entrypoint(Model):
-    """The script whose real run the script_executed metric looks for."""
+    """The script that has to run for the metric script_executed."""
 
     path: RelativePath
     min_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
@@ -135,7 +135,7 @@ class Entrypoint(Model):
 
 
 class Edit(Model):
-    """Replace `before`, which must stand exactly once in the file, by `after`."""
+    """Replace `before`, which must occur exactly once in the file, by `after`."""
 
     path: Text
     before: Annotated[str, Field(min_length=1)]
@@ -147,7 +147,7 @@ def cell_or_edit(value: object) -> object:
 
 
 class PreExecuted(Model):
-    """What is run before the agent starts, uncharged and uncredited: a cell or an edit."""
+    """A cell or an edit that is run before the agent starts, without charge and without credit."""
 
     cell: Text | None = None
     edit: Edit | None = None
@@ -162,7 +162,7 @@ class PreExecuted(Model):
 
 
 class SandboxSpec(Model):
-    """What the sandbox must give and enforce; a limit that is written here is required, not wished for."""
+    """The resources and limits of the sandbox. All are required: a sandbox that cannot enforce one is refused."""
 
     image: Text | None = None
     cpus: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -171,7 +171,7 @@ class SandboxSpec(Model):
     disk: Size | None = None
     pids: Annotated[int, Field(gt=0)] | None = None
     network: bool | None = None
-    """true: the task needs the network; false: it must not have it."""
+    """true: the task needs the network; false: it must not have one."""
     gpus: Annotated[int, Field(ge=0)] | None = None
     env: dict[str, str] = {}
 
@@ -180,16 +180,16 @@ class Limits(Model):
     """The budget of a trial. Times in seconds."""
 
     compute: Seconds = 1800.0
-    """Time in which cells run; model time is not counted (SUPER, section 4)."""
+    """Running time of all cells; model time is not counted (SUPER, section 4)."""
     cell: Seconds = 300.0
-    """After this long the agent is asked whether to wait on or to interrupt."""
+    """A cell that runs longer times out: the agent then waits again or interrupts it."""
     tokens: Annotated[int, Field(gt=0)] | None = None
-    """Sum of prompt tokens over all calls; by default the paper's for the set."""
+    """Sum of prompt tokens over all calls; by default the paper's limit for the set."""
     cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """US dollars."""
     steps: Annotated[int, Field(gt=0)] | None = None
     wall: Seconds | None = None
-    """All time, model time included."""
+    """Total time, including model time."""
 
 
 class Solution(Model):
@@ -198,7 +198,7 @@ class Solution(Model):
     cells: Annotated[list[Text], Field(min_length=1)] | None = None
     notebook: RelativePath | None = None
     answer_cell: Annotated[int, Field(ge=1)] | None = None
-    """Number of the code cell, from 1, whose value is submitted; by default the last."""
+    """Number of the code cell whose value is submitted, from 1; by default the last cell."""
 
     @model_validator(mode="after")
     def check_kind(self) -> Self:
@@ -291,7 +291,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Task(Model):
-    """One problem, as its task file states it."""
+    """One problem, as defined in its task file."""
 
     id: Annotated[str, Field(pattern=TASK_ID, max_length=200)]
     set: SetName
@@ -301,21 +301,21 @@ class Task(Model):
     answer: Any = None
     """The gold answer: any JSON value."""
     answer_unknown: bool = False
-    """There is no gold answer, as in some published data: accuracy is null."""
+    """There is no gold answer, as in some published data, so accuracy is null."""
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.01
-    """Absolute; a number within it of the gold one is right."""
+    """The largest absolute difference between a correct number and the gold number."""
     landmarks: list[Regex] = []
     entrypoint: Entrypoint | None = None
     pre_execute: list[Annotated[PreExecuted, BeforeValidator(cell_or_edit)]] = []
     solution: Solution | None = None
-    # Factories that share one frozen instance: pydantic would copy a default deeply for every task.
+    # Factories that return one shared frozen instance: pydantic would deep-copy a default for every task.
     sandbox: SandboxSpec = Field(default_factory=lambda: DEFAULT_SANDBOX)
     limits: Limits = Field(default_factory=lambda: DEFAULT_LIMITS)
     tags: list[Text] = []
     subproblems: list[SubProblem] = []
-    """Masked tasks that are made of cells of the solution."""
+    """Masked tasks that are made from cells of the solution."""
     metadata: dict[str, Any] = {}
-    """What else is known of the task; kept, shown to no agent, read by nothing."""
+    """Other facts about the task. They are stored, but not used and not shown to agents."""
 
     _path: str = PrivateAttr(default="")
     _line: int = PrivateAttr(default=1)

@@ -1,4 +1,4 @@
-"""What a task file must hold beyond the type of each field."""
+"""Rules for task files beyond the type of each field."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Broken = Iterator[tuple[tuple[str | int, ...], str]]
 
 
 def broken_rules(task: Task, folder: Path, unknown: Collection[str] = ()) -> Broken:
-    """Location and message of each rule that `task`, read from a file in `folder`, breaks.
+    """Location and message of each rule that `task` breaks. `folder` is the folder of its file.
 
-    Fields in `unknown` have errors of their own: a rule that needs their value is not looked at.
+    Rules that need a field in `unknown` are skipped: these fields have errors of their own.
     """
     for needed, rule in RULES:
         if not unknown or needed.isdisjoint(unknown):
@@ -34,17 +34,17 @@ def missing_answer(task: Task, _folder: Path) -> Broken:
 
 def empty_answer(task: Task, _folder: Path) -> Broken:
     if "answer" in task.model_fields_set and (task.answer is None or not has_leaf(task.answer)):
-        yield ("answer",), "`answer` holds no value to compare with"
+        yield ("answer",), "`answer` has no value to compare with"
 
 
 def contradicted_answer(task: Task, _folder: Path) -> Broken:
     if task.answer_unknown and "answer" in task.model_fields_set:
-        yield ("answer_unknown",), "`answer_unknown` is true, and there is an `answer`"
+        yield ("answer_unknown",), "`answer_unknown` is true, but there is an `answer`"
 
 
 def missing_entrypoint(task: Task, _folder: Path) -> Broken:
     if task.set == "auto" and task.entrypoint is None:
-        yield (), "an auto task needs an `entrypoint`: whether it ran is its metric"
+        yield (), "an auto task needs an `entrypoint`: its metric is whether the script ran"
 
 
 def missing_category(task: Task, _folder: Path) -> Broken:
@@ -63,7 +63,7 @@ def broken_solution(task: Task, folder: Path) -> Broken:
 
 
 def broken_path(task: Task, folder: Path) -> Broken:
-    """A repository folder is copied to where the agent can read it, so nothing gold may lie in it."""
+    """The agent can read a repository folder, so it must not contain task files or the solution."""
     if task.repository is None or task.repository.path is None:
         return
     tree = folder / task.repository.path
@@ -71,9 +71,9 @@ def broken_path(task: Task, folder: Path) -> Broken:
     if not tree.is_dir():
         yield place, f"there is no folder {tree}"
     elif next(tree.rglob(f"*{TASK_SUFFIX}"), None):
-        yield place, f"{tree} holds task files, which the agent would read"
+        yield place, f"{tree} contains task files, which the agent could read"
     elif task.solution and task.solution.notebook and is_inside(folder / task.solution.notebook, tree):
-        yield place, f"{tree} holds the solution, which the agent would read"
+        yield place, f"{tree} contains the solution, which the agent could read"
 
 
 def is_inside(path: Path, tree: Path) -> bool:

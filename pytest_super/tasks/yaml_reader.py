@@ -1,7 +1,7 @@
-"""YAML as task files have it: the scalars of JSON and YAML 1.2, and every error with its place.
+"""Reads the YAML of task files: scalars as in JSON and YAML 1.2, and errors with line and column.
 
-PyYAML's own rules would change answers by reading them (`5e-05` and `1e-3` are strings there, `no`
-is False, `1:30` is 90), so plain scalars are resolved by the core schema of YAML 1.2 instead.
+PyYAML's own rules would change answers (`5e-05` and `1e-3` become strings, `no` becomes False, `1:30` becomes
+90), so plain scalars are resolved by the core schema of YAML 1.2 instead.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES = 16 * 2**20
-# Aliases may make a small file expand without end.
+# Aliases can expand a small file to any size.
 MAX_VALUES = 200_000
 MAX_DEPTH = 100
-# So deep a parser in C may recurse before its depth is looked at; one in Python has less stack.
+# Up to this depth the C parser can recurse without a check. The Python parser has too little stack.
 UNCOUNTED_DEPTH = 1_000 if hasattr(yaml, "CSafeLoader") else 0
-# Each list and mapping that holds another needs at least one of these.
+# Each level of nesting needs at least one of these characters.
 OPENERS = "[{-?:"
 
-# Seldom there, and a second scan of the file tells it from text.
+# Matches are rare. When there is one, a second scan checks whether it is a tag or part of a text.
 MAYBE_BARE_TAG = re.compile(r"!(?<![^\s,\[{:]!)(?:<!>)?(?![^\s,\]}])")
 Location = tuple[str | int, ...]
 
-# Their source text is their value: an arXiv id such as 2205.00048 or a version 1.10 is no number.
+# The value of these fields is their source text: an arXiv id 2205.00048 or a version 1.10 is not a number.
 TEXT_FIELDS = {("id",), ("repository", "version"), ("repository", "commit"), ("repository", "sha256")}
 
 TAG = "tag:yaml.org,2002:"
@@ -49,17 +49,17 @@ PLAIN = {
         ),
     )
 }
-# With what a plain scalar that is no string begins.
+# The first characters of plain scalars that are not strings.
 SPECIAL = frozenset("~nNtTfF-+.0123456789")
-# Here the mark of what was begun is the place to mend, and the mark of the problem the end of the file.
+# For these errors PyYAML's problem mark is the end of the file; its context mark is the place to fix.
 UNCLOSED = ("found unexpected end of stream", "found unexpected document")
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """PyYAML's parser, in C where it can be, with YAML 1.2's plain scalars."""
+    """PyYAML's parser, in C if available, with the plain scalars of YAML 1.2."""
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
-        """The tag of a node that states none. Called for every node, so it is written for speed."""
+        """The tag of a node without an explicit tag. Called for every node, so it is written for speed."""
         if kind is not ScalarNode:
             return MAP if kind is MappingNode else SEQ
         if value is None or not implicit[0] or (value and value[0] not in SPECIAL):
@@ -68,14 +68,14 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
 
 
 class BoundedLoader(Loader):
-    """For what may be nested so deeply that composing it, by recursion, would end the process."""
+    """Limits the depth of a text whose recursive composition could overflow the stack."""
 
     depth = 0
 
     def descend_resolver(self, parent: yaml.Node | None, _index: Any) -> None:
         """Called before each node is composed."""
         self.depth += 1
-        # A scalar may stand in the deepest list or mapping.
+        # One more, for a scalar in the deepest list or mapping.
         if self.depth > MAX_DEPTH + 1 and parent is not None:
             raise unreadable(parent.start_mark, TOO_DEEP)
 
@@ -96,14 +96,14 @@ class Problem:
 
 
 class Unreadable(Exception):
-    """The text is no YAML that we take; carries the problem."""
+    """The text is not valid or not accepted YAML."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
 
 def problem_at(mark: Any, message: str) -> Problem:
-    """`mark` is PyYAML's, which counts from 0."""
+    """The problem at one of PyYAML's marks, which count from 0."""
     return Problem(mark.line + 1, mark.column + 1, message)
 
 
@@ -115,12 +115,12 @@ def read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            # Not more than is there: a buffer of that size is made first.
+            # Not always MAX_BYTES + 1, because `read` first allocates a buffer of the requested size.
             data = file.read(min(size, MAX_BYTES) + 1)
     except OSError as error:
         raise Unreadable(Problem(1, 1, f"cannot be read: {error.strerror}")) from None
     if len(data) > MAX_BYTES:
-        message = f"the file has {size:,} bytes, a task file at most {MAX_BYTES:,}: keep data elsewhere"
+        message = f"the file has {size:,} bytes, but the limit is {MAX_BYTES:,}: keep data in other files"
         raise Unreadable(Problem(1, 1, message))
     try:
         return data.decode("utf-8-sig")
@@ -131,7 +131,7 @@ def read_text(path: Path) -> str:
 
 
 def documents(path: Path) -> Iterator[yaml.Node]:
-    """The nodes of the documents that are not empty. Raises Unreadable, for a tag when all are given."""
+    """The nodes of the documents that are not empty. Raises Unreadable, for a bare tag `!` at the end."""
     text = read_text(path)
     try:
         for node in yaml.compose_all(text, Loader=loader_for(text)):
@@ -147,14 +147,14 @@ def documents(path: Path) -> Iterator[yaml.Node]:
 
 
 def refuse_bare_tag(text: str) -> None:
-    """Of a tag that names nothing no trace is left in the nodes, and `! '5'` would be a number."""
+    """Raises Unreadable for a tag `!` without a name: the nodes lose it, and `! '5'` would become a number."""
     for token in yaml.scan(text, Loader=Loader) if MAYBE_BARE_TAG.search(text) else ():
         if isinstance(token, yaml.TagToken) and token.value == (None, "!"):
-            raise unreadable(token.start_mark, foreign("!"))
+            raise unreadable(token.start_mark, unknown_tag("!"))
 
 
 def loader_for(text: str) -> type[Loader]:
-    """Counting the depth node by node would make the loading of every task slower by a tenth."""
+    """The loader that counts the depth is used only when needed: it makes loading a tenth slower."""
     return Loader if sum(map(text.count, OPENERS)) <= UNCOUNTED_DEPTH else BoundedLoader
 
 
@@ -173,18 +173,19 @@ def is_empty(node: yaml.Node | None) -> bool:
 
 
 class Reader:
-    """Turns nodes into plain JSON values; refuses duplicate keys, foreign tags and endless aliases.
+    """Converts nodes to plain JSON values; refuses duplicate keys, unknown tags and recursive aliases.
 
-    Raises Unreadable; but a subclass whose `refuse` returns is given None for what is wrong, and reads on.
+    Raises Unreadable. If a subclass overrides `refuse` to return, a refused value becomes None and reading
+    continues.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.path: list[yaml.Node] = []
-        """The lists and mappings that are being read, from the outermost on."""
+        """The lists and mappings being read, the outermost first."""
 
     def value(self, node: yaml.Node, location: Location | None = ()) -> Any:
-        """The value of a node; `location` is None where it is too deep to matter."""
+        """The value of a node. `location` is None when it is deeper than all TEXT_FIELDS."""
         if isinstance(node, ScalarNode):
             if node.tag == STR:
                 return node.value
@@ -202,14 +203,14 @@ class Reader:
         self.count += len(node.value)
         self.path.append(node)
         if self.count > MAX_VALUES or len(self.path) > MAX_DEPTH:
-            raise self.endless(node)
+            raise self.too_large(node)
         if node.tag != (MAP if type(node) is MappingNode else SEQ):
-            self.refuse(node, foreign(node.tag))
+            self.refuse(node, unknown_tag(node.tag))
 
-    def endless(self, node: yaml.Node) -> Unreadable:
+    def too_large(self, node: yaml.Node) -> Unreadable:
         for index, outer in enumerate(self.path):
             if any(outer is inner for inner in self.path[index + 1 :]):
-                return unreadable(outer.start_mark, "this value holds itself, by an alias in it")
+                return unreadable(outer.start_mark, "this value contains itself, by an alias")
         if self.count > MAX_VALUES:
             message = f"more than {MAX_VALUES:,} values once aliases are expanded"
             return unreadable(node.start_mark, message)
@@ -220,7 +221,7 @@ class Reader:
         is_deep = location is None or len(location) > 2
         for key, child in node.value:
             name = key.value
-            # Without a call for what most keys and values are: there are thousands of files.
+            # Most keys and values are strings and take no call: there are thousands of files.
             if key.tag != STR or type(key) is not ScalarNode or name in result or name == MERGE:
                 name = self.key(key, result)
             if name is None:
@@ -232,19 +233,19 @@ class Reader:
         return result
 
     def key(self, node: yaml.Node, known: Container[str]) -> str | None:
-        """The key's text; None when it is refused, and its value with it."""
+        """The key's text, or None if the key is refused; its value is dropped then."""
         if not isinstance(node, ScalarNode):
             self.refuse(node, "a key must be plain text")
             return None
         name: str = node.value
         if name in known:
-            self.refuse(node, f"the key `{name}` stands twice")
+            self.refuse(node, f"the key `{name}` appears twice")
             return None
         if node.tag != STR:
             self.scalar(node)
-        # Quoted it is a key like others, as in JSON.
+        # A quoted `<<` is an ordinary key, as in JSON.
         elif name == MERGE and not node.style:
-            self.refuse(node, "merge keys (`<<`) are not for task files: write out what is merged")
+            self.refuse(node, "merge keys (`<<`) are not supported: write the merged keys out")
             return None
         return name
 
@@ -263,18 +264,18 @@ def is_text(location: Location) -> bool:
     return location in TEXT_FIELDS or location[:2] == ("sandbox", "env")
 
 
-def foreign(tag: str) -> str:
-    return f"the tag {tag.replace(TAG, '!!')} is not for task files, or not here"
+def unknown_tag(tag: str) -> str:
+    return f"the tag {tag.replace(TAG, '!!')} is not supported here"
 
 
 def construct(tag: str, text: str) -> Any:
-    """The value of a scalar. Raises ValueError, also where a stated tag does not fit the text."""
+    """The value of a scalar. Raises ValueError, also for an explicit tag that does not fit the text."""
     if tag == STR:
         return text
     if tag not in CONSTRUCT:
-        raise ValueError(foreign(tag))
+        raise ValueError(unknown_tag(tag))
     if not PLAIN[tag].fullmatch(text):
-        raise ValueError(f"`{text[:40]}` is no {tag.replace(TAG, '!!')}")
+        raise ValueError(f"`{text[:40]}` is not a {tag.replace(TAG, '!!')}")
     return CONSTRUCT[tag](text)
 
 
@@ -284,7 +285,7 @@ def parse_int(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"a number of {len(text):,} digits: write it as text") from None
+        raise ValueError(f"a number with {len(text):,} digits is too long: quote it as text") from None
 
 
 def parse_float(text: str) -> float:

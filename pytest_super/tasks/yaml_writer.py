@@ -1,4 +1,4 @@
-"""JSON values as YAML that a person reads, and that `yaml_reader` reads back as the same values."""
+"""Writes JSON values as YAML that is readable and that `yaml_reader` reads back as the same values."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 INDENT = 2
-# Parsers look no farther than 1,024 characters for the colon behind a key.
+# Longer keys are written as `? key`: parsers search only 1,024 characters for the colon after a key.
 LONGEST_KEY = 128
 
-# What may stand for itself: not the byte order mark, nor what some YAML takes for the end of a line.
+# Characters that need no escape: not the byte order mark, and not those that YAML 1.1 reads as line ends.
 _VISIBLE = r" -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff"
 _LINE = re.compile(f"[{_VISIBLE}]*")
 _BLOCK = re.compile(rf"[{_VISIBLE}\t\n]*")
 _PLAIN = re.compile(r"(?:[A-Za-z_]|/(?=\w))(?:[\w./+-]|:(?=/))*(?: (?:[\w./+-]|:(?=/))+)*", re.ASCII)
-# Also what only YAML 1.1 takes for something else than text.
+# Including words that only YAML 1.1 reads as booleans.
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _ESCAPED = re.compile(rf"[^{_VISIBLE}]")
 
 
 def to_yaml(value: Mapping[str, Any]) -> str:
-    """A mapping that is not empty as a YAML document; texts of several lines as blocks.
+    """A non-empty mapping as a YAML document, with texts of several lines as literal blocks.
 
-    Raises ValueError for a lone surrogate, which no UTF-8 holds, RecursionError for endless depth.
+    Raises ValueError for a lone surrogate, which UTF-8 cannot encode, RecursionError for recursive values.
     """
     return _mapping(value, 0) + "\n"
 
@@ -69,15 +69,15 @@ def _scalar(value: Any, column: int) -> str:
         return _block(value, column) if is_block else _line(value)
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else f"{'-' * (value < 0)}.inf"
-    # Numbers, words and empty collections are those of JSON.
+    # Numbers, booleans, null and empty collections are written as in JSON.
     return json.dumps(value)
 
 
 def _block(text: str, column: int) -> str:
-    """A literal block: its lines as they are, indented."""
+    """A literal block: the unchanged lines, indented."""
     body = text.rstrip("\n")
     ends = len(text) - len(body)
-    # Else the indentation is taken from the first line, which has some of its own, or from one after it.
+    # Without an indentation indicator, YAML would infer it from the first line, which is itself indented.
     hint = str(INDENT) if body[0] in " \t\n" else ""
     chomp = "-" if not ends else "+" * (ends > 1)
     margin = " " * (column + INDENT)
@@ -86,7 +86,7 @@ def _block(text: str, column: int) -> str:
 
 
 def _line(text: str) -> str:
-    """A text on one line: plain where no parser takes it for something else."""
+    """A text on one line, plain if every parser reads it as text, else quoted."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     if ('"' in text or "\\" in text) and _LINE.fullmatch(text):
@@ -97,5 +97,5 @@ def _line(text: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     if 0xD800 <= code <= 0xDFFF:
-        raise ValueError("half of a surrogate pair, which is no text")
+        raise ValueError("half of a surrogate pair is not text")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -135,12 +135,12 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
         ("- a\n- b\n", "1:1: a task is a mapping of fields"),
         ("id: [\n", "broken YAML"),
         ("id: a\n\tset: b\n", "broken YAML"),
-        (MINIMAL + "id: b\n", "5:1: the key `id` stands twice"),
+        (MINIMAL + "id: b\n", "5:1: the key `id` appears twice"),
         (MINIMAL + "answer2: !!python/object:os.system {}\n", "unknown field"),
-        (MINIMAL.replace("answer: 1", "answer: !foo x"), "the tag !foo is not for task files"),
+        (MINIMAL.replace("answer: 1", "answer: !foo x"), "the tag !foo is not supported here"),
         (MINIMAL.replace("answer: 1\n", ""), "`answer` is missing"),
-        (MINIMAL.replace("answer: 1", "answer: {a: []}"), "4:9: `answer` holds no value"),
-        (MINIMAL.replace("answer: 1", "answer: null"), "`answer` holds no value"),
+        (MINIMAL.replace("answer: 1", "answer: {a: []}"), "4:9: `answer` has no value"),
+        (MINIMAL.replace("answer: 1", "answer: null"), "`answer` has no value"),
         (MINIMAL.replace("expert", "masked"), "needs a `category`"),
         ("id: a\nset: auto\nquery: run it\n", "needs an `entrypoint`"),
         (MINIMAL + "solution: {notebook: gone.ipynb}\n", "5:22: the notebook"),
@@ -178,11 +178,16 @@ def test_a_mistake_has_one_clear_message(load: Any, text: str, message: str) -> 
         ),
         (
             "id: a\nset: expert\nanswer: []\nlimits: {cell: !!int x, steps: !foo 1}\n",
-            ["1:1: `query` is missing", "3:9: `answer` holds", "4:16: `x` is no !!int", "4:32: the tag !foo"],
+            [
+                "1:1: `query` is missing",
+                "3:9: `answer` has",
+                "4:16: `x` is not a !!int",
+                "4:32: the tag !foo",
+            ],
         ),
         (
             "id: a\nset: masked\nquery: q\nanswer: &a [*a]\ntolerance: x\n",
-            ["1:1: a masked task needs", "4:9: this value holds itself", "5:12: `tolerance`"],
+            ["1:1: a masked task needs", "4:9: this value contains itself", "5:12: `tolerance`"],
         ),
         (MINIMAL + "id: b\nid: c\ntolerance: x\n", ["5:1: the key", "6:1: the key", "7:12: `tolerance`"]),
         (
@@ -353,7 +358,7 @@ def test_a_value_may_be_nested_as_deeply_as_the_bound_says(load: Any) -> None:
 )
 def test_a_value_that_holds_itself_is_told_at_its_place(load: Any, answer: str) -> None:
     [error] = errors_of(load, MINIMAL.replace("answer: 1", f"answer: {answer}"))
-    assert error == "t.task.yaml:4:9: this value holds itself, by an alias in it"
+    assert error == "t.task.yaml:4:9: this value contains itself, by an alias"
 
 
 @pytest.mark.parametrize("quote", ["'", '"'])
@@ -382,12 +387,12 @@ def test_aliases_cannot_expand_without_end(load: Any) -> None:
 def test_a_repository_folder_with_the_gold_in_it_is_refused(load: Any, tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "x.task.yaml").write_text(MINIMAL)
-    assert "holds task files" in errors_of(load, MINIMAL + "repository: {path: repo}\n")[0]
+    assert "contains task files" in errors_of(load, MINIMAL + "repository: {path: repo}\n")[0]
     (tmp_path / "repo" / "x.task.yaml").unlink()
     notebook = {"nbformat": 4, "cells": [{"cell_type": "code", "source": ["1"]}]}
     (tmp_path / "repo" / "s.ipynb").write_text(json.dumps(notebook))
     text = MINIMAL + "repository: {path: repo}\nsolution: {notebook: repo/s.ipynb}\n"
-    assert "holds the solution" in errors_of(load, text)[0]
+    assert "contains the solution" in errors_of(load, text)[0]
 
 
 def test_sizes_and_string_cells_are_understood(load: Any) -> None:
@@ -417,7 +422,7 @@ def test_a_tag_that_says_nothing_is_refused_and_does_not_turn_text_into_a_number
     load: Any, written: str, column: int
 ) -> None:
     errors = errors_of(load, f"id: a\nset: expert\nqeury: do it\nanswer: {written}\n")
-    assert errors[-1] == f"t.task.yaml:4:{column}: the tag ! is not for task files, or not here"
+    assert errors[-1] == f"t.task.yaml:4:{column}: the tag ! is not supported here"
     assert len(errors) == 3
 
 

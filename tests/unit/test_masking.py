@@ -337,11 +337,9 @@ def test_a_sub_problem_of_a_task_without_an_answer_needs_one(bench: Bench) -> No
 
 def test_an_answer_that_holds_nothing_is_told_once_where_it_stands(bench: Bench) -> None:
     item = "  - {id: a, category: data, query: x, mask: [2]"
-    assert bench.errors(HEAD + item + ", answer: {}}\n") == [
-        "t:7:58: `answer` holds no value to compare with"
-    ]
+    assert bench.errors(HEAD + item + ", answer: {}}\n") == ["t:7:58: `answer` has no value to compare with"]
     found = bench.errors(HEAD.replace("answer: 1", "answer: []") + item + "}\n")
-    assert found == ["t:4:9: `answer` holds no value to compare with"]
+    assert found == ["t:4:9: `answer` has no value to compare with"]
 
 
 def test_what_cannot_be_read_in_the_task_is_not_missed_in_its_sub_problems(bench: Bench) -> None:

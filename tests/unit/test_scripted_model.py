@@ -204,7 +204,7 @@ def test_all_errors_of_a_script_are_reported_together(script: Path) -> None:
 
 def test_broken_yaml_is_reported_with_its_place(script: Path) -> None:
     assert problem_with(script, "- one\n- [two\n").startswith(f"{script}:3:1: broken YAML")
-    assert problem_with(script, "a: [one]\na: [two]\n") == f"{script}:2:1: the key `a` stands twice"
+    assert problem_with(script, "a: [one]\na: [two]\n") == f"{script}:2:1: the key `a` appears twice"
 
 
 def test_a_missing_file_is_reported(script: Path) -> None:
