@@ -1,4 +1,4 @@
-"""The way from a program in a sandbox to the trial's model: OpenAI's API, charged to the trial."""
+"""Serves the trial's model to a program by OpenAI's API and charges the trial for it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pytest_super.trial.budget import Budget
 
 OFFERED = f"POST {CHAT} and GET {MODELS}"
-# Of what is not offered and was asked for all the same, so much is told in the trajectory.
-MOST_TOLD, LONGEST_TOLD = 5, 100
-# What is wrong with the request and not with the model, in the words of OpenAI's API, by which agents notice
-# that their prompt has grown too long.
+# Refused requests shown in the trajectory: how many, and the characters of each.
+MOST_REFUSED, LONGEST_REFUSED = 5, 100
+# Errors of the request, not of the model, as codes of OpenAI's API. Agents use the first one to notice that
+# their prompt is too long.
 CODES = {
     "context": "context_length_exceeded",
     "filtered": "content_policy_violation",
@@ -37,7 +37,7 @@ CODES = {
 
 
 class Forwarding(Protocol):
-    """A model that takes requests as they are."""
+    """A model that takes HTTP requests unchanged."""
 
     @property
     def name(self) -> str: ...
@@ -49,11 +49,10 @@ class Forwarding(Protocol):
 
 
 class ModelEndpoint:
-    """Answers the HTTP requests of one program. `answer` is called in threads, several at once.
+    """Answers the HTTP requests of one program. `answer` is called in several threads at once.
 
-    What goes wrong ends the trial, whatever the program makes of the answer: `failure` is what failed under
-    it, `spent` the limit that is reached. A request that is wrong, too long or refused by a content policy is
-    the program's own matter.
+    A failed model (`failure`) or a reached limit (`spent`) ends the trial, however the program handles the
+    answer. A request that is wrong, too long or refused by a content policy does not: the program handles it.
     """
 
     def __init__(self, model: Model, budget: Budget) -> None:
@@ -62,46 +61,47 @@ class ModelEndpoint:
         self._model = model
         self._budget = budget
         self._lock = threading.Lock()
-        self._under_way = 0
+        self._running = 0
         self._since = 0.0
         self._waited = 0.0
         self._is_closed = False
-        self._not_offered: dict[str, None] = {}
+        # An ordered set.
+        self._refused: dict[str, None] = {}
 
     def answer(self, call: HttpRequest) -> Reply:
         """The reply to one request. Raises Gone when its client has left."""
         method, path = call.method, call.path.partition("?")[0]
         if (method, path) == ("GET", MODELS) or (method == "POST" and path == CHAT):
             return self._ask(call, path)
-        return self._refuse(f"{method} {path}"[:LONGEST_TOLD])
+        return self._refuse(f"{method} {path}"[:LONGEST_REFUSED])
 
-    def _refuse(self, asked: str) -> Reply:
+    def _refuse(self, request: str) -> Reply:
         with self._lock:
-            if len(self._not_offered) < MOST_TOLD:
-                self._not_offered[asked] = None
-        return refusal(404, "not_found", f"{asked} is not offered here, only {OFFERED}: chat completions")
+            if len(self._refused) < MOST_REFUSED:
+                self._refused[request] = None
+        return refusal(404, "not_found", f"{request} is not offered here, only {OFFERED}: chat completions")
 
     @property
     def note(self) -> str:
-        """What was asked for in vain, for whoever wonders why the program came to nothing; "" for nothing."""
+        """The requests that were refused, shown so that a user can see why the program failed; or ""."""
         with self._lock:
-            asked = ", ".join(self._not_offered)
-        return f"[The program asked for {asked}: only {OFFERED} are offered here.]" if asked else ""
+            refused = ", ".join(self._refused)
+        return f"[The program asked for {refused}: only {OFFERED} are offered here.]" if refused else ""
 
     @property
     def waiting_seconds(self) -> float:
-        """How long at least one request was waiting for the model, until now or until `close`."""
+        """Seconds during which at least one request waited for the model, until now or until `close`."""
         with self._lock:
-            return self._waited + (self._budget.clock() - self._since if self._under_way else 0.0)
+            return self._waited + (self._budget.clock() - self._since if self._running else 0.0)
 
     def close(self) -> None:
-        """Stop the clock; nothing is answered any more."""
+        """Stop the clock and answer no more requests."""
         with self._lock:
             self._stop_clock()
-            self._under_way, self._is_closed = 0, True
+            self._running, self._is_closed = 0, True
 
     def _stop_clock(self) -> None:
-        if self._under_way:
+        if self._running:
             self._waited += self._budget.clock() - self._since
 
     @contextmanager
@@ -109,17 +109,17 @@ class ModelEndpoint:
         with self._lock:
             if self._is_closed:
                 raise Gone
-            if not self._under_way:
+            if not self._running:
                 self._since = self._budget.clock()
-            self._under_way += 1
+            self._running += 1
         try:
             yield
         finally:
             with self._lock:
                 if not self._is_closed:
-                    if self._under_way == 1:
+                    if self._running == 1:
                         self._stop_clock()
-                    self._under_way -= 1
+                    self._running -= 1
 
     def _ask(self, call: HttpRequest, path: str) -> Reply:
         try:
@@ -154,9 +154,9 @@ class ModelEndpoint:
         return Reply(status=200, body=response.body, type=response.headers.get_content_type())
 
     def _charge(self, usage: Usage, seconds: float) -> None:
-        """Book a call. Raises BudgetSpentError when that was the last: its answer is not told."""
+        """Charge a call. Raises BudgetSpentError if it spent the budget: its answer is then withheld."""
         with self._lock:
-            # From then on it is the model's books that tell.
+            # After the end, the trial takes the totals from the model's ledger.
             if self._is_closed:
                 raise Gone
             self._budget.charge_call(**asdict(usage), seconds=seconds)
@@ -168,7 +168,7 @@ class ModelEndpoint:
         return refusal(403, f"budget_{limit}", f"the trial's {limit} budget is spent")
 
     def _complete(self, model: Model, call: HttpRequest) -> Reply:
-        """By a model that knows conversations only, a fixture's for example."""
+        """Answer by a model without `forward`, for example one from a fixture."""
         if call.path.startswith(MODELS):
             return reply({"object": "list", "data": [{"id": "model", "object": "model"}]})
         try:

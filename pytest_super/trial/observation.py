@@ -1,4 +1,4 @@
-"""What an agent is shown of a cell: its output, and a plain word on how it ended."""
+"""The observation of a cell: its output, and a note on how the cell ended."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ STILL_RUNNING = (
 )
 NOTHING_RUNS = "No cell is running."
 
-# What stands for the middle of a long output. What comes after it moves up into the gap, not to what stood
-# before it.
+# The mark of omitted output. The text after it is rendered separately, so that cursor movements in it do not
+# overwrite the text before the gap.
 _GAP = re.compile(r"(\n\[\.\.\. \d+ characters left out \.\.\.\]\n)")
 
 
 def observation_of(result: CellResult) -> str:
-    """The output as a terminal would show it, then how the cell ended where that is not plain from it."""
+    """The output as a terminal would show it, then a note if the output does not show how the cell ended."""
     text, note = shown_output(result), ending(result)
     return "\n".join(part for part in (text.rstrip("\n") if note else text, note) if part)
 
@@ -35,11 +35,11 @@ def observation_of(result: CellResult) -> str:
 def shown_output(result: CellResult) -> str:
     texts = [(output.get("name"), output_text(output)) for output in result.outputs]
     if all(is_plain(text) for _, text in texts):
-        # Only here is the result's own text sure to have all: it keeps nothing of what was written over.
+        # Without terminal control, the result's own text is complete; otherwise it lacks overwritten text.
         return as_shown(result.text)
     parts = [""]
     was_apart = False
-    for text, is_apart in shown_screens(texts):
+    for text, is_apart in rendered_runs(texts):
         if (is_apart or was_apart) and parts[-1][-1:] not in ("", "\n"):
             parts.append("\n")
         parts.append(text)
@@ -47,11 +47,11 @@ def shown_output(result: CellResult) -> str:
     return "".join(parts)
 
 
-def shown_screens(texts: list[tuple[str | None, str]]) -> Iterator[tuple[str, bool]]:
-    """What each run of one stream and each display or error shows, and whether on lines of its own.
+def rendered_runs(texts: list[tuple[str | None, str]]) -> Iterator[tuple[str, bool]]:
+    """The text of each run of one stream and of each display or error, and whether it needs its own lines.
 
-    A kernel sends its two streams in an order that is not sure: what one moves up to and writes over may be
-    a line of the other, which would be lost if they shared a screen.
+    Runs are rendered separately because the order of a kernel's two streams is uncertain: cursor movements
+    of one stream could otherwise overwrite lines of the other.
     """
     for name, run in groupby(texts, key=itemgetter(0)):
         if name is None:

@@ -1,4 +1,4 @@
-"""Pre-executed cells and edits: run to their end before the agent starts, uncharged, uncredited."""
+"""Runs pre-executed cells and edits before the agent starts, without charge and without credit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
-    """The steps of a task's prefix, but for the first `after`, each yielded when it has ended.
+    """Run a task's prefix, except its first `after` steps, and yield each step when it has ended.
 
-    A cell may raise: a sub-problem can start from a failure. Raises InfrastructureError when the
-    prefix cannot be run at all, since the agent has done nothing yet.
+    A cell can raise: a sub-problem can start from a failure. Raises InfrastructureError when a cell ends the
+    kernel or an edit fails, since the agent has done nothing yet.
     """
     for number, part in enumerate(task.pre_execute[after:], after + 1):
         yield edit_step(part.edit, kernel, number) if part.edit else cell_step(part, kernel, number)

@@ -12,34 +12,36 @@ from pytest_super.trial.editing.places import Place, end_of_line, has_text, line
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
 
-# A search holds a few copies of the file.
+# A search makes a few copies of the file in memory.
 LARGEST = 32 * 2**20
-# Of a name or a system's message; no real one has more.
+# Characters of a file name or an OS error in a message; real ones are shorter.
 LONGEST = 4096
 LINE_END = re.compile(rb"\r?\n")
 
 
 class EditError(Exception):
-    """The edit was not made; the text says why, to the agent."""
+    """The edit was not made. The text tells the agent why."""
 
 
 def replace_once(data: bytes, before: str, after: str) -> bytes:
-    """`data` with the only place where `before` stands replaced by `after`; no other byte changes.
+    """Replace the only occurrence of `before` in `data` by `after`; no other byte changes.
 
-    A `before` that ends in a newline is whole lines, and so is `after` then: blank lines are equal whatever
-    spaces they hold, and an empty `after` deletes the lines. Any other `before` is text, which may be part of
-    a line. Empty data is filled by a `before` without text. Both are UTF-8.
-    A `before` without CRLF matches lines that end so too, and the newlines of `after` are then those of the
-    lines in their place: who writes LF does not see that a file has CRLF.
-    Linear in the size of `data`. Raises EditError.
+    If `before` ends with a newline, both are whole lines: blank lines are equal whatever spaces they contain,
+    and an empty `after` deletes the lines. Any other `before` is text, maybe a part of a line. Empty data is
+    filled by a `before` without text. Both are encoded as UTF-8.
+
+    A `before` without CRLF also matches lines with CRLF, and `after` then gets the line ends of the replaced
+    lines: a model that writes LF does not see that a file has CRLF.
+
+    Takes time linear in the size of `data`. Raises EditError.
     """
     return edit(data, before, after)[0]
 
 
 def edit_file(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, str]:
-    """Edit a file in the sandbox as `replace_once` does; a `before` without text makes a missing one.
+    """Edit a file in the sandbox like `replace_once`; a `before` without text creates a missing file.
 
-    Returns what to say of it, always less than 50,000 characters, and `ok` or `error`.
+    Returns the observation, always less than 50,000 characters, and the outcome `ok` or `error`.
     """
     try:
         data, place = edit(read(kernel, path, before), before, after)
@@ -65,7 +67,7 @@ def read(kernel: Kernel, path: str, before: str) -> bytes:
 
 
 def edit(data: bytes, before: str, after: str) -> tuple[bytes, Place]:
-    """The edited bytes, and the place of the new ones in them."""
+    """The edited data, and the place of the new bytes in it."""
     old, new = encoded(before), encoded(after)
     if not has_text(old):
         return fill(data, new)
@@ -95,7 +97,7 @@ def fill(data: bytes, new: bytes) -> tuple[bytes, Place]:
 
 
 def find(data: bytes, old: bytes) -> Place:
-    """The only place of `old`; of lines without the end of the last one, which stays as it is."""
+    """The only place of `old`. For whole lines it excludes the last line end, which is kept."""
     places = line_places(data, old) if old.endswith(b"\n") else text_places(data, old)
     if len(places) == 1:
         return places[0]
@@ -103,9 +105,9 @@ def find(data: bytes, old: bytes) -> Place:
 
 
 def with_ends_of(data: bytes, place: Place, new: bytes) -> bytes:
-    """`new`, its n-th newline as the n-th of the lines that it replaces, further ones as the last of these.
+    """`new` with the line ends of the replaced lines in order; further lines get the last of these.
 
-    Where none of these ends, which is at the end of the file, all are as that of the line above.
+    If no replaced line has a line end (at the end of the file), all get that of the line above.
     """
     replaced = LINE_END.findall(data[place.start : end_of_line(data, place.end)])
     if not replaced:

@@ -1,4 +1,4 @@
-"""What an agent is told of an edit: where the published runs had an answer, that one to the letter."""
+"""The observations of edits. Where the published runs have a text, it is copied verbatim."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pytest_super.trial.editing.places import MOST, best_place, end_of_line, nea
 if TYPE_CHECKING:
     from pytest_super.trial.editing.places import Place
 
-# Characters shown of the lines above and of those below an excerpt; twice as many of the excerpt itself.
-# Two excerpts stay below 50,000 then, which is what SUPER's agents see of the last observation.
+# Characters shown above and below an excerpt; the excerpt itself can have twice as many. Two excerpts then
+# stay below 50,000 characters, the part of the last observation that SUPER's agents see.
 SIDE = 4000
 CUT = "[...]"
 
@@ -34,7 +34,7 @@ PARTIAL = "\nHere are partially matched lines:\n```\n{}\n```"
 
 def done(data: bytes, place: Place, *, is_deletion: bool) -> str:
     """`data` is the edited file and `place` that of the new lines in it."""
-    # Where nothing is left of the edit, the first line below stands in its place.
+    # A deletion leaves no new lines, so the line below is shown in their place.
     return DONE.format(excerpt(data, place, above=7, below=5 if is_deletion else 6))
 
 
@@ -63,7 +63,7 @@ def content(data: bytes, place: Place) -> str:
 
 
 def excerpt(data: bytes, place: Place, *, above: int, below: int) -> str:
-    """The place with whole lines around it."""
+    """The text of the place, with whole lines around it."""
     start = data.rfind(b"\n", 0, place.start) + 1
     for _ in range(above):
         start = data.rfind(b"\n", 0, max(0, start - 1)) + 1
@@ -72,7 +72,7 @@ def excerpt(data: bytes, place: Place, *, above: int, below: int) -> str:
 
 
 def nth_newline(data: bytes, at: int, number: int) -> int:
-    """Where it stands, counted from `at` on; the end of `data` where there are fewer."""
+    """The position of the `number`-th newline from `at` on; the end of `data` if there are fewer."""
     for _ in range(number - 1):
         at = end_of_line(data, at)
     found = data.find(b"\n", at)

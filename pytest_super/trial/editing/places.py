@@ -1,6 +1,6 @@
-"""Where lines or a text stand in a file. Lines end with a newline and nothing else does.
+"""Finds lines or a text in a file. Only a newline ends a line.
 
-All searches take time linear in the size of the file, whatever it holds.
+All searches take time linear in the size of the file, whatever its content.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Further places are not looked for, so that a text that stands everywhere costs no more than another.
+# Searches stop after this many places, so that a very frequent text costs no more than another.
 MOST = 100
-# So many pairs of equal lines are compared when lines match in part: in a file of equal lines all are equal.
+# Pairs of equal lines that a partial match compares: in a file of equal lines, all pairs are equal.
 MOST_EQUAL = 10**6
 SPACES = b" \t\r"
 BLANK_LINE = re.compile(rb"(?m)^[ \t\r]++$")
@@ -36,9 +36,9 @@ def has_text(data: bytes) -> bool:
 
 
 def text_places(data: bytes, text: bytes) -> list[Place]:
-    """Where the text stands, at most MOST; its newlines match CRLF too, unless it has carriage returns.
+    """At most MOST places of the text. Its newlines also match CRLF, unless it has carriage returns.
 
-    A text that begins with a newline begins at the carriage return then.
+    The place of a text that begins with a newline then begins at the carriage return.
     """
     if b"\r" in text or b"\r\n" not in data:
         return [Place(at, at + len(text)) for at in positions(data, text)]
@@ -53,20 +53,20 @@ def text_places(data: bytes, text: bytes) -> list[Place]:
 
 
 def line_places(data: bytes, lines: bytes) -> list[Place]:
-    """Where the lines stand, blank ones being equal; at most MOST, each without the end of its last line.
+    """At most MOST places of the lines, each without the end of its last line. All blank lines are equal.
 
-    Carriage returns at the ends of lines are compared only if `lines` has some there.
+    Carriage returns at line ends are compared only if `lines` has some.
     """
     return located(data, lines, exact_keys)
 
 
 def near_places(data: bytes, lines: bytes) -> list[Place]:
-    """Where lines stand that differ from these in leading and trailing spaces only; as `line_places`."""
+    """Like `line_places`, but ignores leading and trailing spaces."""
     return located(data, lines, stripped_keys)
 
 
 def best_place(data: bytes, lines: bytes) -> Place | None:
-    """As many lines as are sought, the first where most of those with text are where they are sought."""
+    """The first place where most of the lines with text match line by line, or None."""
     has_returns = b"\r\n" in lines
     sought = list(io.BytesIO(exact_keys(lines, has_returns)))
     starts = starts_by_line(exact_keys(data, has_returns), sought)
@@ -78,7 +78,7 @@ def best_place(data: bytes, lines: bytes) -> Place | None:
 
 
 def starts_by_line(keys: bytes, sought: list[bytes]) -> Iterator[int]:
-    """For each line that is sought: with which line the sought ones would begin, by number."""
+    """For each pair of equal lines: the number of the line at which the sought lines would begin."""
     offsets: dict[bytes, list[int]] = defaultdict(list)
     for number, line in enumerate(sought):
         if has_text(line):
@@ -89,7 +89,7 @@ def starts_by_line(keys: bytes, sought: list[bytes]) -> Iterator[int]:
 
 
 def located(data: bytes, lines: bytes, keys_of: Callable[[bytes, bool], bytes]) -> list[Place]:
-    """Where lines with the same keys stand."""
+    """The places of lines with the same keys."""
     has_returns = b"\r\n" in lines
     keys, sought = b"\n" + keys_of(data, has_returns), keys_of(lines, has_returns)
     count = sought.count(b"\n")
@@ -117,7 +117,7 @@ def terminated(lines: bytes) -> bytes:
 
 
 def positions(data: bytes, text: bytes) -> list[int]:
-    """Where `text` begins in `data`, overlaps included, at most MOST times."""
+    """At most MOST positions of `text` in `data`, including overlapping ones."""
     found: list[int] = []
     at = data.find(text)
     while at >= 0 and len(found) < MOST:
@@ -127,7 +127,7 @@ def positions(data: bytes, text: bytes) -> list[int]:
 
 
 def lines_at(data: bytes, start: int, count: int, has_returns: bool) -> Place:
-    """`count` lines from `start` on, without the end of the last one."""
+    """The place of `count` lines from `start` on, without the end of the last line."""
     end = skip_lines(data, start, count)
     if data[end - 1 : end] == b"\n":
         end -= 1
@@ -137,12 +137,12 @@ def lines_at(data: bytes, start: int, count: int, has_returns: bool) -> Place:
 
 
 def skip_lines(data: bytes, at: int, count: int) -> int:
-    """Where the `count`-th line after the one that begins at `at` begins; at most the end of `data`."""
+    """The beginning of the `count`-th line after the one at `at`; at most the end of `data`."""
     for _ in range(count):
         at = end_of_line(data, at)
     return at
 
 
 def end_of_line(data: bytes, at: int) -> int:
-    """Where the line that holds `at` is over, its newline included."""
+    """The end of the line that contains `at`, including its newline."""
     return data.find(b"\n", at) + 1 or len(data)
