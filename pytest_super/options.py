@@ -1,4 +1,4 @@
-"""The options, each with an ini twin."""
+"""The command-line options, each with an ini value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One `--super-NAME`, with the ini value `super_NAME`."""
+    """The option `--super-NAME` and its ini value `super_NAME`."""
 
     name: str
     help: str
@@ -80,24 +80,24 @@ OPTIONS = (
         help="Gate: the exit status follows the mean accuracy, errors counted as 0; misses are not failures.",
         parse=portion,
     ),
-    Option(name="allow-errors", help="Errors of the infrastructure alone do not fail the run.", is_flag=True),
+    Option(name="allow-errors", help="Infrastructure errors alone do not fail the run.", is_flag=True),
     Option(
         name="scoring",
-        help="paper: as the papers say; reference: as the published code does, its faults included.",
+        help="paper: as defined in the papers; reference: as in the published code, including its faults.",
         default="paper",
         choices=("paper", "reference"),
     ),
     Option(
         name="keep",
-        help="Keep sandboxes for a look into them: of failed (unsolved) trials, or all.",
+        help="Keep sandboxes for inspection: those of failed (unsolved) trials, or all.",
         default="never",
         choices=("never", "failed", "all"),
     ),
-    Option(name="image", help="Image of docker sandboxes whose task names none."),
+    Option(name="image", help="Image of docker sandboxes for tasks without an image of their own."),
     Option(
         name="ca-bundle",
-        help="CA certificates (PEM) that docker sandboxes with a network trust for pip, git and requests, "
-        "by default what REQUESTS_CA_BUNDLE or SSL_CERT_FILE names.",
+        help="CA certificates (PEM) that pip, git and requests trust in docker sandboxes with a network. "
+        "Default: the file in REQUESTS_CA_BUNDLE or SSL_CERT_FILE.",
     ),
     Option(name="pip-config", help="pip configuration file that docker sandboxes use."),
     Option(
@@ -105,33 +105,35 @@ OPTIONS = (
     ),
     Option(
         name="no-cache",
-        help="Run every prefix in its own trial: use no snapshots of sandboxes, and make none.",
+        help="Run the whole prefix in each trial: neither use nor make snapshots of sandboxes.",
         is_flag=True,
     ),
     Option(name="dir", help="Folder for results.", default=".super"),
     Option(
         name="attempts",
-        help="Let the agent try a task so often until it submits, with a reflection between (Reflexion).",
+        help="Most attempts at a task until the agent submits, with a reflection between them (Reflexion).",
         default=1,
         parse=positive,
     ),
-    Option(name="prompt", help="File with the system prompt, instead of the agent's own."),
-    Option(name="trajectory", help="What --super-agent=replay replays: a run's folder, or one trajectory."),
-    Option(name="model", help="Model that the agent asks: a name that litellm knows, or scripted:FILE."),
+    Option(name="prompt", help="File with a system prompt that replaces the agent's own."),
+    Option(name="trajectory", help="A run's folder or one trajectory, for --super-agent=replay."),
+    Option(name="model", help="The agent's model: a name that litellm knows, or scripted:FILE."),
     Option(
-        name="temperature", help="Of the model, for every call; else what the agent asks for.", parse=float
+        name="temperature",
+        help="Temperature of every model call, instead of the agent's own.",
+        parse=float,
     ),
     Option(
         name="model-arg",
         help="KEY=VALUE for every call of the model (VALUE as JSON, else text); repeatable.",
         is_list=True,
     ),
-    Option(name="max-cost", help="US dollars that the whole run may cost.", parse=amount),
-    Option(name="record", help="Folder for every call of the model, whole, a file a trial."),
+    Option(name="max-cost", help="Most US dollars that the whole run can cost.", parse=amount),
+    Option(name="record", help="Folder for complete records of all model calls, one file per trial."),
 )
 
 
-# In `[tool.pytest]` a number may stand as a number, where pytest has a type for it; else as a text.
+# From pytest 9.2 on, a number in `[tool.pytest]` can be written without quotes.
 SCALAR: Any = str | int | float if pytest.version_tuple >= (9, 2) else "string"
 
 
@@ -155,7 +157,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def value_of(config: pytest.Config, option: Option) -> Any:
-    """What the option says, else its ini value, else its default. Raises pytest.UsageError."""
+    """The option's value, else its ini value, else its default. Raises pytest.UsageError."""
     given = config.getoption(option.key)
     source = option.flag
     refuse_empty(option, given)
@@ -175,7 +177,7 @@ def value_of(config: pytest.Config, option: Option) -> Any:
 
 
 def ini_value(config: pytest.Config, key: str) -> Any:
-    """What pytest reads. Raises pytest.UsageError: some versions let through what is wrong with the type."""
+    """The ini value. Raises pytest.UsageError also for the type errors that some versions of pytest raise."""
     try:
         return config.getini(key)
     except (TypeError, ValueError, pytest.UsageError) as error:
@@ -183,15 +185,18 @@ def ini_value(config: pytest.Config, key: str) -> Any:
 
 
 def refuse_empty(option: Option, given: str | list[str] | None) -> None:
-    """An option without a value, from an empty variable say, would pass for one that was not given."""
+    """Raises pytest.UsageError for an empty value, for example from an unset shell variable.
+
+    Otherwise it would look like an option that is not there.
+    """
     if given == "" or (isinstance(given, list) and "" in given):
         raise pytest.UsageError(f"{option.flag}= is empty: give it a value, or leave it out")
 
 
 def has_agent(config: pytest.Config) -> bool:
-    """Whether an agent is asked for. Without one nothing is collected, and other options are a mistake.
+    """Whether the run has an agent. Without one nothing is collected.
 
-    Raises pytest.UsageError.
+    Raises pytest.UsageError if other options are given without an agent.
     """
     refuse_empty(AGENT, config.getoption("super_agent"))
     if config.getoption("super_agent") or ini_value(config, AGENT.key):

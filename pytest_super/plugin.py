@@ -1,7 +1,7 @@
-"""The face to pytest: options, markers and the switch that turns a session into a run.
+"""The pytest plugin: options, markers, and the activation of a run.
 
-Loaded in every pytest run of everyone who has the package installed, so it imports nothing but
-pytest and the standard library, and without an agent it registers nothing more.
+It is loaded in every pytest session on a machine where the package is installed. Therefore it imports only
+pytest and the standard library, and without an agent it registers nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""For tests of agents and conftests: a clock moved by hand, a kernel without a process, a scripted model."""
+"""Test doubles for agents and conftests: a manual clock, a kernel without a process, a scripted model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FakeClock:
-    """Seconds that pass when somebody says so."""
+    """A clock that only `sleep` moves."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -37,17 +37,17 @@ class FakeClock:
 
 
 class Dead(BaseException):
-    """Raised inside a cell to end more than the cell."""
+    """Raised in a cell to simulate the death of its kernel or sandbox."""
 
     def __init__(self, outcome: Outcome, detail: str) -> None:
         self.result = CellResult(outcome=outcome, detail=detail)
 
 
 class FakeKernel:
-    """Runs cells, Python only, in a namespace of this process; has the methods of kernel.client.Kernel.
+    """Runs Python cells in this process, with the methods of kernel.client.Kernel.
 
-    In a cell `sleep(seconds)` makes the cell last that long by the clock, `die()` kills the kernel,
-    `lose()` the sandbox, and `fail_engine()` raises EngineError, as a lost engine does.
+    In a cell, `sleep(seconds)` makes the cell last that long by the clock, `die()` kills the kernel, `lose()`
+    the sandbox, and `fail_engine()` raises EngineError as an engine that does not answer would.
     """
 
     workdir = "/fake"
@@ -72,7 +72,7 @@ class FakeKernel:
         return self._busy
 
     def start(self) -> None:
-        """Ready from the first."""
+        """Nothing to do: the kernel is always ready."""
 
     def execute(
         self, code: str, *, timeout: float | None = None, listener: Callable[[str], None] | None = None
@@ -100,7 +100,7 @@ class FakeKernel:
         return self._end(CellResult(outcome=Outcome.INTERRUPTED, seconds=self._ran))
 
     def restart(self, timeout: float | None = None) -> None:
-        """At once, whatever `timeout` allows."""
+        """Restart immediately; `timeout` is ignored."""
         del timeout
         self.restarts += 1
         self._reset()
@@ -122,7 +122,7 @@ class FakeKernel:
     def search_files(
         self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
     ) -> FileSearch:
-        """Of names without folders; nothing takes time and nothing is hidden."""
+        """Search without hidden files and time limit; `name` cannot contain folders."""
         del hidden, seconds
         folder = posixpath.normpath(path)
         below = {
@@ -189,7 +189,7 @@ class FakeKernel:
         return cell_result(printed.getvalue(), value, error)
 
     def _evaluate(self, code: str) -> object:
-        """Run the cell; its value is that of the last expression."""
+        """Run the cell. Returns the value of its last expression."""
         module = ast.parse(code)
         last = module.body[-1] if module.body else None
         if not isinstance(last, ast.Expr):
@@ -218,9 +218,9 @@ def cell_result(printed: str, value: object, error: str) -> CellResult:
 
 
 class FakeModel:
-    """Answers from a list, in order; keeps what it was asked in `requests`.
+    """Answers from a list in order, and records the requests.
 
-    An answer is a text or a Completion; each prompt is charged a token for every four characters.
+    An answer is a text or a Completion. Tokens of texts are counted as one for every four characters.
     """
 
     def __init__(self, *answers: str | Completion) -> None:
