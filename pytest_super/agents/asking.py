@@ -1,4 +1,4 @@
-"""How the paper's agents ask their model."""
+"""The model call of SUPER's agents."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FILTERED = "The model's provider refused to read on, so nothing was done."
 
 
 def ask(trial: Trial, messages: Callable[[Trial], list[Message]], decoding: Mapping[str, Any]) -> Completion:
-    """The model's answer. Raises FilteredError when it is refused twice, with other words in between."""
+    """The model's answer. Raises FilteredError when the provider's filter refuses two prompts in a row."""
     try:
         return trial.complete(messages(trial), **decoding)
     except FilteredError:
-        # What was refused is mostly the last observation, of which only the end is shown from now on.
+        # Mostly the last observation is at fault. The rejection makes it an earlier one, which is clipped.
         trial.reject(FILTERED)
         return trial.complete(messages(trial), **decoding)

@@ -1,11 +1,11 @@
-"""How much of an observation SUPER's agents show their model (section 4.1 of the paper)."""
+"""Clips observations for the models of SUPER's agents (section 4.1 of the paper)."""
 
 from __future__ import annotations
 
-# Characters kept from the end of the newest observation, and of those before it.
+# Characters kept from the end of the newest observation and of each earlier one.
 LAST = 50_000
 EARLIER = 500
-# The published prompts mark a clipped beginning with these.
+# The marks of a clipped beginning in the published prompts.
 LAST_MARK = "... (truncated) ..."
 EARLIER_MARK = "(truncated) ... "
 

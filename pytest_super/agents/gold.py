@@ -1,4 +1,4 @@
-"""The gold agent: runs the solution and submits its answer, which proves task and harness."""
+"""The gold agent: runs the solution and submits its answer, which tests the task and the harness."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 
-# Characters of a cell's error that are told.
+# Characters of a cell's error that a message shows.
 MAX_ERROR = 300
 TASKS_EXTRA = (
-    " (what the shipped tasks import comes with `pip install 'pytest-super[tasks]'`, "
-    "for docker sandboxes with the kernel image)"
+    " (`pip install 'pytest-super[tasks]'` installs the packages that the shipped tasks import; "
+    "the kernel image has them for docker sandboxes)"
 )
 
 
 class GoldAgent:
-    """Runs every cell of the solution to its end; a cell that raises may be part of it."""
+    """Runs every cell of the solution to its end. Continues after a cell that raises: it can be intended."""
 
     def __init__(self, solution: GoldCells) -> None:
         self.solution = solution
 
     def run(self, trial: Trial) -> None:
-        """Raises SuperError when the answer's cell yields no answer, with the first cell that failed."""
+        """Raises SuperError, naming the first cell that failed, when the answer's cell yields no answer."""
         steps = [run_to_end(trial, cell) for cell in self.solution.cells]
         try:
             answer = value_of(steps[self.solution.answer])
@@ -49,17 +49,17 @@ def run_to_end(trial: Trial, cell: str) -> Step:
 
 
 def first_failure(steps: Sequence[Step]) -> str | None:
-    """Which cell of the solution was the first that failed, and how it ended; None where none did."""
+    """A message about the first cell of the solution that failed, or None."""
     for number, step in enumerate(steps, start=1):
         if step.outcome != Outcome.OK:
             error = error_of(step)
             hint = TASKS_EXTRA if error.startswith("ModuleNotFoundError") else ""
-            return f"the solution comes to no answer, since its cell {number} failed: {error}{hint}"
+            return f"the solution yields no answer, because its cell {number} failed: {error}{hint}"
     return None
 
 
 def error_of(step: Step) -> str:
-    """The type and the last line of what the cell raised, else the last line of what is shown of it."""
+    """The type and last line of the cell's exception, or else the last line of its observation."""
     errors = [output for output in step.outputs if output["output_type"] == "error"]
     kind = f"{errors[-1]['ename']}: " if errors else ""
     text = errors[-1]["evalue"] if errors else step.observation
@@ -68,9 +68,9 @@ def error_of(step: Step) -> str:
 
 
 def value_of(step: Step) -> Any:
-    """The JSON value that a cell yields: its last expression, else all that it printed.
+    """The JSON value of a cell: its last expression, or else its whole output.
 
-    Raises SuperError when that is neither JSON nor a Python literal.
+    Raises SuperError if that is neither JSON nor a Python literal.
     """
     results = [output for output in step.outputs if output["output_type"] == "execute_result"]
     text = results[-1]["data"].get("text/plain", "") if results else step.observation
@@ -81,4 +81,4 @@ def value_of(step: Step) -> Any:
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
         return value
-    raise SuperError(f"the solution's answer cell yields no JSON value but: {text[:200]!r}")
+    raise SuperError(f"the solution's answer cell yields a value that is not JSON: {text[:200]!r}")

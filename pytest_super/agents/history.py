@@ -1,4 +1,4 @@
-"""The history of a trial as SUPER's agents put it into a prompt (section 4.1 and appendix C of the paper)."""
+"""Renders a trial's history for the prompts of SUPER's agents (section 4.1 and appendix C of the paper)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PRE_EXECUTED_THOUGHT = "[pre-executed by user]"
 def history_text(
     steps: Sequence[Step], *, last: int = LAST, earlier: int = EARLIER, fenced: bool = False
 ) -> str:
-    """The steps as the paper's prompt writes them, each followed by a blank line; "" when there are none.
+    """The steps in the form of the paper's prompt, each followed by a blank line; "" for no steps.
 
-    Observations are clipped to their last `earlier` characters, the newest one to its last `last`; nothing
-    else is clipped. `fenced` puts them between lines of back-ticks, as the published prompts do.
+    The newest observation is clipped to its last `last` characters, earlier ones to their last `earlier`;
+    nothing else is clipped. `fenced` puts observations in code fences, as the published prompts do.
     """
     if not steps:
         return ""
@@ -31,16 +31,16 @@ def history_text(
 
 def step_text(step: Step, observation: str, fenced: bool = False) -> str:
     thought = PRE_EXECUTED_THOUGHT if step.origin == "pre_execute" else step.thought
-    seen = f" ```\n{observation}\n```" if fenced else f"\n{observation}"
+    shown = f" ```\n{observation}\n```" if fenced else f"\n{observation}"
     content = content_text(step.action)
     return (
         f"Thought: {thought}\nAction: {step.action.type}\n<content>\n{content}\n</content>\n"
-        f"Observation:{seen}\n\n"
+        f"Observation:{shown}\n\n"
     )
 
 
 def content_text(action: Action) -> str:
-    """The content as a model writes it: the three parts of an edit instead of the JSON that a step stores."""
+    """The content as a model writes it: an edit in its three parts, which a step stores as JSON."""
     if action.type != "edit":
         return action.content
     try:

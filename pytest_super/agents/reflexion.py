@@ -1,4 +1,4 @@
-"""Further attempts after one without a submission (Reflexion: Shinn et al., 2023; SUPER, section 4.1)."""
+"""Another attempt after one that ended without a submission (Shinn et al., 2023; SUPER, section 4.1)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DECODING = {"temperature": 0.2, "max_tokens": 1500}
 
 
 class Reflecting:
-    """An agent that starts from a plan, made by the model from the steps of the attempt that failed.
+    """Runs an agent with a plan that the model makes from the steps of the failed attempt.
 
-    The plan is added to the query, so that any agent takes it up. The attempt to come pays the call.
+    The plan is appended to the query, so that it works with any agent. The new attempt pays for the call.
     """
 
     def __init__(self, agent: Agent, failed: Sequence[Step]) -> None:
@@ -40,13 +40,13 @@ class Reflecting:
 
 
 def make_plan(trial: Trial, failed: Sequence[Step]) -> str:
-    """The model's plan, "" where it gives none. Ends the trial as `Trial.complete` does.
+    """The model's plan, or "" if it makes none. Ends the trial as `Trial.complete` does.
 
-    An attempt that was too long for the model's window is shown by its later steps.
+    When the attempt does not fit into the model's context window, only its later steps are shown.
     """
     while True:
         try:
-            return plan_in(trial.try_to_complete(messages(trial.task, failed), **DECODING).text)
+            return parse_plan(trial.try_to_complete(messages(trial.task, failed), **DECODING).text)
         except FilteredError:
             return ""
         except BudgetSpentError as spent:
@@ -65,7 +65,7 @@ def messages(task: PublicTask, failed: Sequence[Step]) -> list[Message]:
     ]
 
 
-def plan_in(answer: str) -> str:
-    """The part between `Plan:` and `[END]`, as far as they are there."""
+def parse_plan(answer: str) -> str:
+    """The text after `Plan:`, if there is one, up to `[END]`, if there is one."""
     _, mark, plan = answer.partition("Plan:")
     return (plan if mark else answer).partition("[END]")[0].strip()

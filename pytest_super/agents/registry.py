@@ -1,4 +1,4 @@
-"""Agents: what chooses the next action."""
+"""Finds agents by name: built-in ones, those of packages, and programs."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     Factory = Callable[[Task, "AgentSettings"], Agent]
 
 
-# Of entry points by which packages offer agents.
+# The entry-point group in which packages offer agents.
 GROUP = "pytest_super.agents"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
-    """What the options say to the agents that ship."""
+    """The options that the built-in agents use."""
 
     prompt: str | None = None
-    """Instead of the agent's own system prompt."""
+    """Replaces the agent's own system prompt."""
     trajectory: Path | None = None
-    """What `replay` replays."""
+    """The run's folder or trajectory that `replay` replays."""
     epoch: int = 1
-    """Of the trial for which the agent is made."""
+    """The epoch of the trial for which the agent is made."""
 
 
 def find_agent(name: str) -> Factory:
-    """A factory of agents by name: a built-in one, one that a package offers, or `package.module:Name`.
+    """A factory for a built-in agent, an agent of a package (entry point), or `package.module:Name`.
 
-    The last two are called without arguments; `command: ...` and `host-command: ...` are programs (see the
-    modules `command` and `host_command`). The factory calls pytest.skip for a task that the agent cannot try.
-    Raises SuperError for an unknown name.
+    The last two are called without arguments. `command: ...` and `host-command: ...` name programs (see
+    `programs.command` and `programs.host_command`). The factory calls pytest.skip for a task that the agent
+    cannot try. Raises SuperError for an unknown name.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
@@ -59,7 +59,7 @@ def find_agent(name: str) -> Factory:
             made = offered[name].load()
         else:
             known = ", ".join([*BUILT_IN, *sorted(offered.names)])
-            raise SuperError(f"unknown agent `{name}`: known are {known}, or package.module:Name of your own")
+            raise SuperError(f"unknown agent `{name}`: use {known}, or package.module:Name of your own")
     except (ImportError, AttributeError) as error:
         raise SuperError(f"the agent `{name}` cannot be imported: {error}") from error
     return lambda _task, _settings: made()
@@ -77,7 +77,7 @@ def make_gold(task: Task, _settings: AgentSettings) -> Agent:
 def make_command(command: str) -> Factory:
     from pytest_super.programs.command import CommandAgent
 
-    # What is wrong with it is told at once.
+    # Reports a wrong command line at the start of the run, not in the first trial.
     CommandAgent(command)
     return lambda _task, _settings: CommandAgent(command)
 
@@ -114,7 +114,7 @@ def make_replay(task: Task, settings: AgentSettings) -> Agent:
     steps = stored_steps(settings.trajectory, task.id, settings.epoch)
     if steps is None:
         pytest.skip(
-            f"the agent replay cannot try this task: no trajectory for {task.id} is at {settings.trajectory}"
+            f"the agent replay cannot try this task: {settings.trajectory} has no trajectory of {task.id}"
         )
     return ReplayAgent(steps)
 
@@ -126,6 +126,6 @@ BUILT_IN: dict[str, Factory] = {
     "swe-agent": make_swe_agent,
     "replay": make_replay,
 }
-# They run code that the user already has, so they may run without isolation.
+# These run code that the user already has, so they can run without isolation.
 TRUSTED = ("gold", "replay")
 NEED_MODEL = ("react", "react-super", "swe-agent")

@@ -1,4 +1,4 @@
-"""The agent `replay`: does what the agent of a stored trajectory did, against a fresh kernel."""
+"""The agent `replay`: repeats the steps of a stored trajectory in a fresh kernel."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 KNOWN = {*ACTION_TYPES, *ARGUMENTS}
-# Running a program once more would be no replay, and it may want its model.
-OF_PROGRAM = (PROGRAM, "read_answer")
-# A trial's folder is named by epoch and rerun.
+# The steps of a program cannot be replayed: it would decide anew, and it can need its model.
+PROGRAM_STEPS = (PROGRAM, "read_answer")
+# The folder of a trial is named `epoch.rerun`.
 TRIAL_FOLDER = re.compile(r"\d+\.\d+")
 
 
 class ReplayAgent:
-    """Takes the agent's own steps again; what was answered to an answer without an action is answered again.
+    """Repeats the agent's own steps; a rejected answer is rejected again with the stored text.
 
-    Waits on for a cell that takes longer than it did. Of a trial with several attempts it takes the last,
-    since each had a fresh kernel. Raises SuperError for a step that it cannot take.
+    Waits for a cell that takes longer than in the stored trial. Of several attempts it repeats the last,
+    because each started with a fresh kernel. Raises SuperError for a step that cannot be replayed.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -52,15 +52,15 @@ class ReplayAgent:
         for step in self.steps:
             if step.action.type == "exception":
                 return
-            if was_refused(step):
+            if was_rejected(step):
                 trial.reject(step.observation, step.action, step.thought)
             else:
                 self.repeat(trial, step)
 
     def repeat(self, trial: Trial, step: Step) -> None:
-        """Take the step, and wait until its cell ends if it did."""
+        """Repeat the step. Waits for its cell to end, unless the stored step timed out."""
         if trial.kernel.is_running and step.action.type not in (*WITHOUT_CONTENT, "submit"):
-            # The published runners stopped a cell that still ran, when they were to do something else.
+            # The published runners interrupted a running cell before any other action.
             trial.interrupt()
         taken = self.take(trial, step)
         while taken.outcome == Outcome.TIMED_OUT and step.outcome != Outcome.TIMED_OUT:
@@ -70,7 +70,7 @@ class ReplayAgent:
         action, thought = step.action, step.thought
         if action.type == "submit":
             return trial.submit(submission_of(action.content), thought)
-        if is_of_editor(action):
+        if is_swe_command(action):
             return trial.use(action, self.editor.tool(action), thought)
         if action.type == "edit" and (change := stored_edit(action.content)):
             return trial.edit(**change, thought=thought)
@@ -79,27 +79,27 @@ class ReplayAgent:
 
 def check_replayable(step: Step) -> None:
     type = step.action.type
-    if type in OF_PROGRAM and step.observation != STILL_RUNNING:
-        why = f"it is a whole program (`{type}`), and what that did is not known"
+    if type in PROGRAM_STEPS and step.observation != STILL_RUNNING:
+        why = f"it is a whole program (`{type}`), whose actions were not recorded"
         raise SuperError(f"step {step.number} cannot be replayed: {why}")
-    if not (type in KNOWN or type == "exception" or was_refused(step)):
+    if not (type in KNOWN or type == "exception" or was_rejected(step)):
         raise SuperError(f"step {step.number} cannot be replayed: only its agent knows the action `{type}`")
 
 
-def was_refused(step: Step) -> bool:
-    """Whether nothing was done: what was answered was no action, or a cell was in its way."""
+def was_rejected(step: Step) -> bool:
+    """Whether nothing was done, because the answer held no action or a cell was still running."""
     return step.outcome == "error" and (step.action.type not in KNOWN or step.observation == STILL_RUNNING)
 
 
-def is_of_editor(action: Action) -> bool:
-    """Whether it is a command of swe-agent, whose edit replaces lines of the open file by their numbers."""
+def is_swe_command(action: Action) -> bool:
+    """Whether the action is a command of swe-agent. Its `edit` replaces lines by number."""
     if action.type == "edit":
         return BEFORE not in action.content and is_edit(action.content.partition("\n")[0])
     return action.type in ARGUMENTS and action.type != "submit"
 
 
 def stored_edit(content: str) -> dict[str, str] | None:
-    """Path and both texts, where an edit is stored as Trial.edit does."""
+    """The fields of an edit that is stored as `Trial.edit` stores it; None for another form."""
     try:
         change = json.loads(content)
     except (ValueError, RecursionError):
@@ -109,7 +109,7 @@ def stored_edit(content: str) -> dict[str, str] | None:
 
 
 def submission_of(content: str) -> Any:
-    """The value that was submitted: stored as JSON by us, as Python's text of the value in published runs."""
+    """The submitted value. Our trajectories store it as JSON, published ones as a Python literal."""
     text = content.removeprefix("submit ")
     for parse in (json.loads, parse_literal):
         try:
@@ -120,7 +120,7 @@ def submission_of(content: str) -> Any:
 
 
 def parse_literal(text: str) -> Any:
-    """As ast.literal_eval, and nan and inf are numbers."""
+    """Like ast.literal_eval, but accepts nan and inf as numbers."""
     return ast.literal_eval(Numbers().visit(ast.parse(text.strip(), mode="eval")))
 
 
@@ -130,10 +130,10 @@ class Numbers(ast.NodeTransformer):
 
 
 def stored_steps(path: Path, task_id: str, epoch: int = 1) -> list[Step] | None:
-    """The steps of a stored trial: of a file, of a trial's folder, or of the task's trial in a run's folder.
+    """The steps of a stored trial. `path` is a trajectory's file, a trial's folder or a run's folder.
 
-    Of a run of ours it is the last rerun of this epoch, else of the first. None when the run has no trial
-    of the task. Raises SuperError when there is no trajectory at all, or what is there is none.
+    In a run of ours it is the last rerun of this epoch, or else of the first epoch. None if the run has no
+    trial of the task. Raises SuperError if there is no trajectory at all, or the file is not one.
     """
     if path.is_file():
         return read_steps(path)
@@ -142,19 +142,19 @@ def stored_steps(path: Path, task_id: str, epoch: int = 1) -> list[Step] | None:
         return read_steps(found)
     if any(path.glob("*/history.ipynb")) or any(path.glob("trials/*/*/trajectory.jsonl")):
         return None
-    raise SuperError(f"no trajectory is at {path}: name its file, its folder, or the folder of a run")
+    raise SuperError(f"{path} has no trajectory: name a trajectory's file, its folder, or a run's folder")
 
 
 def trajectory_files(folder: Path, task_id: str, epoch: int) -> Iterator[Path]:
-    places = [folder / "history.ipynb", folder / "trajectory.jsonl", folder / task_id / "history.ipynb"]
+    files = [folder / "history.ipynb", folder / "trajectory.jsonl", folder / task_id / "history.ipynb"]
     trials = [path for path in (folder / "trials" / task_id).glob("*") if TRIAL_FOLDER.fullmatch(path.name)]
     trials.sort(key=partial(rerun_order, wanted=epoch))
-    places += [trial / "trajectory.jsonl" for trial in trials]
-    yield from (place for place in places if place.is_file())
+    files += [trial / "trajectory.jsonl" for trial in trials]
+    yield from (file for file in files if file.is_file())
 
 
 def rerun_order(trial: Path, wanted: int) -> tuple[bool, int, int]:
-    """The last rerun of the wanted epoch first, then that of the first epoch."""
+    """Sort key: the wanted epoch first, then the others in order; in each the last rerun first."""
     epoch, rerun = map(int, trial.name.split("."))
     return epoch != wanted, epoch, -rerun
 
@@ -167,5 +167,5 @@ def read_steps(path: Path) -> list[Step]:
     except (OSError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise SuperError(f"{path} is not a trajectory: {error!r}") from None
     if not steps:
-        raise SuperError(f"{path} is not a trajectory: it holds no step")
+        raise SuperError(f"{path} is not a trajectory: it has no steps")
     return steps

@@ -27,7 +27,7 @@ USAGE = pytest.ExitCode.USAGE_ERROR
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--super-agent=nonsense"], "*unknown agent `nonsense`: known are gold, *, or package.module:Name*"),
+        (["--super-agent=nonsense"], "*unknown agent `nonsense`: use gold, *, or package.module:Name*"),
         (["--super-agent=no.such:Agent"], "*the agent `no.such:Agent` cannot be imported*"),
         (["--super-agent=agent:Gone"], "*the agent `agent:Gone` cannot be imported*"),
         (["--super-epochs=3"], "*--super-epochs needs --super-agent*"),

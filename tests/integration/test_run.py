@@ -229,7 +229,7 @@ def test_replay_skips_a_task_without_a_trajectory(project: Project) -> None:
     project.add_task("new")
     result = project.run(f"--super-trajectory={stored}", "-rs", agent="replay")
     result.assert_outcomes(passed=1, skipped=1)
-    result.stdout.fnmatch_lines([f"*replay cannot try this task: no trajectory for new is at {stored}"])
+    result.stdout.fnmatch_lines([f"*replay cannot try this task: {stored} has no trajectory of new"])
 
 
 def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Project) -> None:

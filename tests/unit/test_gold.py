@@ -1,4 +1,4 @@
-"""The agent gold: what it submits, and what it says of a solution that comes to no answer."""
+"""The agent gold: what it submits, and its message for a solution that yields no answer."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def test_a_cell_that_raises_may_be_part_of_a_solution() -> None:
 
 def test_the_first_cell_that_failed_is_told_with_its_error() -> None:
     error = error_of("x = 1", "raise ValueError('the\\nroot cause')", "y = z", "y")
-    assert error == "the solution comes to no answer, since its cell 2 failed: ValueError: root cause"
+    assert error == "the solution yields no answer, because its cell 2 failed: ValueError: root cause"
     assert error_of("undefined") == (
-        "the solution comes to no answer, since its cell 1 failed: NameError: name 'undefined' is not defined"
+        "the solution yields no answer, because its cell 1 failed: NameError: name 'undefined' is not defined"
     )
 
 
@@ -40,7 +40,7 @@ def test_a_module_that_is_missing_is_told_with_what_installs_it() -> None:
 
 def test_an_answer_that_is_no_json_is_told_where_no_cell_failed() -> None:
     assert error_of("x = 1", "object") == (
-        "the solution's answer cell yields no JSON value but: \"<class 'object'>\""
+        "the solution's answer cell yields a value that is not JSON: \"<class 'object'>\""
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.agents.swe.edit import asked_edit, refusal, replaced
+from pytest_super.agents.swe.edit import make_edit, refusal, replaced
 from pytest_super.agents.swe.files import LARGEST, Refused
 from pytest_super.agents.swe.syntax import introduced_error
 from pytest_super.agents.swe.tools import Editor
@@ -344,7 +344,7 @@ def test_an_edit_changes_its_lines_and_no_others(
     lines = lines_of(b"\n".join(parts))
     first = data.draw(st.integers(1, max(len(lines), 1)))
     last = data.draw(st.integers(first, max(len(lines), 1)))
-    result = replaced(lines, asked_edit(f"{first}:{last}", text, len(lines)))
+    result = replaced(lines, make_edit(f"{first}:{last}", text, len(lines)))
     rest = len(lines) - last
     assert result[: first - 1] == lines[: first - 1]
     assert result[len(result) - rest :] == lines[len(lines) - rest :]
@@ -575,7 +575,7 @@ def test_a_refused_edit_is_shown_as_in_the_published_runs() -> None:
         lines = [known.get(number, "").encode() for number in range(1, total + 1)]
         after = [known_after.get(number, "").encode() for number in range(1, total_after + 1)]
         try:
-            edit = asked_edit(f"{first}:{last}", [""] * count, total)
+            edit = make_edit(f"{first}:{last}", [""] * count, total)
         except Refused:
             wrong.append((first, last))
             continue

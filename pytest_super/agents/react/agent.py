@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Trial
 
-# Of the paper; a model that goes on after its action makes up the observation, which ends the answer here.
-# The closing tag is no such end: an answer without it could not be told from one that was cut.
+# The paper's values. The stop text ends an answer in which the model makes up an observation itself. The
+# closing tag is not a stop text: an answer without it would look like one that was cut.
 DECODING = {"temperature": 0.2, "max_tokens": 1500, "stop": ["\nObservation:"]}
 
-# As the published trajectories have it: the score of a trial is that of its `submit`.
+# The type in the published trajectories. Only a `submit` is scored.
 INVALID_SUBMISSION = "submit_invalid_json"
 
 
 class ReActAgent:
-    """Asks for one thought and one action at a time; with `edit` it is the paper's ReAct-SUPER.
+    """Asks the model for one thought and one action at a time; with `edit` it is the paper's ReAct-SUPER.
 
-    `prompt` stands in place of the whole system prompt.
+    `prompt` replaces the whole system prompt.
     """
 
     def __init__(self, prompt: str | None = None, *, edit: bool) -> None:
         self.prompt = read_prompt("react-super" if edit else "react") if prompt is None else prompt
         self.is_fenced = "Observation: ```" in self.prompt
-        """Whether the demonstrations have observations in fences, as the published prompts do."""
+        """Whether the prompt's demonstrations put observations in code fences, as the published ones do."""
         self.types = tuple(type for type in ACTION_TYPES if edit or type != "edit")
 
     def run(self, trial: Trial) -> None:
@@ -55,33 +55,33 @@ class ReActAgent:
                 act(trial, response.action, response.thought)
 
     def messages(self, trial: Trial) -> list[Message]:
-        """As in the paper: all that was done until now is one message, of the assistant, and the last.
+        """The prompt. As in the paper, the last message is the assistant's and holds the whole history.
 
-        It reads as an answer to be continued, and the demonstrations of the prompt have its form. A provider
-        that wants a message of the user at the end gets one by the model argument ensure_alternating_roles.
+        It reads as an answer to be continued and has the form of the prompt's demonstrations. For a provider
+        that requires a user message at the end, set the model argument ensure_alternating_roles.
         """
         messages: list[Message] = [
             {"role": "system", "content": self.prompt},
             {"role": "user", "content": question(trial.task)},
         ]
         if trial.history:
-            history = history_text([as_answered(step) for step in trial.history], fenced=self.is_fenced)
+            history = history_text([as_shown(step) for step in trial.history], fenced=self.is_fenced)
             messages.append({"role": "assistant", "content": history})
         return messages
 
 
 def question(task: PublicTask) -> str:
-    """The query, and of the repository what the query leaves out."""
+    """The query, followed by the repository's facts that the query does not mention."""
     return "\n".join([f"Query: {task.query}", *repository_lines(task)])
 
 
 def repository_lines(task: PublicTask) -> list[str]:
-    """What tells where the code is and is not in the query."""
+    """Lines that say where the code is, without facts that the query contains."""
     return [line for line, fact in repository_facts(task) if fact not in task.query]
 
 
 def repository_facts(task: PublicTask) -> list[tuple[str, str]]:
-    """Lines, each with the part of it that a query may tell itself."""
+    """Lines, each with its fact: the text that a query can contain already."""
     if task.folder is not None:
         return [(f"Repository: the folder {task.folder} in the working directory", task.folder)]
     match task.repository:
@@ -93,7 +93,7 @@ def repository_facts(task: PublicTask) -> list[tuple[str, str]]:
 
 
 def act(trial: Trial, action: Action, thought: str) -> Step:
-    """Do an action of any of ACTION_TYPES; one whose content is not in its form is rejected."""
+    """Do an action of one of ACTION_TYPES; malformed content is rejected."""
     match action.type:
         case "execute":
             return trial.execute(action.content, thought)
@@ -109,7 +109,7 @@ def act(trial: Trial, action: Action, thought: str) -> Step:
 
 
 def edit(trial: Trial, action: Action, thought: str) -> Step:
-    """A step whose content is what the model wrote, since it reads it again in the history."""
+    """Edit a file. The step stores the model's own text, because the model reads it again in the history."""
     try:
         change = parse_edit(action.content)
     except FormatError as error:
@@ -127,8 +127,8 @@ def submit(trial: Trial, content: str, thought: str) -> Step:
     return trial.submit(answer, thought)
 
 
-def as_answered(step: Step) -> Step:
-    """The step as the model reads it again: as in the paper, nothing of an answer that was no action."""
+def as_shown(step: Step) -> Step:
+    """The step as the history shows it: as in the paper, without the text of an answer without an action."""
     if step.origin == "agent" and not step.action.type:
         return replace(step, thought="")
     if step.action.type == INVALID_SUBMISSION:

@@ -1,14 +1,14 @@
-"""What the ReAct agents answer: a thought, and an action of a type with its content between tags.
+"""The answer format of the ReAct agents: a thought, and an action with its content between tags.
 
-    Thought: I look what is there.
+    Thought: I list the files.
     Action: execute
     <content>
     !ls
     </content>
 
-Read leniently where an answer can mean one thing only, and refused where a mistake would do something else
-than was meant. All of it is linear in the length of the answer: no run of characters is walked through again
-from its middle.
+The parser is lenient where an answer can mean only one thing, and refuses an answer whose literal reading
+could differ from its intention. It takes time linear in the length of the answer: the patterns use possessive
+quantifiers, so they never backtrack into a run of characters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WITHOUT_CONTENT = ("continue_wait", "interrupt")
 OPENING, CLOSING = "<content>", "</content>"
 BEFORE, AFTER = "<<<BEFORE_EDIT>>>", "<<<AFTER_EDIT>>>"
 
-# Answers that the provider ended: what is there of them may be the first half of anything.
+# Finish reasons of answers that the provider cut: their action can be incomplete.
 CUT = ("length", "content_filter")
 
 FORM = f"""\
@@ -60,12 +60,12 @@ _SHELLS = ("bash", "console", "sh", "shell", "zsh")
 
 
 class FormatError(Exception):
-    """The answer is not to be acted on; the text says why, to the agent."""
+    """The answer cannot be acted on. The text tells the agent why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
-    """An answer of the model, read."""
+    """A parsed answer of the model."""
 
     thought: str
     action: Action
@@ -73,7 +73,7 @@ class Response:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """An edit that is asked for. Its texts are whole lines, each with its newline, or empty."""
+    """A requested edit. Its texts are empty or whole lines, each with its newline."""
 
     path: str
     before: str
@@ -82,7 +82,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Header:
-    """Where an action of a known type is announced."""
+    """The position of an `Action:` label with a known type."""
 
     type: str
     start: int
@@ -92,9 +92,8 @@ class _Header:
 def parse_response(text: str, finish_reason: str = "stop", types: Sequence[str] = ACTION_TYPES) -> Response:
     """The first complete action of an answer, with the thought before it.
 
-    A model that writes on has made up the observation itself, so the rest of its answer was decided without
-    knowing what the first action did. Raises FormatError for an answer that was cut, and for one without a
-    complete action of one of the `types`.
+    The rest is ignored: a model that continues after its action has made up the observation. Raises
+    FormatError for a cut answer, and for one without a complete action of one of the `types`.
     """
     if finish_reason in CUT:
         raise FormatError(f"The answer was cut off at its end, so nothing was done: be brief.\n{FORM}")
@@ -111,14 +110,14 @@ def parse_response(text: str, finish_reason: str = "stop", types: Sequence[str] 
 
 
 def render_response(thought: str, action: Action) -> str:
-    """The answer that reads as this thought and action."""
+    """The answer that `parse_response` reads as this thought and action."""
     return f"Thought: {thought}\nAction: {action.type}\n{OPENING}\n{action.content}\n{CLOSING}"
 
 
 def parse_edit(content: str) -> Change:
-    """What an edit's content asks for; lines between the name and the first mark stand before both texts.
+    """Parse an edit's content. Lines between the file name and the first mark belong to both texts.
 
-    Raises FormatError: an edit whose second part is missing would delete the first.
+    Raises FormatError, also for a missing second part: it would delete the lines of the first.
     """
     path, _, rest = content.lstrip("\n").partition("\n")
     lines = rest.split("\n")
@@ -140,7 +139,7 @@ def parse_edit(content: str) -> Change:
 
 
 def parse_submission(content: str) -> Any:
-    """The JSON value that a submission's content is. Raises FormatError."""
+    """The JSON value of a submission's content. Raises FormatError."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -155,7 +154,7 @@ def _headers(text: str, types: Sequence[str]) -> Iterator[_Header]:
     for label in _LABEL.finditer(text):
         found = _TYPE.match(text, label.end())
         type = _known(found[1], types) if found else None
-        # In the middle of a line it may be words of the thought, unless content follows.
+        # In the middle of a line, a label without content can be part of the thought.
         if found and type and (label["lead"] is not None or type not in WITHOUT_CONTENT):
             yield _Header(type=type, start=label.start(), end=found.end())
 
@@ -167,7 +166,7 @@ def _known(word: str, types: Sequence[str]) -> str | None:
 
 
 def _thought(text: str) -> str:
-    """With what the model wrote before the label, which is its reasoning too."""
+    """The thought, including text before its label, which is reasoning too."""
     label = _THOUGHT.search(text)
     if label is None:
         return text.strip()
@@ -175,7 +174,7 @@ def _thought(text: str) -> str:
 
 
 def _content(text: str, header: _Header, limit: int) -> str | None:
-    """What the action is to do; None where that is not there. Raises FormatError where it is not clear."""
+    """The action's content, or None if it is missing. Raises FormatError if its end is not clear."""
     if header.type in WITHOUT_CONTENT:
         return ""
     if text.startswith(OPENING, header.end):
@@ -188,9 +187,10 @@ def _content(text: str, header: _Header, limit: int) -> str | None:
 
 
 def _within_tags(text: str, start: int, limit: int) -> str:
-    """Up to the first closing tag that ends its line and was not opened there; others are the content's.
+    """The text up to the first closing tag at the end of a line that has no opening tag before it.
 
-    Raises FormatError where none is, or where it closes what another action, at `limit`, has opened.
+    Other closing tags belong to the content. Raises FormatError if there is no such tag, or if it closes the
+    content of the next action, whose label is at `limit`.
     """
     end = start
     for line in text[start:].split("\n"):
@@ -205,14 +205,14 @@ def _within_tags(text: str, start: int, limit: int) -> str:
 
 
 def _without_tag_lines(content: str) -> str:
-    """Without the ends of the lines that the tags stand on, and no other: a blank line may be meant."""
+    """Remove only the line ends after the opening and before the closing tag: blank lines can be intended."""
     content = re.sub(r"\A[ \t]*+(?:\r?\n)?", "", content)
     head, _, last = content.rpartition("\n")
     return content if last.strip(" \t\r") else head
 
 
 def _sole_fence(text: str) -> str:
-    """The code fence with which the text begins, if no other line could be its end."""
+    """The fenced block at the beginning of the text. Raises FormatError if its end is not clear."""
     fences = list(_FENCE.finditer(text))
     if len(fences) != 2 or fences[1][1]:
         raise FormatError(f"Where the content ends is not clear, so nothing was done.\n{FORM}")
@@ -220,7 +220,7 @@ def _sole_fence(text: str) -> str:
 
 
 def _checked(content: str, type: str) -> str:
-    """Without a code fence around it, which no cell, edit or submission begins with. Raises FormatError."""
+    """The content without a code fence around it. Raises FormatError if it is empty, or is a shell script."""
     language, content = _without_fence(content)
     if not content.strip():
         raise FormatError(f"The content of {type} is empty, so nothing was done.\n{FORM}")

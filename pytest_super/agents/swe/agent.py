@@ -26,36 +26,36 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 DECODING = {"temperature": 0.2, "max_tokens": 1500}
-# As the published trajectories of the other agent have it: only a `submit` is handed in.
+# The type in the published trajectories of react-super. Only a `submit` is scored.
 INVALID_SUBMISSION = "submit_invalid_json"
 NO_FILE = "n/a"
-# Some providers take no message without text.
+# Some providers refuse messages without text.
 NO_TEXT = "(no text)"
 
 
 class SweAgent:
-    """Asks for one command at a time: a notebook cell, or one of its own tools. Made anew for each trial.
+    """Asks the model for one command at a time: a notebook cell or one of its tools. Made for one trial.
 
-    Its tools work beside the kernel, so their time is not charged as compute. `prompt` stands in place of the
-    system prompt, the task's message stays.
+    The tools do not use the kernel, so their time is not charged as compute. `prompt` replaces the system
+    prompt but not the task's message.
     """
 
     def __init__(self, prompt: str | None = None) -> None:
         self._system = read_prompt("swe-agent") if prompt is None else prompt
         self._instance = read_prompt("swe-agent-instance")
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._editor = Editor()
         self._directory = ""
-        # The prompt line that followed each step, by its place in the history, 0 for the task; of
-        # pre-executed ones it is known of the last only.
+        # The prompt line after each step, by the step's place in the history; 0 is the task. Of the
+        # pre-executed steps only the last has one.
         self._prompts: dict[int, str] = {}
         self._answers: dict[int, str] = {}
 
     def run(self, trial: Trial) -> None:
-        """Of another attempt at the task, in another sandbox, too."""
-        self._begin()
+        # Another attempt of the trial has a sandbox of its own.
+        self._reset()
         while trial.stop_reason is None:
             completion = ask(trial, self._messages, DECODING)
             try:
@@ -78,23 +78,23 @@ class SweAgent:
         return trial.use(action, self._editor.tool(action), thought)
 
     def _messages(self, trial: Trial) -> list[Message]:
-        """The task, then each step as an answer and what came of it, with the prompt line that followed."""
+        """The task, then each step as the model's answer and its observation with the next prompt line."""
         self._prompts[len(trial.history)] = self._prompt_line(trial.kernel)
         task = self._instance.replace("{query}", task_text(trial.task))
-        messages: list[Message] = [{"role": "system", "content": self._system}, self._said(task, after=0)]
+        messages: list[Message] = [{"role": "system", "content": self._system}, self._user(task, after=0)]
         for place, step in enumerate(trial.history, 1):
             is_last = place == len(trial.history)
-            seen = clipped(step.observation, *((LAST, LAST_MARK) if is_last else (EARLIER,)))
-            messages += self._exchange(place, step, seen)
+            shown = clipped(step.observation, *((LAST, LAST_MARK) if is_last else (EARLIER,)))
+            messages += self._exchange(place, step, shown)
         return messages
 
     def _exchange(self, place: int, step: Step, observation: str) -> list[Message]:
         if place not in self._answers:
-            self._answers[place] = as_answered(step) or NO_TEXT
+            self._answers[place] = as_answer(step) or NO_TEXT
         answer: Message = {"role": "assistant", "content": self._answers[place]}
-        return [answer, self._said(observation, after=place)]
+        return [answer, self._user(observation, after=place)]
 
-    def _said(self, text: str, *, after: int) -> Message:
+    def _user(self, text: str, *, after: int) -> Message:
         parts = (text.rstrip("\n"), self._prompts.get(after, ""))
         return {"role": "user", "content": "\n".join(part for part in parts if part) or NO_TEXT}
 
@@ -102,7 +102,7 @@ class SweAgent:
         try:
             self._directory = kernel.resolve()
         except (OSError, SandboxLostError, InfrastructureError):
-            # The trial finds out by itself what this means for it.
+            # The trial notices the failure itself at its next action.
             self._directory = self._directory or kernel.workdir
         return (
             f"(Open file: {printable(self._editor.path or NO_FILE)})\n"
@@ -111,7 +111,7 @@ class SweAgent:
 
 
 def task_text(task: PublicTask) -> str:
-    """The query, and of the repository what the query leaves out."""
+    """The query, followed by the repository's facts that the query does not mention."""
     return "\n".join([task.query, *repository_lines(task)])
 
 
@@ -123,8 +123,8 @@ def submit(trial: Trial, action: Action, thought: str) -> Step:
     return trial.submit(answer, thought)
 
 
-def as_answered(step: Step) -> str:
-    """The step in the words in which a model would answer it; what could not be read stands as it was."""
+def as_answer(step: Step) -> str:
+    """The step in the model's answer format; an answer that could not be parsed stays unchanged."""
     action = step.action
     if step.origin == "pre_execute":
         return render_answer(PRE_EXECUTED_THOUGHT, pre_executed_content(action))
@@ -134,7 +134,7 @@ def as_answered(step: Step) -> str:
 
 
 def pre_executed_content(action: Action) -> str:
-    """A cell; of an edit, which is none of this agent's own, what it has changed."""
+    """A cell's code. A pre-executed edit has no form in this agent's commands, so its change is described."""
     if action.type != "edit":
         return action.content
     edit = json.loads(action.content)

@@ -1,4 +1,4 @@
-"""The commands of SWE-agent's interface: which is meant by what was written, and with which arguments."""
+"""Parses the commands of SWE-agent's interface and their arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 
 from pytest_super.store.trajectory import Action
 
-# Each command with the names of its arguments, as the prompt has them.
+# The arguments of each command, named as in the prompt.
 ARGUMENTS = {
     "open": ("path", "line_number"),
     "goto": ("line_number",),
@@ -41,7 +41,7 @@ edit <start_line>:<end_line>
 the lines to stand there instead
 {END_OF_EDIT}"""
 
-# Longer ones are no arguments, and taking words apart is slow.
+# No real command has longer arguments, and shlex is slow.
 LONGEST_ARGUMENTS = 4000
 
 _COMMAND = re.compile(rf"({'|'.join(ARGUMENTS)})(?:\s++(.*+))?+", re.DOTALL)
@@ -54,9 +54,9 @@ _ACTION_LABEL = re.compile(r"action\s*+:\s*+", re.IGNORECASE)
 
 
 class FormatError(Exception):
-    """The answer is not to be acted on; the text says why, to the agent.
+    """The answer cannot be acted on. The text tells the agent why.
 
-    `action` is what it would have been, where that is clear, and `thought` what was said before it.
+    `action` is the refused action, if it is clear, and `thought` the text before it.
     """
 
     def __init__(self, message: str, action: Action | None = None) -> None:
@@ -65,8 +65,8 @@ class FormatError(Exception):
         self.thought = ""
 
 
-def action_of(content: str) -> Action:
-    """What is meant: a command's name as type, else a notebook cell. Raises FormatError."""
+def parse_action(content: str) -> Action:
+    """The action: a command, whose name is the type, or else a notebook cell. Raises FormatError."""
     text = content.strip()
     if type := _waiting(text):
         return Action(type=type, content=content)
@@ -97,7 +97,7 @@ def is_command_word(word: str) -> bool:
 
 
 def without_name(content: str) -> str:
-    """A command's text after its name, without the parentheses of a call."""
+    """The text after a command's name, without the parentheses of a call."""
     text = content.strip()
     call = _CALL.fullmatch(text)
     command = _COMMAND.fullmatch(text)
@@ -105,7 +105,7 @@ def without_name(content: str) -> str:
 
 
 def arguments_of(content: str) -> list[str]:
-    """A command's arguments: words, or what stands in quotes, or those of a call. Raises FormatError."""
+    """A command's arguments: words, quoted texts, or the arguments of a call. Raises FormatError."""
     literals = _literals(content.strip())
     if literals is not None:
         return literals
@@ -122,13 +122,13 @@ def arguments_of(content: str) -> list[str]:
 
 
 def parse_edit(content: str) -> tuple[str, list[str]]:
-    """What follows `edit` in its first line, and the lines of its text."""
+    """The line numbers after `edit` in the first line, and the lines of the replacement."""
     first, *lines = content.strip().split("\n")
     return without_name(first), lines[:-1]
 
 
 def _waiting(text: str) -> str | None:
-    """`continue_wait` or `interrupt` where it is meant: bare, as a call, or as the value of `action:`."""
+    """`continue_wait` or `interrupt`, written bare, as a call, as JSON, or after `action:`; else None."""
     if bare := _WAIT.fullmatch(text):
         return bare[1]
     label = _ACTION_LABEL.match(text)
@@ -150,7 +150,7 @@ def _waiting(text: str) -> str | None:
 
 
 def _check_alone(action: Action, text: str) -> None:
-    """Raises FormatError where there is more than the one command, or where an edit does not end."""
+    """Raises FormatError if more text follows the command, or if an edit does not end."""
     _, *lines = text.split("\n")
     if action.type == "edit":
         if END_OF_EDIT not in (line.strip() for line in lines):
@@ -165,7 +165,7 @@ def _check_alone(action: Action, text: str) -> None:
 
 
 def _literals(text: str) -> list[str] | None:
-    """The arguments, in order, of a call with constants for arguments; None where it is none."""
+    """The arguments, in order, of a call whose arguments are all constants; None for any other text."""
     if not _CALL.fullmatch(text):
         return None
     try:

@@ -1,4 +1,4 @@
-"""SWE-agent's edit: lines of a file, by their numbers, give way to other lines."""
+"""SWE-agent's edit: replaces lines of a file by their numbers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ DO NOT re-run the same failed edit command. Running it again will lead to the sa
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """Lines `first` to `last`, counted from 1, are to be replaced by `text`, whose lines have no newlines."""
+    """Replaces the lines `first` to `last`, counted from 1, by `text`, lines without newlines."""
 
     first: int
     last: int
     text: Sequence[str]
 
 
-def asked_edit(span: str, text: Sequence[str], total: int) -> Edit:
-    """What `edit <span>` asks for in a file of so many lines; an empty one counts as one empty line.
+def make_edit(span: str, text: Sequence[str], total: int) -> Edit:
+    """The edit of `edit <span>` in a file with `total` lines; an empty file counts as one empty line.
 
     Raises Refused.
     """
@@ -51,7 +51,7 @@ def asked_edit(span: str, text: Sequence[str], total: int) -> Edit:
 
 
 def edited(path: str, lines: Sequence[bytes], edit: Edit) -> list[bytes]:
-    """The file's lines after the edit. Raises Refused where it would bring an error into a Python file."""
+    """The file's lines after the edit. Raises Refused if it would introduce an error into a Python file."""
     result = replaced(lines, edit)
     if path.endswith(".py"):
         last = edit.first + len(edit.text) - 1
@@ -62,7 +62,7 @@ def edited(path: str, lines: Sequence[bytes], edit: Edit) -> list[bytes]:
 
 
 def replaced(lines: Sequence[bytes], edit: Edit) -> list[bytes]:
-    """The lines after the edit; the new ones end as those did which they replace."""
+    """The lines after the edit; new lines have the line ends of the lines that they replace."""
     before, old, after = lines[: edit.first - 1], lines[edit.first - 1 : edit.last], lines[edit.last :]
     end = line_end(old) or line_end(before[-1:]) or b"\n"
     new = [line.encode("utf-8", "replace") + end for line in edit.text]
@@ -72,7 +72,7 @@ def replaced(lines: Sequence[bytes], edit: Edit) -> list[bytes]:
 
 
 def line_end(lines: Sequence[bytes]) -> bytes:
-    """How the first of the lines ends; b"" where it ends without a newline, or is none."""
+    """The line end of the first line; b"" if it has none or there are no lines."""
     if not lines or not lines[0].endswith(b"\n"):
         return b""
     return b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"
@@ -81,7 +81,7 @@ def line_end(lines: Sequence[bytes]) -> bytes:
 def refusal(
     error: SyntaxError, path: str, lines: Sequence[bytes], result: Sequence[bytes], edit: Edit
 ) -> str:
-    """Why the edit was not made, how the place would have looked, and how it looks now."""
+    """The reason of the refusal, the code as it would be after the edit, and the code as it is."""
     above, old, new = edit.first - 1, edit.last - edit.first + 1, len(edit.text)
     return f"""\
 Your proposed edit has introduced new syntax error(s). \

@@ -1,4 +1,4 @@
-"""The sandbox's files as SWE-agent's tools see them: text of a size that an editor can hold."""
+"""File access of SWE-agent's tools: text files of limited size."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
 
 LARGEST = 32 * 2**20
-# A zero byte this early makes a file binary, as for git.
+# A zero byte in this many first bytes makes a file binary, as in git.
 TEXT_SAMPLE = 8192
 
 
 class Refused(Exception):
-    """The command was not carried out; the text says why, to the agent."""
+    """The command was not carried out. The text tells the agent why."""
 
 
 class MissingFile(Refused):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 def read(kernel: Kernel, name: str) -> bytes:
@@ -41,7 +41,7 @@ def write(kernel: Kernel, name: str, data: bytes) -> None:
 
 
 def exists(kernel: Kernel, name: str) -> bool:
-    """Whether the name is taken, by whatever."""
+    """Whether anything has this name."""
     try:
         kernel.read_file(name, 0)
     except FileNotFoundError:
@@ -61,7 +61,7 @@ def refused(error: OSError, name: str) -> Refused:
 
 
 def printable(name: str) -> str:
-    """A name as text that every encoding takes; what of it is no UTF-8 is replaced."""
+    """A name as text that can be encoded; bytes that are not UTF-8 are replaced."""
     try:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:

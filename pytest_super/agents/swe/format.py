@@ -1,13 +1,13 @@
-"""What SWE-agent answers: a discussion, and one command between fences.
+"""The answer format of SWE-agent: a discussion, and one command in a code fence.
 
     DISCUSSION
-    I look what is there.
+    I list the files.
     ```
     !ls
     ```
 
-Read leniently where an answer can mean one thing only, and refused where a mistake would do something else
-than was meant. All of it is linear in the length of the answer.
+The parser is lenient where an answer can mean only one thing, and refuses an answer whose literal reading
+could differ from its intention. It takes time linear in the length of the answer.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pytest_super.agents.react.format import Response
 from pytest_super.agents.swe.commands import (
     END_OF_EDIT,
     FormatError,
-    action_of,
     is_command_word,
     is_edit,
+    parse_action,
     without_name,
 )
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# Answers that the provider ended: what is there of them may be the first half of anything.
+# Finish reasons of answers that the provider cut: their command can be incomplete.
 CUT = ("length", "content_filter")
 
 FORM = """\
@@ -51,7 +51,7 @@ _NEXT_ANSWER = re.compile(r"\s*+(?:DISCUSSION|edit \d++:\d++)\s*+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Block:
-    """A fenced block; `start` is the number of its first line, `end` of the line after its last."""
+    """A fenced block. `start` is the number of its first line, `end` that of the line after it."""
 
     content: str
     start: int
@@ -59,10 +59,10 @@ class _Block:
 
 
 def parse_answer(text: str, finish_reason: str = "stop") -> Response:
-    """The one command of an answer, with the discussion before it; what stands behind it counts for nothing.
+    """The one command of an answer, with the discussion before it; text after the command is ignored.
 
-    The action's type is the command's name, or `execute`; its content is the command as it was written.
-    Raises FormatError for an answer that was cut, and for one that is not exactly one command.
+    The action's type is the command's name or `execute`; its content is the command as written. Raises
+    FormatError for a cut answer, and for one that does not hold exactly one command.
     """
     if finish_reason in CUT:
         raise FormatError(f"The answer was cut off at its end, so nothing was done: be brief.\n{FORM}")
@@ -72,24 +72,27 @@ def parse_answer(text: str, finish_reason: str = "stop") -> Response:
     heading = _HEADING.match(thought)
     thought = thought[heading.end() if heading else 0 :].strip()
     try:
-        return Response(thought=thought, action=action_of(block.content))
+        return Response(thought=thought, action=parse_action(block.content))
     except FormatError as error:
         error.thought = thought
         raise
 
 
 def render_answer(thought: str, content: str) -> str:
-    """The answer that reads as this thought and command; its fence is longer than those in the command."""
+    """The answer that `parse_answer` reads as this thought and command.
+
+    Its fence is longer than any fence in the command.
+    """
     inner = [found for line in content.split("\n") if (found := _FENCE.fullmatch(line))]
     fence = "`" * max([3, *(len(found[1]) + 1 for found in inner)])
     return f"DISCUSSION\n{thought}\n{fence}\n{content}\n{fence}"
 
 
 def parse_submission(content: str) -> Any:
-    """The JSON value that a `submit` command hands in. Raises FormatError."""
+    """The JSON value of a `submit` command. Raises FormatError."""
     text = without_name(content)
     if len(text) > 1 and text[0] == text[-1] == "'":
-        # As for a shell, to which the quotes would not belong.
+        # A shell would remove the quotes too.
         text = text[1:-1]
     try:
         return json.loads(text)
@@ -102,7 +105,7 @@ def parse_submission(content: str) -> Any:
 
 
 def _sole_block(lines: Sequence[str]) -> _Block:
-    """The only block. Raises FormatError where there is none or more than one, or none is in it."""
+    """The only block. Raises FormatError if there is none or more than one, or if it is empty."""
     blocks = _blocks(lines)
     first = next(blocks, None)
     if first is None:
@@ -131,9 +134,9 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
 
 
 def _block(lines: Sequence[str], start: int, opening: re.Match[str]) -> _Block:
-    """The block that the fence opens. Raises FormatError where it does not end."""
+    """The block that the fence opens. Raises FormatError if it does not end."""
     label = opening[2].strip()
-    # What cannot name a language is the beginning of the command.
+    # A label that cannot be a language's name is the beginning of the command.
     has_command = bool(label) and not _LANGUAGE.fullmatch(label)
     head = start if has_command else _next_written(lines, start + 1)
     text_start = head if is_edit(label if has_command else lines[head]) else None
@@ -147,9 +150,9 @@ def _block(lines: Sequence[str], start: int, opening: re.Match[str]) -> _Block:
 
 
 def _end(lines: Sequence[str], start: int, size: int, edit: int | None) -> int | None:
-    """The number of the closing fence; a fence with a label opens a block inside.
+    """The number of the closing fence. A fence with a label opens a nested block.
 
-    `edit` is the number of an edit's first line: its text may hold fences of any kind.
+    `edit` is the number of an edit's first line; the edit's text can contain any fences.
     """
     depth = 0
     if edit is not None and (mark := _mark(lines, edit + 1)) is not None:
@@ -168,7 +171,7 @@ def _end(lines: Sequence[str], start: int, size: int, edit: int | None) -> int |
 
 
 def _mark(lines: Sequence[str], start: int) -> int | None:
-    """Where the edit's text ends; FormatError where another answer seems to have begun before."""
+    """The number of the line that ends the edit's text. Raises FormatError if another answer begins first."""
     for number in range(start, len(lines)):
         if lines[number].strip() == END_OF_EDIT:
             return number
@@ -181,7 +184,7 @@ def _mark(lines: Sequence[str], start: int) -> int | None:
 
 
 def _next_written(lines: Sequence[str], start: int) -> int:
-    """The number of the first line from `start` on that is not blank, or else of the last line."""
+    """The number of the first line from `start` on that is not blank, or else that of the last line."""
     return next((number for number in range(start, len(lines)) if lines[number].strip()), len(lines) - 1)
 
 

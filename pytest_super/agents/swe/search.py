@@ -1,4 +1,4 @@
-"""SWE-agent's searches: a text in a file, a text in the files below a folder, a file by its name."""
+"""SWE-agent's searches: for text in a file, for text in the files below a folder, for files by name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.files import FileSearch
 
-# Files or lines; more are not listed, as published.
+# Files or lines that a search lists, as in the published runs.
 LISTED = 100
-# A tool is no computation, so its time is not charged to the trial, and is short.
+# Short, because the time of a tool is not charged to the trial.
 SEARCH_SECONDS = 10.0
 
 
 def search_lines(term: str, path: str, lines: Sequence[bytes]) -> str:
-    """The lines of a file that hold the term as it stands: no pattern."""
+    """The lines of a file that contain the term, literally."""
     needle, path = term.encode("utf-8", "surrogateescape"), printable(path)
     numbers = [number for number, line in enumerate(lines, 1) if needle in line]
     if not numbers:
@@ -39,7 +39,7 @@ def search_lines(term: str, path: str, lines: Sequence[bytes]) -> str:
 
 
 def search_dir(kernel: Kernel, term: str, folder: str = ".") -> str:
-    """How often each file below the folder holds the term; hidden and binary files are left out."""
+    """The number of matching lines of each file below the folder; hidden and binary files are skipped."""
     result = search(kernel, folder, text=term, hidden=False)
     where = printable(result.folder)
     if not result.files:

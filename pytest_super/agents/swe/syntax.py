@@ -1,19 +1,19 @@
-"""Whether an edit of a Python file introduces a syntax error. Nothing of the file is executed."""
+"""Checks whether an edit introduces a syntax error into a Python file. Never executes the file."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 
-# Larger files are not checked: no person wrote them, and the parser is not quick on hostile ones.
+# Larger files are not checked: nobody writes them by hand, and the parser is slow on hostile input.
 CHECKED_BYTES = 2**20
 
 
 def introduced_error(before: bytes, after: bytes, first: int, last: int) -> SyntaxError | None:
-    """The error that the edit brings into a file, whose new lines are `first` to `last` of `after`.
+    """The error that an edit introduces; its new lines are `first` to `last` of `after`.
 
-    Python tells the first error of a file only. Of a file that was wrong before, one outside of the new
-    lines may have stood behind that, and is not held against the edit, which could never be made else.
+    Python reports only the first error of a file. If the file had an error before, an error outside the new
+    lines can be an older one that was hidden, so it is ignored; otherwise such a file could never be edited.
     """
     error = syntax_error(after)
     if error is None:
@@ -26,12 +26,12 @@ def introduced_error(before: bytes, after: bytes, first: int, last: int) -> Synt
 
 
 def syntax_error(source: bytes) -> SyntaxError | None:
-    """Why this Python would not compile the source; None where it would, or cannot tell."""
+    """The error of this Python's compiler; None if there is none, or if the source is too large to check."""
     if len(source) > CHECKED_BYTES:
         return None
     try:
         with warnings.catch_warnings():
-            # Else a warning of an odd escape sequence is an error where warnings are errors.
+            # Under `-W error`, a warning about an invalid escape sequence would be raised as an error.
             warnings.simplefilter("ignore")
             compile(source, "<edited>", "exec", dont_inherit=True)
     except SyntaxError as error:
@@ -44,6 +44,6 @@ def syntax_error(source: bytes) -> SyntaxError | None:
 
 
 def error_line(error: SyntaxError) -> str:
-    """The error as linters write it; the sandbox may have a newer Python, which takes more."""
+    """The error in the form of linters. The sandbox's Python can be newer and accept more."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return f"- E999 {type(error).__name__}: {error.msg} (line {error.lineno}, as Python {version} reads it)"

@@ -1,7 +1,7 @@
 """SWE-agent's tools (Yang et al. 2024): an editor that shows a window of one open file, and searches.
 
-They work on the bytes of the sandbox's files, beside the kernel, so that they take no compute. What they show
-has the form that it has in the published runs of SUPER.
+The tools work on the bytes of the sandbox's files without the kernel, so they take no compute time. Their
+output has the form of SUPER's published runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.swe.commands import FormatError, arguments_of, parse_edit, usage
-from pytest_super.agents.swe.edit import UPDATED, asked_edit, edited
+from pytest_super.agents.swe.edit import UPDATED, edited, make_edit
 from pytest_super.agents.swe.files import MissingFile, Refused, exists, printable, read, write
 from pytest_super.agents.swe.search import find_file, search_dir, search_lines
 from pytest_super.agents.swe.window import OVERLAP, WINDOW, lines_of, window, within
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Action
     from pytest_super.trial.trial import Tool
 
-# From the line that is asked for up to the top of the window.
+# Lines shown above the requested line.
 ABOVE_GOAL = WINDOW // 6
-# How many arguments a command takes, at least and at most.
+# The least and the most arguments of each command.
 COUNTS = {
     "open": (1, 2),
     "goto": (1, 1),
@@ -38,16 +38,16 @@ COUNTS = {
 
 @dataclass(kw_only=True)
 class Editor:
-    """Which file is open and which lines of it are shown; a command that fails changes neither.
+    """The open file and the lines of it that are shown. A failed command changes neither.
 
-    But for `create`, which opens a file that exists already, as published.
+    The exception is a `create` of an existing file, which opens it, as in the published runs.
     """
 
     path: str | None = None
     center: int = WINDOW // 2
 
     def tool(self, action: Action) -> Tool:
-        """What does the command on a kernel's files."""
+        """The function that runs the command on a kernel's files."""
 
         def work(kernel: Kernel) -> tuple[str, str]:
             try:
@@ -106,7 +106,7 @@ class Editor:
     def _create(self, kernel: Kernel, name: str) -> str:
         if exists(kernel, name):
             raise Refused(f"Error: File '{printable(name)}' already exists.\n{self._open(kernel, name)}")
-        # One empty line, for the first edit to replace.
+        # One empty line, so that `edit 1:1` can replace it.
         write(kernel, name, b"\n")
         self._open(kernel, name)
         return f"File '{printable(name)}' created."
@@ -124,7 +124,7 @@ class Editor:
 
     def _edit(self, kernel: Kernel, span: str, text: Sequence[str]) -> str:
         path, lines = self._opened(kernel)
-        edit = asked_edit(span, text, len(lines))
+        edit = make_edit(span, text, len(lines))
         result = edited(path, lines, edit)
         write(kernel, path, b"".join(result))
         return f"{self._show(path, result, edit.first - 1)}\n{UPDATED}"
@@ -140,7 +140,7 @@ class Editor:
 
 
 def checked(name: str, arguments: Sequence[str]) -> Sequence[str]:
-    """The arguments, if as many as the command takes. Raises Refused."""
+    """The arguments. Raises Refused if the command does not take this many."""
     least, most = COUNTS[name]
     if not least <= len(arguments) <= most or not all(arguments):
         raise Refused(

@@ -1,4 +1,4 @@
-"""The window of a file that SWE-agent is shown, and lines of a file as bytes."""
+"""The window of a file that SWE-agent shows, and the lines of a file as bytes."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WINDOW = 100
-# Lines that the windows before and after a scroll have in common.
+# Lines that the windows before and after a scroll share.
 OVERLAP = 2
-# Characters of a file's text that are shown at once; beyond, each line is cut, so that all begin.
+# Bytes of text in a window. In a longer one each line is cut, so that the beginning of every line is shown.
 SHOWN = 40_000
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """The lines, each with its newline but perhaps the last; only a newline ends one."""
+    """The lines, with their newlines; only a newline ends a line, and the last one can lack it."""
     *lines, last = data.split(b"\n")
     return [line + b"\n" for line in lines] + ([last] if last else [])
 
 
 def within(center: int, total: int, size: int = WINDOW) -> int:
-    """The center, moved so that the window does not reach over an end of the file that it could avoid."""
+    """The center, moved so that the window does not extend beyond an end of the file if it can be avoided."""
     return max(min(center, total - size // 2), size // 2)
 
 
 def window(path: str, lines: Sequence[bytes], center: int, size: int = WINDOW) -> str:
-    """The `size` lines around `center`, half of them up to and with it, numbered from 1; what lies beyond."""
+    """`size` numbered lines around `center`, which ends their first half, and the number of other lines."""
     total = len(lines)
     end = min(within(center, total, size) + size // 2, total)
     start = max(0, end - size)
@@ -42,7 +42,7 @@ def window(path: str, lines: Sequence[bytes], center: int, size: int = WINDOW) -
 
 
 def shown_lines(lines: Sequence[bytes]) -> list[str]:
-    """The lines as text without their ends; where they are long in all, each is cut."""
+    """The lines as text without their line ends; if they are too long in total, each is cut."""
     if sum(map(len, lines)) <= SHOWN:
         return [text_of(line) for line in lines]
     return [cut(line, SHOWN // len(lines)) for line in lines]
