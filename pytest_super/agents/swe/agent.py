@@ -9,7 +9,7 @@ from pytest_super.agents.asking import ask
 from pytest_super.agents.clipping import EARLIER, LAST, LAST_MARK, clipped
 from pytest_super.agents.history import PRE_EXECUTED_THOUGHT
 from pytest_super.agents.prompts import read_prompt
-from pytest_super.agents.react.agent import repository_lines
+from pytest_super.agents.react.agent import INVALID_SUBMISSION, repository_lines
 from pytest_super.agents.swe.commands import FormatError
 from pytest_super.agents.swe.files import printable
 from pytest_super.agents.swe.format import parse_answer, parse_submission, render_answer
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 DECODING = {"temperature": 0.2, "max_tokens": 1500}
-# The type in the published trajectories of react-super. Only a `submit` is scored.
-INVALID_SUBMISSION = "submit_invalid_json"
 NO_FILE = "n/a"
 # Some providers refuse messages without text.
 NO_TEXT = "(no text)"

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.agents.react.format import Response
+from pytest_super.agents.react.format import CUT, Response
 from pytest_super.agents.swe.commands import (
     END_OF_EDIT,
     FormatError,
@@ -30,9 +30,6 @@ from pytest_super.agents.swe.commands import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-
-# Finish reasons of answers that the provider cut: their command can be incomplete.
-CUT = ("length", "content_filter")
 
 FORM = """\
 Answer with one discussion and one command in this form:
