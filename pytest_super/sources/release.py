@@ -74,7 +74,9 @@ def _stem(name: str) -> str:
 def _why_not_found(files: list[IndexFile], sources: list[IndexFile], sha256: str) -> str:
     if any(file.sha256 == sha256 for file in files):
         return "repository.sha256 is the digest of a wheel; use that of the source distribution"
-    known = ", ".join(file.name for file in sources[-5:]) or "no source distribution"
+    if not sources:
+        return "the package index has no source distribution; check repository"
+    known = ", ".join(file.name for file in sources[-5:])
     return f"the package index has no such source distribution, but {known}; check repository"
 
 

@@ -68,11 +68,11 @@ class ModelEndpoint:
         # An ordered set.
         self._refused: dict[str, None] = {}
 
-    def answer(self, call: HttpRequest) -> Reply:
+    def answer(self, request: HttpRequest) -> Reply:
         """The reply to one request. Raises Gone when its client has left."""
-        method, path = call.method, call.path.partition("?")[0]
+        method, path = request.method, request.path.partition("?")[0]
         if (method, path) == ("GET", MODELS) or (method == "POST" and path == CHAT):
-            return self._ask(call, path)
+            return self._ask(request, path)
         return self._refuse(f"{method} {path}"[:LONGEST_REFUSED])
 
     def _refuse(self, request: str) -> Reply:
@@ -121,14 +121,14 @@ class ModelEndpoint:
                         self._stop_clock()
                     self._running -= 1
 
-    def _ask(self, call: HttpRequest, path: str) -> Reply:
+    def _ask(self, request: HttpRequest, path: str) -> Reply:
         try:
             if limit := self.spent or self._budget.spent():
                 raise BudgetSpentError(limit)
             with self._clocked():
                 if hasattr(self._model, "forward"):
-                    return self._forward(cast("Forwarding", self._model), call, path)
-                return self._complete(self._model, call)
+                    return self._forward(cast("Forwarding", self._model), request, path)
+                return self._complete(self._model, request)
         except Gone:
             raise
         except BudgetSpentError as spent:
@@ -139,11 +139,11 @@ class ModelEndpoint:
             self.failure = self.failure or as_model_error(error)
             return refusal(403, "model_error", str(error))
 
-    def _forward(self, model: Forwarding, call: HttpRequest, path: str) -> Reply:
+    def _forward(self, model: Forwarding, request: HttpRequest, path: str) -> Reply:
         def opened(connection: UnixConnection) -> None:
-            call.when_gone(connection.break_off)
+            request.when_gone(connection.break_off)
 
-        forwarded = model.forward(call.method, path, call.body, opened)
+        forwarded = model.forward(request.method, path, request.body, opened)
         if forwarded.code in CODES:
             return refusal(400, CODES[forwarded.code], forwarded.message)
         if forwarded.error is not None:
@@ -154,7 +154,7 @@ class ModelEndpoint:
         return Reply(status=200, body=response.body, type=response.headers.get_content_type())
 
     def _charge(self, usage: Usage, seconds: float) -> None:
-        """Charge a call. Raises BudgetSpentError if it spent the budget: its answer is then withheld."""
+        """Charge a request. Raises BudgetSpentError if it spent the budget: its answer is then withheld."""
         with self._lock:
             # After the end, the trial takes the totals from the model's ledger.
             if self._is_closed:
@@ -167,25 +167,25 @@ class ModelEndpoint:
         self.spent = self.spent or limit
         return refusal(403, f"budget_{limit}", f"the trial's {limit} budget is spent")
 
-    def _complete(self, model: Model, call: HttpRequest) -> Reply:
+    def _complete(self, model: Model, request: HttpRequest) -> Reply:
         """Answer by a model without `forward`, for example one from a fixture."""
-        if call.path.startswith(MODELS):
+        if request.path.startswith(MODELS):
             return reply({"object": "list", "data": [{"id": "model", "object": "model"}]})
         try:
-            asked = json.loads(call.body)
-            messages = asked["messages"]
+            fields = json.loads(request.body)
+            messages = fields["messages"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return refusal(400, "invalid_request", "the body must be a JSON object with a list of messages")
-        others = {name: asked[name] for name in asked if name not in ("messages", "model", "stream")}
+        others = {name: fields[name] for name in fields if name not in ("messages", "model", "stream")}
         try:
             completion = model.complete(messages, **others)
         except ValueError as error:
             return refusal(400, "invalid_request", str(error))
         self._charge(completion.usage, completion.seconds)
         body = chat_completion(completion)
-        if not asked.get("stream"):
+        if not fields.get("stream"):
             return reply(body)
-        text = "".join(events(body, usage=wants_usage(asked)))
+        text = "".join(events(body, usage=wants_usage(fields)))
         return Reply(status=200, body=text.encode(), type="text/event-stream")
 
 
