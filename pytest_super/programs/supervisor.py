@@ -1,7 +1,7 @@
-"""The parent of a program on the host: whatever that starts stays a descendant of ours, and ends with us.
+"""The parent process of a program on the host: all its processes are our descendants, and end with us.
 
-A process of its own, since pytest must not adopt the orphans of all that it has started. It begins with every
-program, so that it imports next to nothing.
+It is a separate process because pytest must not adopt the orphans of everything that it has started. It
+imports very little, because it starts with every program.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pytest_super.kernel.inside.processes import (
     send_signal,
 )
 
-# On our standard input: ask the program to end, or end all. When there is no more to read, by the end of who
-# started us as well, all is ended and the folder is removed.
+# Commands on our standard input: send SIGTERM to the program, or kill everything. At the end of the input,
+# also when the process that started us has died, everything is killed and the folder is removed.
 ASK, KILL = b"t", b"k"
-# The first line that we tell, unless it says why there is no program. The second is its exit code; we tell no
-# more when all has ended.
+# The first line that we report; any other line is the reason why the program could not be started. The second
+# line is its exit code. We close the report when all processes have ended.
 STARTED = "started"
-# What we may not kill, another user's program say, is given up by then.
+# Give up then on processes that we are not allowed to kill, for example another user's.
 KILL_SECONDS = 5.0
-# What Python ignores or catches and a program expects to find as it was.
+# Signals that Python ignores or catches; the program needs their default handlers.
 SIGNALS = (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGXFSZ)
 
 
 def main(command: str, folder: str, told: int) -> None:
-    """Run `command` by the host's `sh` where we are, with our outputs and nothing to read.
+    """Run `command` by the host's `sh` in the current directory, with our outputs and empty input.
 
-    Writes to the descriptor `told`. Removes `folder` at its end.
+    Reports to the descriptor `told`. Removes `folder` at the end.
     """
     adopt_orphans()
     go_on_when_parent_ends()
@@ -59,7 +59,7 @@ def main(command: str, folder: str, told: int) -> None:
 
 
 def wake_on_child() -> int:
-    """A descriptor on which something comes when a child has ended."""
+    """A descriptor that becomes readable when a child has ended."""
     reader, writer = os.pipe()
     for descriptor in (reader, writer):
         os.set_blocking(descriptor, False)
@@ -69,7 +69,7 @@ def wake_on_child() -> int:
 
 
 def start(command: str) -> int:
-    """The process, which has a session of its own. Raises OSError."""
+    """Start the program in its own session; returns its pid. Raises OSError."""
     return os.posix_spawn(
         "/bin/sh",
         ["/bin/sh", "-c", command],
@@ -81,7 +81,7 @@ def start(command: str) -> int:
 
 
 def leave_outputs() -> None:
-    """Hold neither the program's output open nor its folder."""
+    """Close our copy of the program's output, and leave its folder."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):
         os.dup2(null, descriptor)
@@ -89,20 +89,20 @@ def leave_outputs() -> None:
 
 
 def watch(program: int, wake: int, told: int) -> None:
-    """Do as we are told until all is to end."""
+    """Report the program's end and obey commands, until everything has to end."""
     is_running = True
     ready = select.poll()
     for descriptor in (0, wake):
         ready.register(descriptor, select.POLLIN)
     while True:
-        come = [descriptor for descriptor, _ in ready.poll()]
-        if wake in come:
+        readable = [descriptor for descriptor, _ in ready.poll()]
+        if wake in readable:
             os.read(wake, 4096)
         ended = reap()
         if program in ended:
             is_running = False
             tell(told, str(os.waitstatus_to_exitcode(ended[program])))
-        if 0 not in come:
+        if 0 not in readable:
             continue
         if os.read(0, 1) != ASK:
             return
