@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
+
+from pytest_super import platform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.openai_server import OpenAIServer
+
+if os.environ.get("SUPER_TEST_PORTABLE"):
+    platform.use_portable()
 
 
 @pytest.fixture

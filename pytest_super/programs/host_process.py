@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.inside.processes import descendants, kill_all
+from pytest_super.kernel.inside.processes import kill_all
 from pytest_super.kernel.output import CellOutput
-from pytest_super.kernel.providers.local import MARKER, marked_processes
+from pytest_super.platform import MARKER, descendants, is_portable, marked_processes
 from pytest_super.programs.supervisor import ASK, KILL, KILL_SECONDS, STARTED
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ PIECE = 65536
 SUPERVISE = """
 import sys
 sys.path.append({folder!r})
+from pytest_super import platform
+if {portable}:
+    platform.use_portable()
 from pytest_super.programs.supervisor import main
 main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
 """
@@ -126,7 +129,7 @@ class HostProgram:
         self._waiter.join(KILL_SECONDS + GRACE_SECONDS)
         if self._waiter.is_alive():
             supervisor.kill()
-        kill_all(lambda: set(marked_processes(self._mark)) - {supervisor.pid})
+        kill_all(lambda: marked_processes(self._mark) - {supervisor.pid})
         self._reader.join(DRAIN_SECONDS)
         self._is_drained = True
         self._reader.join()
@@ -158,7 +161,7 @@ class Supervisor:
         """Raises OSError."""
         reader, told = os.pipe()
         self._told = open(reader, "rb", 0)  # noqa: SIM115
-        source = SUPERVISE.format(folder=str(PACKAGE.parent))
+        source = SUPERVISE.format(folder=str(PACKAGE.parent), portable=is_portable())
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", source, command, folder, str(told)],

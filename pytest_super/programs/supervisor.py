@@ -11,14 +11,8 @@ import select
 import signal
 import time
 
-from pytest_super.kernel.inside.processes import (
-    SIGKILL,
-    adopt_orphans,
-    go_on_when_parent_ends,
-    kill_descendants,
-    reap,
-    send_signal,
-)
+from pytest_super.kernel.inside.processes import SIGKILL, kill_all, reap, send_signal
+from pytest_super.platform import MARKER, descendants, host, marked_processes
 
 # Commands on our standard input: send SIGTERM to the program, or kill everything. At the end of the input,
 # also when the process that started us has died, everything is killed and the folder is removed.
@@ -37,8 +31,8 @@ def main(command: str, folder: str, told: int) -> None:
 
     Reports to the descriptor `told`. Removes `folder` at the end.
     """
-    adopt_orphans()
-    go_on_when_parent_ends()
+    host().adopt_orphans()
+    host().wake_when_parent_ends()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.set_inheritable(told, False)
@@ -118,32 +112,29 @@ def ask_to_end(program: int) -> None:
 
 
 def end_all() -> None:
-    """Kill whatever descends from us.
+    """Kill whatever descends from us, and what bears our mark.
 
-    What has a descendant that lives has a child: only when we have none, nothing was missed.
+    On Linux orphans become our children, so no descendant lives when we have no child. Elsewhere only the
+    mark finds orphans.
     """
+    mark = os.environ.get(MARKER, "")
     deadline = time.monotonic() + KILL_SECONDS
+    kill_all(lambda: marked_processes(mark))
     while has_children() and time.monotonic() < deadline:
-        kill_descendants()
+        kill_all(lambda: descendants(os.getpid()))
+        reap()
         # One whose first thread has ended looks like a dead one.
-        for pid in children():
+        for pid in host().children():
             send_signal(pid, SIGKILL)
 
 
 def has_children() -> bool:
+    """Whether a child lives. Those that have ended are reaped."""
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
         return False
     return True
-
-
-def children() -> list[int]:
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []
 
 
 def tell(told: int, line: str) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.platform import when_parent_ends
 from pytest_super.session.run import is_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-CHECK_SECONDS = 0.5
 
 
 class Interrupts:
@@ -95,10 +93,4 @@ class Interrupts:
 
 def die_with_parent() -> None:
     """End this process when its parent is gone: an xdist worker would go on for 15 s, with its sandboxes."""
-    threading.Thread(target=watch_parent, args=(os.getppid(),), daemon=True, name="super-parent").start()
-
-
-def watch_parent(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(CHECK_SECONDS)
-    os._exit(1)
+    when_parent_ends(lambda: os._exit(1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.kernel.conformance.support import until
-from pytest_super.kernel.providers.docker.sweep import start_time
+from pytest_super.platform import host
 from tests.unit.test_docs import example
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def project(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def is_dead(pid: int) -> bool:
-    return start_time(pid) is None
+    return host().start_time(pid) is None
 
 
 # What a program can do

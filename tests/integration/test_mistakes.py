@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.kernel.providers.local import MARKER
+from pytest_super.platform import MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,7 +22,8 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import started, until
 from pytest_super.kernel.inside.processes import parent_of
-from pytest_super.kernel.providers.local import LocalSandbox, marked_processes
+from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.platform import marked_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.replay import submission_of
 from pytest_super.errors import SuperError
-from pytest_super.kernel.inside.processes import PR_SET_PDEATHSIG, control_process
 from pytest_super.store.results import RunFolder, read_results, read_trajectory
 
 if TYPE_CHECKING:
@@ -57,10 +54,9 @@ def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> 
 
 def await_pytest(arguments: Sequence[str]) -> int:
     """The exit status of pytest. Ctrl-C reaches pytest too; wait until it has stored its results."""
-    command = [sys.executable, "-m", "pytest", *arguments]
-    # If this process is killed, pytest ends as after Ctrl-C.
-    end_with_us = partial(control_process, PR_SET_PDEATHSIG, signal.SIGTERM)
-    with subprocess.Popen(command, preexec_fn=end_with_us) as process:
+    # The plugin ends pytest when this process is killed.
+    command = [sys.executable, "-m", "pytest", "-p", "pytest_super.session.end_with_parent", *arguments]
+    with subprocess.Popen(command) as process:
         while True:
             with suppress(KeyboardInterrupt):
                 return process.wait()

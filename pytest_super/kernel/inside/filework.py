@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import stat
+import sys
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import lookup
@@ -147,7 +148,7 @@ def reserve(descriptor: int, size: int) -> None:
     """Allocate `size` bytes on the disk; if it is full, the file keeps its content."""
     held = os.fstat(descriptor).st_size
     try:
-        if size > held:
+        if size > held and sys.platform == "linux":
             os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
         # Some file systems do not support allocation.

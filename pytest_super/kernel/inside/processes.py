@@ -173,17 +173,25 @@ def control_process(option: int, value: int) -> None:
 def descendants(root: int) -> set[int]:
     """All living processes that descend from `root`, in any session."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            parent = parent_of(int(name))
-            if parent is not None:
-                children.setdefault(parent, []).append(int(name))
+    for pid, parent in parents().items():
+        children.setdefault(parent, []).append(pid)
     found, open_ends = set(), [root]
     while open_ends:
         new = children.get(open_ends.pop(), [])
         found.update(new)
         open_ends.extend(new)
     return found
+
+
+def parents() -> dict[int, int]:
+    """The parent of every living process, by /proc or, where there is none (on macOS), by `ps`."""
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except FileNotFoundError:
+        with os.popen("ps -ax -o pid=,ppid=,stat=") as output:
+            rows = [line.split() for line in output]
+        return {int(pid): int(parent) for pid, parent, state in rows if not state.startswith("Z")}
+    return {pid: parent for pid in pids if (parent := parent_of(pid)) is not None}
 
 
 def parent_of(pid: int) -> int | None:

@@ -22,11 +22,11 @@ from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.inside.processes import KEEP, kill_all
 from pytest_super.kernel.providers.host_environment import allowed_environment, make_environment, pip_settings
 from pytest_super.kernel.sandbox import Capabilities
+from pytest_super.platform import MARKER, marked_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-MARKER = "PYTEST_SUPER_SANDBOX"
 # How long the bridge has to kill all and leave before we do it ourselves.
 CLOSE_SECONDS = 5.0
 
@@ -145,7 +145,7 @@ class LocalSandbox:
         if self._process is not None:
             self._await_bridge(self._process)
         # What a bridge that was killed itself has left.
-        kill_all(lambda: set(marked_processes(self.marker)))
+        kill_all(lambda: marked_processes(self.marker))
         for opened in (self._end, self._log):
             if opened is not None:
                 opened.close()
@@ -158,19 +158,6 @@ class LocalSandbox:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def marked_processes(marker: str) -> Iterator[int]:
-    """Every living process that was started with our variable, whoever its parent is now."""
-    needle = f"{MARKER}={marker}".encode()
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                found = needle in Path(entry.path, "environ").read_bytes()
-            except OSError:
-                continue
-            if found:
-                yield int(entry.name)
 
 
 def remove_tree(root: Path) -> None:

@@ -26,7 +26,7 @@ CALL_SECONDS = 120.0
 """How long any other call may take: sixteen containers may start at once on two cores."""
 
 HOW_TO_START = (
-    "start one (`systemctl start docker`, or `dockerd` as root; podman: "
+    "start one (Docker Desktop, `systemctl start docker`, or `dockerd` as root; podman: "
     "`systemctl --user start podman.socket`), set DOCKER_HOST to where it listens, "
     "or run without containers by --super-sandbox=local"
 )
@@ -37,9 +37,10 @@ HOW_TO_PERMIT = (
 
 
 def socket_paths() -> list[str]:
-    """Where engines listen on this machine when DOCKER_HOST does not say: Docker, rootless Docker, podman."""
+    """Where engines listen: Docker, rootless Docker, podman, and Docker Desktop on macOS."""
     personal = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
-    return ["/var/run/docker.sock", f"{personal}/docker.sock", f"{personal}/podman/podman.sock"]
+    desktop = os.path.expanduser("~/.docker/run/docker.sock")
+    return ["/var/run/docker.sock", f"{personal}/docker.sock", f"{personal}/podman/podman.sock", desktop]
 
 
 def engine_url() -> str:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import time
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
+from pytest_super.platform import host
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -28,47 +26,18 @@ def container_name(token: str, deadline: float) -> str:
     return f"pytest-super-{token}-{int(deadline)}"
 
 
-@cache
-def host_id() -> str:
-    """This machine since its start, and this space of process ids: where a pid means something."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
-    except OSError:
-        return socket.gethostname()
-
-
-def start_time(pid: int) -> str | None:
-    """When the process started, in the kernel's ticks; None when it is dead. Empty where /proc is not."""
-    if not os.path.exists("/proc/self/stat"):
-        return "" if pid_exists(pid) else None
-    try:
-        # The command's name, in parentheses, may hold anything.
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
-
-
-def pid_exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def owner_label() -> str:
-    return f"{host_id()}:{os.getpid()}:{start_time(os.getpid())}"
+    """This process: its host, its pid and when it started."""
+    return f"{host().host_id()}:{os.getpid()}:{host().start_time(os.getpid())}"
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the owner was a process of this host that has ended; of another host's nothing is known."""
-    host, _, process = owner.partition(":")
+    """Whether the owner was a process of this host that has ended. False for owners on other hosts."""
+    host_id, _, process = owner.partition(":")
     pid, _, started = process.partition(":")
-    return host == host_id() and pid.isdecimal() and start_time(int(pid)) != started
+    if host_id != host().host_id() or not pid.isdecimal():
+        return False
+    return host().start_time(int(pid)) != started
 
 
 def deadline_of(container: dict[str, Any]) -> float:

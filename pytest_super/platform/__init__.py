@@ -1,0 +1,102 @@
+"""What the package needs from the host's operating system beyond POSIX. It imports nothing but itself.
+
+`linux` uses prctl and /proc. `portable` needs only `ps`; it is for macOS, where sandboxes are containers of
+Docker Desktop. Both have the functions of `HostPlatform`, whose docstrings say what the portable side lacks.
+The code in kernel/inside does not use this package, because it runs alone in the sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_super.platform import linux, portable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The environment variable that marks every process of a local sandbox or of a program on the host.
+MARKER = "PYTEST_SUPER_SANDBOX"
+
+
+class HostPlatform(Protocol):
+    """The functions that differ between the two sides."""
+
+    def host_id(self) -> str:
+        """Names this machine and its pid namespace: two processes with the same one see the same pids.
+
+        The portable one is the same after a reboot.
+        """
+
+    def start_time(self, pid: int) -> str | None:
+        """When the process started, in an arbitrary unit; None when it is dead.
+
+        Tells a process from a later one with the same pid. The portable one cannot, and is always empty.
+        """
+
+    def processes_with(self, variable: str) -> set[int]:
+        """The living processes, other than this one, started with `NAME=value` in their environment."""
+
+    def children(self) -> set[int]:
+        """The children of this process. Linux lists those that have ended and were not awaited, too."""
+
+    def processes(self) -> list[tuple[int, int]]:
+        """The pid and the parent's pid of every living process."""
+
+    def adopt_orphans(self) -> None:
+        """Become the parent of every descendant whose own parent ends. The portable one does nothing."""
+
+    def wake_when_parent_ends(self) -> None:
+        """Have SIGCONT sent to this process when its parent ends. The portable one does nothing."""
+
+
+_host: HostPlatform = linux if sys.platform == "linux" else portable
+
+
+def host() -> HostPlatform:
+    return _host
+
+
+def use_portable() -> None:
+    """Take the portable side in this process, on Linux too: for tests."""
+    global _host
+    _host = portable
+
+
+def is_portable() -> bool:
+    return _host is portable
+
+
+def marked_processes(mark: str) -> set[int]:
+    """The living processes that were started with this value of MARKER, whoever their parent is now."""
+    return _host.processes_with(f"{MARKER}={mark}")
+
+
+def descendants(root: int) -> set[int]:
+    """The living processes that descend from `root`, whatever their session."""
+    by_parent: dict[int, list[int]] = {}
+    for pid, parent in _host.processes():
+        by_parent.setdefault(parent, []).append(pid)
+    found, open_ends = set(), [root]
+    while open_ends:
+        new = by_parent.get(open_ends.pop(), [])
+        found.update(new)
+        open_ends.extend(new)
+    return found
+
+
+def when_parent_ends(action: Callable[[], None]) -> None:
+    """Call `action` in a daemon thread when the parent of this process has ended."""
+    import threading
+    import time
+
+    parent = os.getppid()
+
+    def watch() -> None:
+        # Polled, because no Unix but Linux can notify of it.
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        action()
+
+    threading.Thread(target=watch, daemon=True, name="super-parent").start()

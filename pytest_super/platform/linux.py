@@ -1,0 +1,81 @@
+"""`HostPlatform` by prctl and /proc. See there for the contracts."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from pytest_super.platform import portable
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def host_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        # Some container runtimes do not have these files.
+        return portable.host_id()
+
+
+def start_time(pid: int) -> str | None:
+    fields = stat_fields(pid)
+    return None if fields is None else fields[19]
+
+
+def processes_with(variable: str) -> set[int]:
+    needle = variable.encode()
+    return {pid for pid in pids() if pid != os.getpid() and needle in environment(pid)}
+
+
+def environment(pid: int) -> list[bytes]:
+    """The variables with which the process was started; none for one of another user."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def children() -> set[int]:
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            return {int(word) for word in file.read().split()}
+    except OSError:
+        return set()
+
+
+def processes() -> list[tuple[int, int]]:
+    found = [(pid, stat_fields(pid)) for pid in pids()]
+    return [(pid, int(fields[1])) for pid, fields in found if fields is not None]
+
+
+def pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the state on; None for a process that is dead."""
+    try:
+        with open(f"/proc/{pid}/stat", errors="replace") as file:
+            # The command's name, in parentheses, can contain anything.
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields
+
+
+def adopt_orphans() -> None:
+    control_process(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def wake_when_parent_ends() -> None:
+    control_process(PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
+def control_process(option: int, value: int) -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
