@@ -1,6 +1,6 @@
 """Many short trials of our agent beside as many of mini-swe-agent's: wall time and memory, in one run.
 
-Usage: python benchmarks/agents_peer.py [--small] [--rounds 3] [--venv FOLDER]
+Usage: python benchmarks/agents_peer.py [--small] [--rounds 3, 1 if small] [--venv FOLDER]
 
 45 tasks of 20 steps, by a model behind HTTP that answers at once, trivial actions, no containers, and a
 trajectory on disk. Theirs: 16 threads of one process, a new shell for each action. Ours: `pytest -n 16` and
@@ -20,6 +20,7 @@ import json
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from model_server import react_answers, serving
 from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
+from rows import print_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +56,7 @@ class Size:
 
 
 FULL = Size(tasks=45, at_once=16, steps=20)
-SMALL = Size(tasks=6, at_once=3, steps=5)
+SMALL = Size(tasks=2, at_once=2, steps=3)
 
 
 def our_answers(steps: int) -> list[str]:
@@ -68,16 +70,20 @@ def their_answers(steps: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def peer_python(venv: Path | None) -> Iterator[str]:
+def peer_python(venv: Path | None, *, borrows: bool) -> Iterator[str]:
     """The interpreter of an environment with mini-swe-agent; prints its version.
 
-    Raises SystemExit with pip's words where it cannot be installed.
+    With `borrows` it also imports what is installed here, which saves the time to install litellm once more.
+    Raises SystemExit with pip's output when mini-swe-agent cannot be installed.
     """
     with contextlib.ExitStack() as stack:
         folder = venv or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         python = folder / "bin" / "python"
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        if borrows:
+            own = sysconfig.get_path("purelib", vars={"base": str(folder)})
+            Path(own, "borrowed.pth").write_text(sysconfig.get_path("purelib"))
         installed = subprocess.run(
             [python, "-m", "pip", "install", "-q", PEER], capture_output=True, text=True, check=False
         )
@@ -131,6 +137,14 @@ def compare(python: str, size: Size, rounds: int) -> None:
     print(f"{size.tasks} tasks x {size.steps} steps, {size.at_once} at once:")
     for name, measured in runs.items():
         print(f"  {name}: {figures(measured)}")
+    theirs, with_kernels, _ = (statistics.median(run.seconds for run in found) for found in runs.values())
+    print_row(
+        f"{size.tasks} trials of {size.steps} steps, {size.at_once} at once / mini-swe-agent's loop without "
+        "kernels (`agents_peer.py`)",
+        f"{with_kernels:.1f} s",
+        peer=f"{theirs:.1f} s",
+        ratio=with_kernels / theirs,
+    )
 
 
 def figures(runs: Sequence[Measured]) -> str:
@@ -146,12 +160,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--small", action="store_true", help="6 tasks x 5 steps, 3 at once")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--small", action="store_true", help="2 tasks x 3 steps, 2 at once")
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--venv", type=Path)
     given = parser.parse_args()
-    with peer_python(given.venv) as python:
-        compare(python, SMALL if given.small else FULL, given.rounds)
+    with peer_python(given.venv, borrows=given.small) as python:
+        rounds = given.rounds or (1 if given.small else 3)
+        compare(python, SMALL if given.small else FULL, rounds)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Collecting task files beside collecting as many one-test Python files, and one file of many tasks.
 
-Usage: python benchmarks/collection.py [--large]        (--large: 10,000 files too)
+Usage: python benchmarks/collection.py [--small] [--large]        (--large: 10,000 files too)
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -12,6 +13,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from rows import print_row
 
 TASK = """\
 id: task-{number}
@@ -28,7 +31,6 @@ solution:
 """
 # Lines of the query and cells of the solution.
 SIZES = {"3.7 kB, as the shipped ones": (20, 28), "7.4 kB, as SUPER's": (40, 60)}
-ROUNDS = 5
 
 # As on a machine where people work: byte code is cached.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -54,16 +56,16 @@ def seconds(folder: Path, *arguments: str) -> float:
     return time.perf_counter() - started
 
 
-def compare(folder: Path, title: str, target: float) -> None:
+def compare(folder: Path, title: str, rounds: int, target: float) -> None:
     """Median of interleaved rounds, after one that warms the caches of both."""
     pairs = [
-        (seconds(folder, "--super-agent=gold", "tasks"), seconds(folder, "tests")) for _ in range(ROUNDS + 1)
+        (seconds(folder, "--super-agent=gold", "tasks"), seconds(folder, "tests")) for _ in range(rounds + 1)
     ][1:]
     ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(f"{title}: {ours:.2f} s tasks / {theirs:.2f} s tests = {ours / theirs:.2f} (target {target})")
+    print_row(title, f"{ours:.2f} s", peer=f"{theirs:.2f} s", ratio=ours / theirs, wanted=f"{target}")
 
 
-def many_files(count: int, kind: str) -> None:
+def many_files(count: int, kind: str, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tasks").mkdir()
@@ -71,10 +73,13 @@ def many_files(count: int, kind: str) -> None:
         for number in range(count):
             (folder / "tasks" / f"t{number}.task.yaml").write_text(task(number, SIZES[kind]))
             (folder / "tests" / f"test_{number}.py").write_text(f"def test_{number}(): pass\n")
-        compare(folder, f"{count:,} files of {kind}", 1.0)
+        title = (
+            f"collecting {count:,} task files of {kind} / {count:,} one-test Python files (`collection.py`)"
+        )
+        compare(folder, title, rounds, 1.0)
 
 
-def one_file(count: int, kind: str) -> None:
+def one_file(count: int, kind: str, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tasks").mkdir()
@@ -85,15 +90,24 @@ def one_file(count: int, kind: str) -> None:
         (folder / "tests" / "test_all.py").write_text(
             f"import pytest\n@pytest.mark.parametrize('n', range({count}))\ndef test_n(n): pass\n"
         )
-        compare(folder, f"one file of {count:,} tasks of {kind}", 2.0)
+        title = f"one file of {count:,} tasks of {kind} / {count:,} parametrized tests (`collection.py`)"
+        compare(folder, title, rounds, 2.0)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="20 files, one round")
+    parser.add_argument("--large", action="store_true", help="10,000 files too")
+    given = parser.parse_args()
+    if given.small:
+        many_files(20, next(iter(SIZES)), rounds=1)
+        one_file(20, next(iter(SIZES)), rounds=1)
+        return
     for kind in SIZES:
-        many_files(800, kind)
-        one_file(1000, kind)
-        if "--large" in sys.argv:
-            many_files(10_000, kind)
+        many_files(800, kind, rounds=5)
+        one_file(1000, kind, rounds=5)
+        if given.large:
+            many_files(10_000, kind, rounds=5)
 
 
 if __name__ == "__main__":

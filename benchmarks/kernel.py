@@ -1,18 +1,23 @@
-"""What our way to a kernel costs beside plain jupyter_client, in one run: `python benchmarks/kernel.py`.
+"""What our way to a kernel costs beside plain jupyter_client, in one run.
+
+Usage: python benchmarks/kernel.py [--small]
 
 Ready: from nothing to the first cell's printed output, for us with a fresh directory and virtual environment.
-Round trip: a cell without output. A gigabyte: printed by one cell in lines of 1 kB.
+Round trip: a cell without output. Flood: a gigabyte, printed by one cell in lines of 1 kB.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_client.manager import KernelManager
+from rows import print_row
 
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
@@ -20,9 +25,18 @@ from pytest_super.kernel.providers.local import LocalSandbox
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-STARTS = 9
-CELLS = 300
-GIGABYTE = "line = 'x' * 999\nfor i in range(1_000_000): print(line)"
+FLOOD = "line = 'x' * 999\nfor i in range({lines}): print(line)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    starts: int
+    cells: int
+    lines: int
+
+
+FULL = Size(starts=9, cells=300, lines=1_000_000)
+SMALL = Size(starts=1, cells=5, lines=10_000)
 
 
 @contextmanager
@@ -55,21 +69,21 @@ def is_idle(message: dict[str, Any], request: str) -> bool:
 
 
 def seconds_of(action: Callable[[], object]) -> float:
-    started = time.perf_counter()
+    began = time.perf_counter()
     action()
-    return time.perf_counter() - started
+    return time.perf_counter() - began
 
 
 def start_ours() -> float:
-    started = time.perf_counter()
+    began = time.perf_counter()
     with started(LocalSandbox()):
-        return time.perf_counter() - started
+        return time.perf_counter() - began
 
 
 def start_plain() -> float:
-    started = time.perf_counter()
+    began = time.perf_counter()
     with plain_kernel():
-        return time.perf_counter() - started
+        return time.perf_counter() - began
 
 
 def peak_megabytes() -> float:
@@ -78,28 +92,28 @@ def peak_megabytes() -> float:
     return int(fields["VmHWM"].split()[0]) / 1024
 
 
-def report(what: str, ours: float, plain: float, unit: str, target: float) -> None:
-    print(f"{what}: {ours:.1f} {unit} / {plain:.1f} {unit} = {ours / plain:.2f} (target at most {target})")
-
-
-def measure_start() -> None:
-    # In turn, so that whatever else the machine does weighs on both.
-    pairs = [(start_ours(), start_plain()) for _ in range(STARTS)]
+def report(what: str, pairs: list[tuple[float, float]], wanted: float) -> None:
+    """Print the medians of ours and of the plain way."""
     ours, plain = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
-    report("ready, local / plain ipykernel", ours, plain, "ms", 1.0)
+    print_row(what, f"{ours:.1f} ms", peer=f"{plain:.1f} ms", ratio=ours / plain, wanted=f"{wanted}")
 
 
-def measure_round_trip() -> None:
+def measure_start(count: int) -> None:
+    # In turn, so that other load on the machine slows both.
+    pairs = [(start_ours(), start_plain()) for _ in range(count)]
+    report("kernel ready in the local sandbox / plain ipykernel (`kernel.py`)", pairs, 1.0)
+
+
+def measure_round_trip(count: int) -> None:
     with started(LocalSandbox()) as kernel, plain_kernel() as client:
         pairs = [
             (seconds_of(lambda: kernel.execute("x = 1")), seconds_of(lambda: run_plain(client, "x = 1")))
-            for _ in range(CELLS)
+            for _ in range(count)
         ]
-    ours, plain = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
-    report("cell round trip / jupyter_client", ours, plain, "ms", 1.2)
+    report("round trip of a cell / jupyter_client alone (`kernel.py`)", pairs, 1.2)
 
 
-def measure_flood() -> None:
+def measure_flood(lines: int) -> None:
     received = 0
 
     def count(text: str) -> None:
@@ -109,14 +123,21 @@ def measure_flood() -> None:
     with started(LocalSandbox()) as kernel:
         kernel.execute("print('warm')")
         before = peak_megabytes()
-        seconds = seconds_of(lambda: kernel.execute(GIGABYTE, listener=count))
+        seconds = seconds_of(lambda: kernel.execute(FLOOD.format(lines=lines), listener=count))
         growth = peak_megabytes() - before
-    print(
-        f"1 GB printed: {received} characters in {seconds:.1f} s, host memory + {growth:.1f} MB (target 64)"
-    )
+    print(f"{received:,} characters in {seconds:.1f} s")
+    what = f"{received / 1e9:g} GB printed by one cell: growth of host memory (`kernel.py`)"
+    print_row(what, f"{growth:.1f} MB", wanted="64 MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="one start, 5 cells, 10 MB")
+    size = SMALL if parser.parse_args().small else FULL
+    measure_start(size.starts)
+    measure_round_trip(size.cells)
+    measure_flood(size.lines)
 
 
 if __name__ == "__main__":
-    measure_start()
-    measure_round_trip()
-    measure_flood()
+    main()

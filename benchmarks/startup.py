@@ -1,10 +1,11 @@
-"""`pytest --collect-only` on one trivial test, with the plugin and without: the ratio that everybody pays.
+"""`pytest --collect-only` on one trivial test, with the plugin and without: what every user of pytest pays.
 
-Usage: python benchmarks/startup.py [ROUNDS]
+Usage: python benchmarks/startup.py [--small] [--rounds 20]
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import statistics
@@ -13,14 +14,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-TARGET = 1.05
+from rows import print_row
 
 # As on a machine where people work: byte code is cached.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def seconds(folder: Path, *arguments: str) -> float:
-    """Processor seconds of one run, which a busy machine disturbs less than its wall time."""
+    """Processor seconds of one run. A busy machine disturbs them less than the wall time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
     subprocess.run(command, cwd=folder, env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)
@@ -29,14 +30,23 @@ def seconds(folder: Path, *arguments: str) -> float:
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="one round")
+    parser.add_argument("--rounds", type=int, default=20)
+    given = parser.parse_args()
+    rounds = 1 if given.small else given.rounds
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "test_a.py").write_text("def test_a(): pass\n")
         pairs = [(seconds(folder), seconds(folder, "-p", "no:super")) for _ in range(rounds + 1)][1:]
     with_plugin, without = (statistics.median(column) for column in zip(*pairs, strict=True))
-    ratio = with_plugin / without
-    print(f"startup: {with_plugin:.3f} s with / {without:.3f} s without = {ratio:.3f} (target {TARGET})")
+    print_row(
+        "`pytest --collect-only` on one test, with the plugin / without (`startup.py`)",
+        f"{with_plugin:.3f} s",
+        peer=f"{without:.3f} s",
+        ratio=with_plugin / without,
+        wanted="1.05",
+    )
 
 
 if __name__ == "__main__":

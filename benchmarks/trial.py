@@ -1,10 +1,11 @@
 """The harness's own time per trial: ten trivial cells under pytest, and the same without it.
 
-Usage: python benchmarks/trial.py [docker|local] [TRIALS]
+Usage: python benchmarks/trial.py [--small] [--sandbox local|docker] [--trials 20]
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -12,12 +13,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from rows import print_row
+
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.tasks.task import SandboxSpec
 
-TARGET = 0.050
 CELLS = [f"x = {n}" for n in range(9)] + ["x"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -48,8 +50,12 @@ def under_pytest(folder: Path, provider: str, trials: int) -> float:
 
 
 def main() -> None:
-    provider = sys.argv[1] if len(sys.argv) > 1 else "local"
-    trials = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="one trial")
+    parser.add_argument("--sandbox", choices=["local", "docker"], default="local")
+    parser.add_argument("--trials", type=int, default=20)
+    given = parser.parse_args()
+    provider, trials = given.sandbox, 1 if given.small else given.trials
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tasks").mkdir()
@@ -61,9 +67,13 @@ def main() -> None:
         start_up = under_pytest(folder, provider, 1)
         ours = (under_pytest(folder, provider, trials + 1) - start_up) / trials
         theirs = bare(provider, trials) / trials
-    print(
-        f"trial ({provider}): {ours:.3f} s under pytest, {theirs:.3f} s bare: "
-        f"{1000 * (ours - theirs):.0f} ms of our own (target {1000 * TARGET:.0f}), ratio {ours / theirs:.2f}"
+    print(f"{1000 * (ours - theirs):.0f} ms more a trial (wanted: at most 50 ms)")
+    print_row(
+        f"a trial of ten trivial cells / the same kernel and cells without pytest (`trial.py`, {provider})",
+        f"{ours:.3f} s",
+        peer=f"{theirs:.3f} s",
+        ratio=ours / theirs,
+        wanted="50 ms more",
     )
 
 

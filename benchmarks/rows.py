@@ -1,0 +1,16 @@
+"""The rows of the benchmark table: every script prints its own, and `all.py` collects them for the README."""
+
+from __future__ import annotations
+
+HEADER = "| | ours | peer | ratio | wanted |\n|---|---|---|---|---|"
+
+
+def print_row(what: str, ours: str, *, peer: str = "", ratio: float | None = None, wanted: str = "") -> None:
+    """Print one row in Markdown. `wanted` is the highest ratio, time or size that we accept."""
+    shown = "" if ratio is None else f"{ratio:.2f}"
+    # A reader of a pipe sees each row when it is measured.
+    print(f"| {what} | {ours} | {peer} | {shown} | {wanted} |", flush=True)
+
+
+def is_row(line: str) -> bool:
+    return line.startswith("| ")
