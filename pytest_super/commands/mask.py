@@ -11,10 +11,10 @@ from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.proposal import skeleton, subproblems_yaml
 from pytest_super.authoring.masking.propose import propose
 from pytest_super.errors import InfrastructureError, SuperError, UnsupportedError
+from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.solution_cells import cells_of, solution_cells
-from pytest_super.tasks.task import legal_id
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

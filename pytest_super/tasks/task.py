@@ -20,78 +20,21 @@ from pydantic import (
     model_validator,
 )
 
+from pytest_super.tasks.fields import TASK_ID, FieldModel, Regex, RelativePath, Seconds, Size, Text
+
 TASK_SUFFIX = ".task.yaml"
-TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
 # The categories of the SUPER paper, in the order of its table 3. Tasks can have others.
 CATEGORIES = ("dependencies", "cpu", "configuration", "data", "issue", "goal", "other")
 CATEGORY = r"^[a-z][a-z0-9_-]*$"
-SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 # Token budgets of the SUPER paper (section 4): the sum of prompt tokens over all calls of a trial.
 TOKEN_BUDGETS = {"expert": 600_000, "auto": 600_000, "masked": 400_000, "functions": 600_000}
 
-# Most landmarks have none of these. Compiling them would take a large part of the time to load a task.
-SPECIAL = frozenset(".^$*+?{}[]|()\\")
 
 SetName = Literal["expert", "masked", "auto", "functions"]
 
 
-def legal_id(text: str) -> str:
-    """The text as a valid task id, with `-` for other characters; "" if nothing is left."""
-    if re.fullmatch(TASK_ID, text):
-        return text
-    return re.sub(r"[^A-Za-z0-9_.,-]+", "-", text).lstrip("_.,-")
-
-
-def parse_size(value: object) -> int:
-    """Bytes of a size such as `512m`, `4g` or a whole number."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    if isinstance(value, str) and (
-        match := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)b?", value.strip().lower())
-    ):
-        return int(float(match[1]) * SIZE_UNITS[match[2]])
-    raise ValueError("not a size: write it as 512m or 4g")
-
-
-def check_regex(pattern: str) -> str:
-    if SPECIAL.isdisjoint(pattern):
-        return pattern
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
-    return pattern
-
-
-def check_relative(path: str) -> str:
-    pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
-        raise ValueError("must be a relative path that stays in its folder")
-    return path
-
-
-def has_leaf(value: object) -> bool:
-    """Whether a gold answer has a value to compare: an empty list or mapping has none."""
-    if isinstance(value, dict):
-        return any(has_leaf(child) for child in value.values())
-    if isinstance(value, list):
-        return any(has_leaf(child) for child in value)
-    return True
-
-
-Size = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str)]
-Regex = Annotated[str, AfterValidator(check_regex)]
-RelativePath = Annotated[str, AfterValidator(check_relative)]
-Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-class Repository(Model):
+class Repository(FieldModel):
     """The source of the research code: exactly one of `git`, `pypi`, `path`."""
 
     git: Text | None = None
@@ -126,7 +69,7 @@ class Repository(Model):
         return self
 
 
-class Entrypoint(Model):
+class Entrypoint(FieldModel):
     """The script that has to run for the metric script_executed."""
 
     path: RelativePath
@@ -134,7 +77,7 @@ class Entrypoint(Model):
     """A shorter run does not count (SUPER, appendix B.2)."""
 
 
-class Edit(Model):
+class Edit(FieldModel):
     """Replace `before`, which must occur exactly once in the file, by `after`."""
 
     path: Text
@@ -146,7 +89,7 @@ def cell_or_edit(value: object) -> object:
     return {"cell": value} if isinstance(value, str) else value
 
 
-class PreExecuted(Model):
+class PreExecuted(FieldModel):
     """A cell or an edit that is run before the agent starts, without charge and without credit."""
 
     cell: Text | None = None
@@ -161,7 +104,7 @@ class PreExecuted(Model):
         return self
 
 
-class SandboxSpec(Model):
+class SandboxSpec(FieldModel):
     """The resources and limits of the sandbox. All are required: a sandbox that cannot enforce one is refused."""
 
     image: Text | None = None
@@ -176,7 +119,7 @@ class SandboxSpec(Model):
     env: dict[str, str] = {}
 
 
-class Limits(Model):
+class Limits(FieldModel):
     """The budget of a trial. Times in seconds."""
 
     compute: Seconds = 1800.0
@@ -192,7 +135,7 @@ class Limits(Model):
     """Total time, including model time."""
 
 
-class Solution(Model):
+class Solution(FieldModel):
     """The gold solution: cells in the file, or a notebook next to it."""
 
     cells: Annotated[list[Text], Field(min_length=1)] | None = None
@@ -221,7 +164,7 @@ def step_of(value: object) -> object:
 CellReference = Annotated[int | str, BeforeValidator(check_cell, json_schema_input_type=int | str)]
 
 
-class PrefixStep(Model):
+class PrefixStep(FieldModel):
     """What is run before a sub-problem: a cell of the solution, or a cell or an edit of its own."""
 
     solution_cell: CellReference | None = None
@@ -237,7 +180,7 @@ class PrefixStep(Model):
         return self
 
 
-class SubProblem(Model):
+class SubProblem(FieldModel):
     """A masked task that is cut from the solution of its task (SUPER, section 3.2).
 
     Fields that are left out are taken from that task, except `metadata`.
@@ -290,7 +233,7 @@ DEFAULT_SANDBOX = SandboxSpec()
 DEFAULT_LIMITS = Limits()
 
 
-class Task(Model):
+class Task(FieldModel):
     """One problem, as defined in its task file."""
 
     id: Annotated[str, Field(pattern=TASK_ID, max_length=200)]

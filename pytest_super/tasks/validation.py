@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.solution import read_solution
-from pytest_super.tasks.task import TASK_SUFFIX, has_leaf
+from pytest_super.tasks.fields import has_leaf
+from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.metrics.accuracy import accuracy
-from pytest_super.tasks.task import has_leaf
+from pytest_super.tasks.fields import has_leaf
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 KEYS = st.text(max_size=4)

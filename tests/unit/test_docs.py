@@ -25,6 +25,7 @@ from pytest_super.options import OPTIONS
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks import loading, task, yaml_reader
+from pytest_super.tasks.fields import FieldModel
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -238,7 +239,7 @@ SECTIONS = {
 
 
 @pytest.mark.parametrize("model", SECTIONS, ids=lambda model: model.__name__)
-def test_the_fields_of_the_task_file_are_described(model: type[task.Model]) -> None:
+def test_the_fields_of_the_task_file_are_described(model: type[FieldModel]) -> None:
     assert names_in(section("task-format.md", SECTIONS[model])) == set(model.model_fields)
 
 
@@ -248,7 +249,7 @@ def test_every_part_of_an_edit_is_described() -> None:
 
 
 @pytest.mark.parametrize("model", [task.Task, task.Entrypoint, task.Limits], ids=lambda model: model.__name__)
-def test_defaults_that_are_numbers_are_right(model: type[task.Model]) -> None:
+def test_defaults_that_are_numbers_are_right(model: type[FieldModel]) -> None:
     told = {row[0]: row[2] for row in rows(section("task-format.md", SECTIONS[model]))}
     for name, field in model.model_fields.items():
         if isinstance(field.default, float):

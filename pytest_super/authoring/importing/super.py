@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.importing.prefix import pre_executed
 from pytest_super.authoring.importing.rows import NoTaskError, Row, Warn
-from pytest_super.tasks.task import CATEGORIES, TOKEN_BUDGETS, has_leaf, legal_id
+from pytest_super.tasks.fields import has_leaf, legal_id
+from pytest_super.tasks.task import CATEGORIES, TOKEN_BUDGETS
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pytest_super.errors import SuperError
-from pytest_super.tasks.task import Task, has_leaf
+from pytest_super.tasks.fields import has_leaf
+from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,71 @@
+"""The types of a task file's fields: sizes, regexes, relative paths and task ids, each with its check."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
+SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+# Most landmarks have none of these. Compiling them would take a large part of the time to load a task.
+SPECIAL = frozenset(".^$*+?{}[]|()\\")
+
+
+def legal_id(text: str) -> str:
+    """The text as a valid task id, with `-` for other characters; "" if nothing is left."""
+    if re.fullmatch(TASK_ID, text):
+        return text
+    return re.sub(r"[^A-Za-z0-9_.,-]+", "-", text).lstrip("_.,-")
+
+
+def parse_size(value: object) -> int:
+    """Bytes of a size such as `512m`, `4g` or a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if isinstance(value, str) and (
+        match := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)b?", value.strip().lower())
+    ):
+        return int(float(match[1]) * SIZE_UNITS[match[2]])
+    raise ValueError("not a size: write it as 512m or 4g")
+
+
+def check_regex(pattern: str) -> str:
+    if SPECIAL.isdisjoint(pattern):
+        return pattern
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+def check_relative(path: str) -> str:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+        raise ValueError("must be a relative path that stays in its folder")
+    return path
+
+
+def has_leaf(value: object) -> bool:
+    """Whether a gold answer has a value to compare: an empty list or mapping has none."""
+    if isinstance(value, dict):
+        return any(has_leaf(child) for child in value.values())
+    if isinstance(value, list):
+        return any(has_leaf(child) for child in value)
+    return True
+
+
+Size = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str)]
+Regex = Annotated[str, AfterValidator(check_regex)]
+RelativePath = Annotated[str, AfterValidator(check_relative)]
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class FieldModel(BaseModel):
+    """The base of a task file's mappings: frozen, strictly typed, without unknown keys."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
