@@ -12,7 +12,7 @@ import shutil
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,7 +25,9 @@ from pytest_super.options import OPTIONS
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks import loading, task, yaml_reader
-from pytest_super.tasks.fields import FieldModel
+
+if TYPE_CHECKING:
+    from pytest_super.tasks.fields import FieldModel
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
