@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
-    from pytest_super.trial.score import Evidence
     from pytest_super.trial.trial import Agent
 
 
@@ -42,15 +42,16 @@ def pytest_super_step(item: pytest.Item, step: Step) -> None:
     """A step was taken and is on disk. Worker, in the middle of the trial: be quick."""
 
 
-def pytest_super_score(
-    item: pytest.Item, task: Task, evidence: Evidence
-) -> Mapping[str, float | None] | None:
-    """Metrics of your own, by name. Worker, after the trial; they go into the results and JUnit XML.
+def pytest_super_metrics(config: pytest.Config) -> Iterable[Metric] | None:
+    """Metrics of your own, which every trial of the run gets. Every process, when it starts.
 
-    None as a value says that the metric does not apply::
+    So only a conftest.py that pytest reads at its start can have it: the one next to the ini file::
 
-        def pytest_super_score(evidence):
-            return {"cells": len(evidence.steps)}
+        def cost(task, evidence):
+            return evidence.spent.cost_usd
+
+        def pytest_super_metrics():
+            return [Metric(name="cost", compute=cost, higher_is_better=False)]
     """
 
 

@@ -40,13 +40,6 @@ def positive(text: str) -> int:
     return number
 
 
-def portion(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= 1:
-        raise ValueError("must be between 0 and 1")
-    return number
-
-
 def amount(text: str) -> float:
     number = float(text)
     if not 0 < number < inf:
@@ -77,8 +70,9 @@ OPTIONS = (
     Option(name="epochs", help="Run every task this many times.", default=1, parse=positive),
     Option(
         name="fail-under",
-        help="Gate: the exit status follows the mean accuracy, errors counted as 0; misses are not failures.",
-        parse=portion,
+        help="Gate: the exit status follows the mean accuracy, or that of another metric as NAME:VALUE, or "
+        "NAME<VALUE if lower is better. Errors count as the worst value, misses do not fail. Repeatable.",
+        is_list=True,
     ),
     Option(name="allow-errors", help="Infrastructure errors alone do not fail the run.", is_flag=True),
     Option(

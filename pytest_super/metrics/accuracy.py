@@ -4,40 +4,46 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from operator import attrgetter
 from typing import TYPE_CHECKING
+
+from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_super.metrics.evidence import Evidence
+    from pytest_super.tasks.task import Task
 
 TOLERANCE = 0.01
 _MISSING = object()
 
 
 def accuracy(gold: object, submission: object, *, tolerance: float = TOLERANCE) -> float:
-    """The portion, from 0 to 1, of the gold's leaf values that stand at the same place in the submission.
+    """The portion, from 0 to 1, of the gold's leaf values that the submission has at the same place.
 
-    A leaf is a number, string, boolean or null; a gold that is no list or mapping is one leaf. Numbers
-    are right within `tolerance`, absolute and inclusive, compared as the decimals they are written as;
-    strings are stripped and case-sensitive; nothing is converted. What the submission holds beyond the
-    gold's keys and indices does no harm, what it lacks is wrong. Any submission is scored, none raises.
+    A leaf is a number, string, boolean or null; a gold that is neither a list nor a mapping is one leaf.
+    Numbers are right within `tolerance`, absolute and inclusive, compared as the decimals they are written
+    as. Strings are stripped and compared with case. Nothing is converted. Keys and indices beyond the
+    gold's are ignored; missing ones are wrong. Every submission gets a score, none raises.
 
-    Raises ValueError when the gold holds no leaf.
+    Raises ValueError if the gold has no leaf.
     """
     verdicts = list(_compare(gold, submission, tolerance))
     if not verdicts:
-        raise ValueError("the gold answer holds no value to compare")
+        raise ValueError("the gold answer has no value to compare")
     return sum(verdicts) / len(verdicts)
 
 
 def is_right(gold: object, given: object, tolerance: float) -> bool:
-    """Whether a leaf of the gold is answered by a value, as `accuracy` judges it."""
+    """Whether a value is right for a leaf of the gold, by the rules of `accuracy`."""
     return accuracy([gold], [given], tolerance=tolerance) == 1.0
 
 
 def _compare(gold: object, submission: object, tolerance: float) -> Iterator[bool]:
     """Whether each leaf of the gold is right."""
     allowed = Fraction(float.__repr__(float(tolerance)))
-    # Not recursive: answers may be nested deeper than the interpreter's stack.
+    # Not recursive: answers can be nested deeper than the interpreter's stack.
     todo = [(gold, submission)]
     while todo:
         wanted, given = todo.pop()
@@ -75,8 +81,28 @@ def _is_near(gold: int | float, given: int | float, allowed: Fraction) -> bool:
 
 
 def _exact(number: int | float) -> Fraction | None:
-    """As its shortest decimal (in binary 0.61 - 0.60 is more than 0.01); None if it is not finite."""
+    """The shortest decimal (in binary 0.61 - 0.60 is more than 0.01); None if it is not finite."""
     if isinstance(number, int):
         return Fraction(number)
-    # float's own repr: subclasses such as numpy's write a type name around theirs.
+    # float's own repr: subclasses such as numpy's put a type name around theirs.
     return Fraction(float.__repr__(number)) if math.isfinite(number) else None
+
+
+def _has_answer(task: Task) -> bool:
+    return "answer" in task.model_fields_set
+
+
+def _of_trial(task: Task, evidence: Evidence) -> float:
+    if not evidence.submitted:
+        return 0.0
+    return accuracy(task.answer, evidence.submission, tolerance=task.tolerance)
+
+
+ACCURACY = Metric(
+    name="accuracy",
+    applies=_has_answer,
+    compute=_of_trial,
+    reference=attrgetter("accuracy"),
+    best=1.0,
+    headline_of=frozenset({"expert", "masked", "functions"}),
+)

@@ -1,54 +1,41 @@
-"""Landmarks (SUPER, 3.1.2): the portion of a task's patterns that appear in the agent's outputs."""
+"""Landmarks (SUPER, 3.1.2): the portion of a task's patterns that match the output of the agent's cells."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from pytest_super.metrics.evidence import Landmark
 from pytest_super.metrics.matching.patterns import Pattern
 from pytest_super.metrics.matching.plain_text import PlainText, plain
 from pytest_super.metrics.matching.windows import SENTINEL, Window, Windows
+from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_super.metrics.evidence import Evidence
     from pytest_super.metrics.matching.patterns import Match
+    from pytest_super.tasks.task import Task
 
 WINDOW = 32 * 1024
 TIME_LIMIT = 10.0
 PIECE = 1024 * 1024
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Landmark:
-    """What became of one landmark."""
-
-    pattern: str
-    step: int | None = None
-    """Number of the step whose output first held it; None: not hit."""
-    is_echo: bool = False
-    """The matched text stands in that cell's own source, as in `print("training completed")`."""
-    timed_out: bool = False
-    """Its search took too long and was given up for the rest of the trial."""
-
-    @property
-    def is_hit(self) -> bool:
-        return self.step is not None
-
-
 class LandmarkMatcher:
     """Finds a trial's landmarks while the output of its cells streams by.
 
-    A cell's output is one text: escape sequences deleted, CRLF, LF and CR each one blank; `^` and `$` are
-    its beginning and end. The hits do not depend on how it is cut into pieces. An output of up to
-    8 * `window` characters is searched as a whole. In a longer one every match is found that, with all
-    that its lookarounds look at, is no longer than `window`; a longer match is found when it lies within
-    one block of the text, and a pattern without `$` that runs on (`loss.*`) is taken when a block ends.
-    `time_limit` is the seconds of processor time that a pattern may use in the trial, plus one for every
-    10 million characters searched; after that it is `timed_out` and not tried again.
+    A cell's output is one text: escape sequences are deleted, CRLF, LF and CR each become one blank, and
+    `^` and `$` match its beginning and end. The hits do not depend on how the output is cut into pieces.
+    An output of up to 8 * `window` characters is searched as a whole. In a longer one every match is found
+    that, with everything its lookarounds see, is at most `window` characters long. A longer match is found
+    if it lies within one block of the text; a pattern without `$` that runs on (`loss.*`) matches when a
+    block ends. A pattern can use `time_limit` seconds of processor time in the trial, and one more for
+    every 10 million characters searched; after that it is `timed_out` and not tried again.
 
-    `feed` may be called from another thread than the rest.
+    `feed` can be called from another thread than the other methods.
     """
 
     def __init__(
@@ -64,9 +51,9 @@ class LandmarkMatcher:
         self._new_hits: list[int] = []
 
     def begin_cell(self, source: str, *, step: int | None = None) -> None:
-        """What is fed from now on is the output of this cell; `step` counts on by itself when not given.
+        """Take what is fed from now on as the output of this cell; by default `step` is the next number.
 
-        A cell that was not ended is ended first.
+        Ends the cell before it, if nobody has.
         """
         with self._lock:
             self._close()
@@ -75,7 +62,7 @@ class LandmarkMatcher:
             self._new_hits = []
 
     def feed(self, text: str) -> None:
-        """More output of the cell; what comes when no cell has begun is nobody's and is ignored."""
+        """Take more output of the cell. Output that arrives while no cell is open is ignored."""
         with self._lock:
             for offset in range(0, len(text), PIECE):
                 if self._source is None or not self._sought:
@@ -84,7 +71,7 @@ class LandmarkMatcher:
                     self._search(window)
 
     def end_cell(self) -> list[int]:
-        """The cell is idle or given up: indices of the landmarks first seen in it."""
+        """End the cell, idle or given up. Returns the indices of the landmarks first seen in it."""
         with self._lock:
             self._close()
             return list(self._new_hits)
@@ -103,12 +90,6 @@ class LandmarkMatcher:
         """Indices of the landmarks first seen in the last cell, so far."""
         with self._lock:
             return list(self._new_hits)
-
-    @property
-    def score(self) -> float | None:
-        """The portion that was hit; None for a task without landmarks."""
-        hits = self.hits
-        return sum(hits) / len(hits) if hits else None
 
     @property
     def _sought(self) -> list[int]:
@@ -135,3 +116,20 @@ class LandmarkMatcher:
         is_echo = bool(text) and text in (self._source or "")
         self._found[index] = Landmark(pattern=self._patterns[index].text, step=self._step, is_echo=is_echo)
         self._new_hits.append(index)
+
+
+def has_landmarks(task: Task) -> bool:
+    return bool(task.landmarks)
+
+
+def portion_hit(task: Task, evidence: Evidence) -> float:
+    return sum(landmark.is_hit for landmark in evidence.landmarks) / len(task.landmarks)
+
+
+LANDMARKS = Metric(
+    name="landmarks",
+    applies=has_landmarks,
+    compute=portion_hit,
+    reference=attrgetter("landmarks"),
+    best=1.0,
+)

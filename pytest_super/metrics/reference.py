@@ -1,12 +1,12 @@
-"""`--super-scoring=reference`: the published scorer's numbers, faults included, to re-make old ones.
+"""`--super-scoring=reference`: the published scorer's numbers, faults included, to reproduce old results.
 
-It is not what the paper says; that is in `accuracy`, `landmarks` and `script_executed`. What it does
-otherwise: the divisor of the accuracy is the submission's size at every even depth of mappings, groups
-count as one value each, a difference of exactly 0.01 is wrong or right as binary fractions fall, a falsy
-submission was not submitted; landmarks are searched without a time limit in what the agent was shown,
-with only LF made a blank; an entrypoint is executed when its file name stands anywhere in a step that took
-10 seconds; pre-executed steps are credited. It knows no programs: what one ran in the sandbox is as unknown
-here as it is to `script_executed`.
+The paper's own definitions are in `accuracy`, `landmarks` and `script_executed`. The published code differs
+from them. Accuracy is divided by the size of the submission at every even depth of mappings; a group counts
+as one value; binary fractions decide whether a difference of exactly 0.01 is right; a falsy submission was
+not submitted. Landmarks are searched without a time limit in what the agent was shown, with only LF made a
+blank. An entrypoint is executed if its file name occurs anywhere in a step that took 10 seconds.
+Pre-executed steps are credited. The published code does not know agents that are programs: what one ran in
+the sandbox is unknown here, as it is in `script_executed`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.metrics.script_executed import may_hide_run
+from pytest_super.metrics.script_runs.programs import may_hide_run
 from pytest_super.store.trajectory import PROGRAM
 
 if TYPE_CHECKING:
@@ -33,17 +33,21 @@ SCRIPT_SUFFIXES = (".py", ".sh", ".bash")
 
 
 class ReferenceScoringError(SuperError):
-    """The published scorer dies on this trial: it has no number for it and leaves it out of its means."""
+    """The published scorer crashes on this trial: it has no number for it and leaves it out of its means."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReferenceScores:
-    """Of one trial; None where the published scorer gives no number."""
+    """The metrics of one trial; None if the published scorer has no number."""
 
-    submitted: int
+    submitted: int | None
     accuracy: float | None
     landmarks: float | None
     script_executed: float | None
+
+
+NO_SCORES = ReferenceScores(submitted=None, accuracy=None, landmarks=None, script_executed=None)
+"""For a trial on which the published scorer crashes."""
 
 
 def reference_scores(
@@ -53,9 +57,9 @@ def reference_scores(
     landmarks: Sequence[str] = (),
     entrypoint: str | None = None,
 ) -> ReferenceScores:
-    """All metrics of a trial whose steps, pre-executed ones too, are in order.
+    """All metrics of a trial. `steps` are in order, with the pre-executed ones.
 
-    Raises ReferenceScoringError where the published scorer raises anything.
+    Raises ReferenceScoringError if the published scorer would raise anything.
     """
     if not steps:
         raise ReferenceScoringError("the published scorer dies on a trial without steps")
@@ -70,7 +74,7 @@ def reference_scores(
 
 
 def reference_accuracy(gold: object, submission: object) -> float | None:
-    """None for a falsy gold; a falsy submission is none. Raises ReferenceScoringError."""
+    """None for a falsy gold. A falsy submission counts as missing. Raises ReferenceScoringError."""
     if not gold:
         return None
     try:
@@ -81,7 +85,7 @@ def reference_accuracy(gold: object, submission: object) -> float | None:
 
 
 def _match(walked: object, measured: object) -> float:
-    """The divisor is `measured`'s length; a mapping makes the two change places, a list does not."""
+    """Divide by the length of `measured`. The two swap places inside a mapping, not inside a list."""
     if type(walked) is int:
         walked = float(walked)
     if type(measured) is int:
@@ -106,7 +110,7 @@ def _match_leaf(one: object, other: object) -> float:
 def _mean(scores: Iterable[float], count: int) -> float:
     if count == 0:
         raise ValueError("an empty list or mapping")
-    # Not sum(): from Python 3.12 on it rounds otherwise than where the numbers were made.
+    # Not sum(): since Python 3.12 it rounds differently from the Python that made the published numbers.
     total = 0.0
     for score in scores:
         total += score
@@ -114,7 +118,7 @@ def _mean(scores: Iterable[float], count: int) -> float:
 
 
 def reference_landmarks(patterns: Sequence[str], observations: Sequence[str]) -> float | None:
-    """None without patterns. Raises ReferenceScoringError for what is no pattern."""
+    """None without patterns. Raises ReferenceScoringError for an invalid pattern."""
     if not patterns:
         return None
     lines = [observation.replace("\n", " ") for observation in observations]
@@ -126,10 +130,10 @@ def reference_landmarks(patterns: Sequence[str], observations: Sequence[str]) ->
 
 
 def reference_script_executed(steps: Sequence[Step], entrypoint: str | None) -> float | None:
-    """None without an entrypoint, for one that is neither a Python nor a shell script, and instead of 0.0
-    where a program may have run it unseen.
+    """None without an entrypoint and for one that is neither a Python nor a shell script; None instead of
+    0.0 if a program may have run it unseen.
 
-    Raises ReferenceScoringError when a number or boolean was submitted before any success.
+    Raises ReferenceScoringError if a number or boolean was submitted before any success.
     """
     if not entrypoint:
         return None
@@ -159,14 +163,14 @@ def _went_well(step: Step, name: str) -> bool:
 
 
 def _seconds(step: Step) -> float:
-    """How long the whole step took, edits too."""
+    """The duration of the whole step; edits have one too."""
     if step.started and step.ended:
         return (datetime.fromisoformat(step.ended) - datetime.fromisoformat(step.started)).total_seconds()
     return step.seconds
 
 
 def _content(step: Step) -> object:
-    """Of a submit step, as published: the value, not its text."""
+    """The action's text; in a submit step the value, as in the published trajectories."""
     if step.action.type != "submit":
         return step.action.content
     try:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.matching.plain_text import without_escapes
+from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.script_runs.cell_runs import Notebook
 from pytest_super.metrics.script_runs.failures import is_failure
 from pytest_super.metrics.script_runs.places import inside, may_be
-from pytest_super.store.trajectory import PROGRAM
+from pytest_super.metrics.script_runs.programs import is_refused, may_hide_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_super.metrics.evidence import Evidence
     from pytest_super.metrics.script_runs.shell_runs import Run
     from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.task import Entrypoint
+    from pytest_super.tasks.task import Entrypoint, Task
 
 _CARRY_ON = ("continue_wait", "interrupt")
 
@@ -25,16 +28,16 @@ _CARRY_ON = ("continue_wait", "interrupt")
 def script_executed(
     steps: Sequence[Step], entrypoint: Entrypoint | None, *, repository: str | None = None
 ) -> float | None:
-    """1.0 when a cell of the agent ran the entrypoint, ended well and lasted `min_seconds`, else 0.0.
+    """1.0 if a cell of the agent ran the entrypoint, ended well and lasted `min_seconds`, else 0.0.
 
-    None for a task without an entrypoint, and instead of 0.0 where a program may have run it unseen (see
-    `may_hide_run`). Run means started as a script, module, executable or notebook
-    by a shell line, a magic or a Python call of the cell; a run in the background counts when the shell
-    waits for it. A cell that timed out counts once it was waited for to its end. A printed exception, a
-    refusal of the script's arguments or a script that could not be started is no success (see
-    `failures`). `repository` is where the repository lies in the sandbox's working directory when it was
-    put there ("" for the directory itself); clones are seen in the cells. Pre-executed cells are read for
-    where they lead (`%cd`, names, clones) and never credited.
+    None for a task without an entrypoint, and instead of 0.0 if a program may have run it unseen (see
+    `may_hide_run`). To run means to start it as a script, module, executable or notebook by a shell line,
+    a magic or a Python call of the cell. A run in the background counts if the shell waits for it. A cell
+    that timed out counts if the agent waited for its end. A printed exception, a refusal of the script's
+    arguments and a script that could not be started are not a success (see `failures`). `repository` is
+    the repository's folder in the sandbox's working directory ("" for that directory itself), or None;
+    clones are read from the cells. Pre-executed cells are never credited, but what they change (`%cd`,
+    names, clones) counts.
     """
     if entrypoint is None:
         return None
@@ -45,23 +48,9 @@ def script_executed(
     return None if any(may_hide_run(step, entrypoint.min_seconds) for step in steps) else 0.0
 
 
-def may_hide_run(step: Step, min_seconds: float) -> bool:
-    """Whether it is a program of the agent's in the sandbox that ran as long as a run that counts must.
-
-    Nobody knows what it ran. One that was refused, because a cell still ran, has run nothing.
-    """
-    has_run = step.origin == "agent" and step.action.type == PROGRAM and not is_refused(step)
-    return has_run and step.seconds >= min_seconds
-
-
-def is_refused(step: Step) -> bool:
-    """Whether nothing was run because a cell was running: an error that took no time."""
-    return step.outcome == Outcome.ERROR and not step.seconds
-
-
 @dataclass
 class _Cell:
-    """An executed cell, with what later steps showed of it."""
+    """An executed cell, with the output and the outcome that later steps showed."""
 
     source: str
     is_agents: bool
@@ -107,7 +96,7 @@ def _is_entrypoint(run: Run, entrypoint: str, notebook: Notebook) -> bool:
     if not may_be(run.path, entrypoint):
         return False
     relative = [path for root in notebook.clones if (path := inside(run.path, root)) is not None]
-    # An entrypoint with folders may be given from outside the repository: its own folders tell enough.
+    # The path of an entrypoint with folders is specific enough, whatever folder it is started from.
     return "/" in entrypoint or not relative or entrypoint in relative
 
 
@@ -117,10 +106,29 @@ def _output(step: Step) -> str:
 
 
 def _texts(output: dict[str, Any]) -> Iterator[str]:
-    """The texts of one nbformat output; those of a stream go on where the last one ended."""
+    """The texts of one nbformat output. A stream continues the line on which the last one ended."""
     if "text" in output:
         yield "".join(output["text"])
     elif "traceback" in output:
         yield "\n".join(["", *output["traceback"], ""])
     elif "text/plain" in output.get("data", {}):
         yield "\n".join(["", "".join(output["data"]["text/plain"]), ""])
+
+
+def _has_entrypoint(task: Task) -> bool:
+    return task.entrypoint is not None
+
+
+def _of_trial(task: Task, evidence: Evidence) -> float | None:
+    return script_executed(evidence.steps, task.entrypoint, repository=evidence.repository)
+
+
+SCRIPT_EXECUTED = Metric(
+    name="script_executed",
+    title="executed",
+    applies=_has_entrypoint,
+    compute=_of_trial,
+    reference=attrgetter("script_executed"),
+    best=1.0,
+    headline_of=frozenset({"auto"}),
+)

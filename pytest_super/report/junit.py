@@ -13,34 +13,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.report.summary import gate_accuracy, groups, sets, summarise, whole_set
+from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.report.summary import Group, agreements, groups, mean_with_errors, sets, whole_set
 from pytest_super.report.text import printable
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_super.report.summary import Group
+    from pytest_super.metrics import Metric
     from pytest_super.store.results import RunFolder, TrialResult
 
-FIGURES = (
-    "trials",
-    "errors",
-    "solved",
-    "accuracy",
-    "accuracy_deviation",
-    "landmarks",
-    "landmarks_deviation",
-    "submitted",
-    "script_executed",
-    "script_executed_deviation",
-)
+Figure = tuple[str, object]
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def rewrite_junit(
-    path: str, run: RunFolder, facts: Mapping[str, object], doubled: Collection[str] = ()
+    path: str,
+    run: RunFolder,
+    facts: Mapping[str, object],
+    metrics: Sequence[Metric],
+    doubled: Collection[str] = (),
 ) -> None:
     """Rewrite pytest's file at `path` in place, where there is one.
 
@@ -55,13 +49,13 @@ def rewrite_junit(
         # A device would be replaced by a file.
         if not file.is_file():
             raise OSError("it is no regular file")
-        rewrite(file, run, facts, doubled)
+        rewrite(file, run, [*facts_of_run(run, facts), *figures_of_run(run, metrics)], doubled)
     except (OSError, ValueError, ET.ParseError) as error:
         message = f"the JUnit XML {path} stays as pytest wrote it, without the figures of the run: {error}"
         raise InfrastructureError(message) from error
 
 
-def rewrite(file: Path, run: RunFolder, facts: Mapping[str, object], doubled: Collection[str]) -> None:
+def rewrite(file: Path, run: RunFolder, figures: list[Figure], doubled: Collection[str]) -> None:
     tree = ET.parse(file)
     by_name = {result.name: result for result in run.final()}
     for suite in tree.iter("testsuite"):
@@ -70,7 +64,7 @@ def rewrite(file: Path, run: RunFolder, facts: Mapping[str, object], doubled: Co
             if result := by_name.get(case.get("name", "")):
                 complete(case, result)
         count_again(suite)
-        add_properties(suite, total_figures(run, facts))
+        add_properties(suite, figures)
     write_atomically(file, ET.tostring(tree.getroot(), encoding="utf-8", xml_declaration=True))
 
 
@@ -138,45 +132,47 @@ def static_properties(result: TrialResult) -> list[tuple[str, object]]:
 
 
 def result_properties(result: TrialResult) -> list[tuple[str, object]]:
-    """The figures of a trial as JUnit properties; one that does not apply is an empty text."""
-    # Metrics that a hook adds come first: they cannot replace ours.
+    """The figures of a trial as JUnit properties. One that does not apply or is not known is empty."""
     figures: dict[str, object] = {
         **result.metrics,
-        "accuracy": result.accuracy,
-        "landmarks": result.landmarks,
-        "script_executed": result.script_executed,
-        "submitted": int(result.submitted),
         "solved": int(result.solved),
         "tokens": result.prompt_tokens + result.completion_tokens,
         "cost_usd": result.cost_usd,
         "compute_seconds": result.compute_seconds,
         "stop_reason": result.stop_reason,
     }
-    # A name that a hook gave may hold what XML cannot, and pytest writes names as they are.
-    return [(printable(f"super.{name}"), "" if value is None else value) for name, value in figures.items()]
+    return [(f"super.{name}", "" if value is None else value) for name, value in figures.items()]
 
 
-def total_figures(run: RunFolder, facts: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Name and value of each suite property; None where a metric applies to no trial."""
+def facts_of_run(run: RunFolder, facts: Mapping[str, object]) -> Iterator[Figure]:
+    """What was run and what it used. Every rerun is counted, because every rerun was paid for."""
     yield from ((f"super.{name}", value) for name, value in facts.items())
-    results, runs = run.final(), run.results.values()
-    tokens = sum(result.prompt_tokens + result.completion_tokens for result in runs)
-    yield "super.tokens", tokens
+    runs = run.results.values()
+    yield "super.tokens", sum(result.prompt_tokens + result.completion_tokens for result in runs)
     yield "super.cost_usd", sum(result.cost_usd or 0.0 for result in runs)
     yield "super.compute_seconds", round(sum(result.compute_seconds for result in runs), 3)
-    yield "super.accuracy_errors_as_0", gate_accuracy(results)
-    yield from group_figures("super", summarise(results))
+
+
+def figures_of_run(run: RunFolder, metrics: Sequence[Metric]) -> Iterator[Figure]:
+    """The figures of the whole run, of each set, and of each category of a set."""
+    results = run.final()
+    yield "super.accuracy_errors_as_0", mean_with_errors(results, ACCURACY)
+    yield from group_figures("super", Group(results=results), metrics)
     for name in sets(results):
-        yield from group_figures(f"super.{name}", whole_set(name, results))
+        yield from group_figures(f"super.{name}", whole_set(name, results), metrics)
     for group in groups(results):
         if group.category:
-            yield from group_figures(f"super.{group.set}.{group.category}", group)
+            yield from group_figures(f"super.{group.set}.{group.category}", group, metrics)
 
 
-def group_figures(prefix: str, group: Group) -> Iterator[tuple[str, object]]:
-    for name in FIGURES:
-        yield f"{prefix}.{name}", getattr(group, name)
-    agreements = {"landmarks": group.with_landmarks, "accuracy": group.with_accuracy}
-    for name, found in agreements.items():
+def group_figures(prefix: str, group: Group, metrics: Sequence[Metric]) -> Iterator[Figure]:
+    """None for a metric that has a value in none of the trials."""
+    yield f"{prefix}.trials", group.trials
+    yield f"{prefix}.errors", group.errors
+    yield f"{prefix}.solved", group.solved
+    for metric in metrics:
+        yield f"{prefix}.{metric.name}", group.mean(metric.name)
+        yield f"{prefix}.{metric.name}_deviation", group.deviation(metric.name)
+    for name, found in agreements(group).items():
         yield f"{prefix}.agreement_with_{name}", found and found.share
         yield f"{prefix}.agreement_with_{name}_trials", found.trials if found else 0

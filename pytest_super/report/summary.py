@@ -1,105 +1,93 @@
-"""The figures of a run: means by set and category, over results alone."""
+"""The figures of a run: groups of trials, and what is derived from their results."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.landmarks import LANDMARKS
+from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
-
-    Metric = Callable[[TrialResult], float | None]
-    Verdict = Callable[[TrialResult], bool | None]
 
 # In the place of a category: the trials of a whole set.
 ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
-    """Of the trials with both script_executed and another metric, the portion where they say the same."""
-
-    trials: int
-    share: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Group:
-    """Some trials and their means. A metric that applies to none of them has the mean None.
+    """Some trials. Means are over the valid ones; errors are only counted."""
 
-    A deviation is that of the epochs' means; None where fewer than two epochs have one.
-    """
+    results: Sequence[TrialResult]
+    set: str = ""
+    category: str = ""
 
-    set: str
-    category: str
-    trials: int
-    errors: int
-    accuracy: float | None
-    landmarks: float | None
-    script_executed: float | None
-    submitted: float | None
-    solved: float | None
-    accuracy_deviation: float | None = None
-    landmarks_deviation: float | None = None
-    script_executed_deviation: float | None = None
-    with_landmarks: Agreement | None = None
-    with_accuracy: Agreement | None = None
+    @cached_property
+    def valid(self) -> list[TrialResult]:
+        return [result for result in self.results if not result.is_error]
 
+    @property
+    def trials(self) -> int:
+        return len(self.results)
 
-def summarise(results: Iterable[TrialResult], *, set_name: str = "", category: str = "") -> Group:
-    """Means over the valid trials; errors are counted apart."""
-    results = list(results)
-    valid = [result for result in results if not result.is_error]
-    return Group(
-        set=set_name,
-        category=category,
-        trials=len(results),
-        errors=len(results) - len(valid),
-        accuracy=mean(valid, accuracy),
-        landmarks=mean(valid, landmarks),
-        script_executed=mean(valid, script_executed),
-        submitted=mean(valid, lambda result: float(result.submitted)),
-        solved=mean(valid, lambda result: float(result.solved)),
-        accuracy_deviation=deviation(valid, accuracy),
-        landmarks_deviation=deviation(valid, landmarks),
-        script_executed_deviation=deviation(valid, script_executed),
-        with_landmarks=agreement(valid, lambda result: above_half(result.landmarks)),
-        with_accuracy=agreement(valid, lambda result: is_whole(result.accuracy)),
-    )
+    @property
+    def errors(self) -> int:
+        return self.trials - len(self.valid)
+
+    @property
+    def solved(self) -> float | None:
+        return mean(float(result.solved) for result in self.valid)
+
+    def mean(self, metric: str) -> float | None:
+        """None if the metric has a value in no valid trial."""
+        return mean_of(self.valid, metric)
+
+    def deviation(self, metric: str) -> float | None:
+        """The sample deviation (n - 1) of the epochs' means, as in table 4 of the SUPER paper.
+
+        None if fewer than two epochs have a mean.
+        """
+        means = [mean_of(epoch, metric) for epoch in by_epoch(self.valid)]
+        known = [value for value in means if value is not None]
+        return stdev(known) if len(known) > 1 else None
 
 
-def accuracy(result: TrialResult) -> float | None:
-    return result.accuracy
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are known; None if there are none."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
-def landmarks(result: TrialResult) -> float | None:
-    return result.landmarks
+def mean_of(results: Iterable[TrialResult], metric: str) -> float | None:
+    return mean(result.metrics.get(metric) for result in results)
 
 
-def script_executed(result: TrialResult) -> float | None:
-    return result.script_executed
+def by_epoch(results: Sequence[TrialResult]) -> list[list[TrialResult]]:
+    """The trials of each epoch, in the order of the epochs."""
+    numbers = sorted({result.epoch for result in results})
+    return [[result for result in results if result.epoch == number] for number in numbers]
 
 
-def groups(results: Iterable[TrialResult]) -> list[Group]:
+def groups(results: Sequence[TrialResult]) -> list[Group]:
     """One group for each set and category, in the order of their names."""
-    results = list(results)
-    keys = sorted({(result.set, result.category or "") for result in results})
+    by_key: dict[tuple[str, str], list[TrialResult]] = {}
+    for result in results:
+        by_key.setdefault((result.set, result.category or ""), []).append(result)
     return [
-        summarise(
-            (result for result in results if (result.set, result.category or "") == (set_name, category)),
-            set_name=set_name,
-            category=category,
-        )
-        for set_name, category in keys
+        Group(set=set_name, category=category, results=found)
+        for (set_name, category), found in sorted(by_key.items(), key=lambda item: item[0])
     ]
 
 
-def rows(results: Iterable[TrialResult]) -> list[Group]:
+def rows(results: Sequence[TrialResult]) -> list[Group]:
     """The groups, and below those of a set with several categories the set as a whole."""
-    results = list(results)
     found: list[Group] = []
     for name in sets(results):
         own = [group for group in groups(results) if group.set == name]
@@ -112,44 +100,39 @@ def sets(results: Iterable[TrialResult]) -> list[str]:
 
 
 def whole_set(name: str, results: Iterable[TrialResult]) -> Group:
-    return summarise((result for result in results if result.set == name), set_name=name, category=ALL)
+    return Group(set=name, category=ALL, results=[result for result in results if result.set == name])
 
 
-def mean(results: Iterable[TrialResult], metric: Metric) -> float | None:
-    values = [value for value in map(metric, results) if value is not None]
-    return fmean(values) if values else None
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """How often script_executed and another metric agree, over the trials that have both."""
+
+    trials: int
+    share: float
 
 
-def deviation(results: list[TrialResult], metric: Metric) -> float | None:
-    """The sample deviation (n - 1) of the epochs' means, as in table 4 of the SUPER paper."""
-    epochs = sorted({result.epoch for result in results})
-    means = [mean((result for result in results if result.epoch == epoch), metric) for epoch in epochs]
-    known = [value for value in means if value is not None]
-    return stdev(known) if len(known) > 1 else None
+def agreements(group: Group) -> dict[str, Agreement | None]:
+    """The agreement of script_executed with landmarks and accuracy; None if no valid trial has both.
 
-
-def agreement(
-    results: Iterable[TrialResult], verdict: Callable[[TrialResult], bool | None]
-) -> Agreement | None:
-    """How often script_executed says the same as `verdict`; None where no trial has both.
-
-    Section 4.3 of the SUPER paper judges its proxy metric so.
+    Section 4.3 of the SUPER paper judges this metric so: landmarks say that the script was executed if more
+    than half are hit. For accuracy the paper names no bound; here it has to be 1.
     """
-    said = [(result.script_executed == 1.0, verdict(result)) for result in results if has_executed(result)]
-    same = [ours == theirs for ours, theirs in said if theirs is not None]
+    return {
+        LANDMARKS.name: agreement(group, LANDMARKS, lambda value: value > 0.5),
+        ACCURACY.name: agreement(group, ACCURACY, lambda value: value == 1.0),
+    }
+
+
+def agreement(group: Group, metric: Metric, says_yes: Callable[[float], bool]) -> Agreement | None:
+    both = (
+        (result.metrics.get(SCRIPT_EXECUTED.name), result.metrics.get(metric.name)) for result in group.valid
+    )
+    same = [
+        (executed == 1.0) == says_yes(value)
+        for executed, value in both
+        if executed is not None and value is not None
+    ]
     return Agreement(trials=len(same), share=fmean(same)) if same else None
-
-
-def has_executed(result: TrialResult) -> bool:
-    return result.script_executed is not None
-
-
-def above_half(value: float | None) -> bool | None:
-    return None if value is None else value > 0.5
-
-
-def is_whole(value: float | None) -> bool | None:
-    return None if value is None else value == 1.0
 
 
 def epochs_of(results: Iterable[TrialResult]) -> dict[int, frozenset[str]]:
@@ -160,13 +143,15 @@ def epochs_of(results: Iterable[TrialResult]) -> dict[int, frozenset[str]]:
     return {epoch: frozenset(tasks) for epoch, tasks in valid.items()}
 
 
-def gate_accuracy(results: Iterable[TrialResult]) -> float | None:
-    """What --super-fail-under compares: mean accuracy with an error as 0; None when no trial has accuracy."""
-    values = [0.0 if result.is_error else result.accuracy for result in results if result.has_answer]
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+def mean_with_errors(results: Iterable[TrialResult], metric: Metric) -> float | None:
+    """The mean over all trials. An error counts as the worst value if the metric applies to its task.
+
+    None if no trial has a value.
+    """
+    return mean(value_with_error(result, metric) for result in results)
 
 
-def is_reached(accuracy: float | None, fail_under: float) -> bool:
-    """Whether the gate is passed; a mean of floats may miss a threshold that it equals by its last bit."""
-    return accuracy is not None and accuracy >= fail_under - 1e-9
+def value_with_error(result: TrialResult, metric: Metric) -> float | None:
+    if not result.is_error:
+        return result.metrics.get(metric.name)
+    return metric.value_of_error if metric.name in result.applicable else None

@@ -4,73 +4,73 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.report.summary import Group, epochs_of, gate_accuracy, is_reached, rows, summarise
+from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.report.gate import Gate, gate_line
+from pytest_super.report.summary import Group, agreements, epochs_of, mean_with_errors, rows
 from pytest_super.report.text import counted, describe, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
 
 LINE_LIMIT = 300
-# Of a column of figures, and of one whose figures have their deviation beside them.
-WIDTH, WIDE = 10, 15
 
 
 def summary_lines(
     results: list[TrialResult],
-    fail_under: float | None,
+    metrics: Sequence[Metric],
+    gates: Sequence[Gate],
     runs: list[TrialResult],
     afterwards: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """The table, the totals, what failed and why, and the gate.
+    """The table, the totals, what failed and why, and the gates.
 
     `results` holds the last run of each trial, `runs` all of them: each was paid for. `afterwards` maps the
     name of a trial to what failed after it.
     """
-    whole = total(results)
-    yield from table_lines([*rows(results), whole])
+    whole = Group(set="all", results=results)
+    yield from table_lines([*rows(results), whole], metrics)
     yield from epoch_lines(results)
     yield ""
     yield " · ".join(total_facts(results, runs))
     yield from agreement_lines(whole)
     yield from unsolved_lines(results)
     yield from trouble_lines(afterwards or {})
-    yield from gate_lines(results, fail_under)
+    yield from (gate_line(gate, results) for gate in gates)
 
 
-def total(results: list[TrialResult]) -> Group:
-    return summarise(results, set_name="all")
+def table_lines(groups: Sequence[Group], metrics: Sequence[Metric]) -> Iterator[str]:
+    """A line of headings and one for each group, with a column for each metric."""
+    columns = [
+        ["solved", *(figure(group.solved) for group in groups)],
+        *(metric_column(metric, groups) for metric in metrics),
+        ["errors", *(str(group.errors) for group in groups)],
+    ]
+    yield f"{'set':<10} {'category':<14} {'n':>5} " + row_of(columns, 0)
+    for number, group in enumerate(groups, 1):
+        yield f"{group.set:<10} {group.category or '-':<14} {group.trials:>5} " + row_of(columns, number)
 
 
-def table_lines(groups: Sequence[Group]) -> Iterator[str]:
-    wide = WIDE if any(has_deviation(group) for group in groups) else WIDTH
-    yield (
-        f"{'set':<10} {'category':<14} {'n':>5} {'solved':>8} {'accuracy':>{wide - 1}} {'landmarks':>{wide}} "
-        f"{'submitted':>10} {'executed':>{wide - 1}} {'errors':>7}"
-    )
-    for row in groups:
-        yield (
-            f"{row.set:<10} {row.category or '-':<14} {row.trials:>5} {figure(row.solved):>8} "
-            f"{figure(row.accuracy, row.accuracy_deviation):>{wide - 1}} "
-            f"{figure(row.landmarks, row.landmarks_deviation):>{wide}} {figure(row.submitted):>10} "
-            f"{figure(row.script_executed, row.script_executed_deviation):>{wide - 1}} {row.errors:>7}"
-        )
+def metric_column(metric: Metric, groups: Sequence[Group]) -> list[str]:
+    name, format = metric.name, metric.format
+    return [metric.heading, *(figure(group.mean(name), group.deviation(name), format) for group in groups)]
 
 
-def has_deviation(group: Group) -> bool:
-    found = (group.accuracy_deviation, group.landmarks_deviation, group.script_executed_deviation)
-    return any(value is not None for value in found)
+def row_of(columns: Sequence[Sequence[str]], number: int) -> str:
+    """One cell of each column, right-aligned to the longest cell of the column."""
+    return "".join(f"  {column[number]:>{max(map(len, column))}}" for column in columns)
 
 
-def figure(value: float | None, deviation: float | None = None) -> str:
+def figure(value: float | None, deviation: float | None = None, format: str = ".3f") -> str:
     if value is None:
         return "-"
-    return f"{value:.3f}" if deviation is None else f"{value:.3f} ± {deviation:.3f}"
+    return f"{value:{format}}" if deviation is None else f"{value:{format}} ± {deviation:{format}}"
 
 
 def epoch_lines(results: Iterable[TrialResult]) -> Iterator[str]:
-    """What the deviations are of, where there are some."""
+    """How the deviations were computed, if there are several epochs."""
     epochs = epochs_of(results)
     valid = [tasks for tasks in epochs.values() if tasks]
     if len(valid) > 1:
@@ -79,11 +79,11 @@ def epoch_lines(results: Iterable[TrialResult]) -> Iterator[str]:
 
 
 def agreement_lines(group: Group) -> Iterator[str]:
-    """How far script_executed stands for the other metrics, where trials have both."""
-    named = (("landmarks > 0.5", group.with_landmarks), ("accuracy 1", group.with_accuracy))
+    """How often script_executed agrees with the other metrics, if trials have both."""
+    names = {"landmarks": "landmarks > 0.5", "accuracy": "accuracy 1"}
     parts = [
-        f"with {name} in {found.share:.0%} of {counted(found.trials, 'trial')}".replace("%", " %")
-        for name, found in named
+        f"with {names[name]} in {found.share:.0%} of {counted(found.trials, 'trial')}".replace("%", " %")
+        for name, found in agreements(group).items()
         if found is not None
     ]
     if parts:
@@ -102,7 +102,8 @@ def total_facts(results: list[TrialResult], runs: list[TrialResult]) -> Iterator
         yield f"cost ${sum(costs):.4f}"
     if len(runs) > len(results):
         yield counted(len(runs) - len(results), "rerun")
-    if any(result.is_error for result in results) and (with_errors := gate_accuracy(results)) is not None:
+    with_errors = mean_with_errors(results, ACCURACY)
+    if with_errors is not None and any(result.is_error for result in results):
         yield f"accuracy with errors as 0: {with_errors:.3f}"
     if any(result.isolated is False for result in results):
         yield "not isolated: not comparable with isolated runs"
@@ -119,21 +120,9 @@ def unsolved_lines(results: Iterable[TrialResult]) -> Iterator[str]:
 
 
 def trouble_lines(afterwards: Mapping[str, str]) -> Iterator[str]:
-    """What fails an item whose figures stand: its trial was over."""
+    """Failures after a trial. They fail the item but do not change its figures."""
     for name, words in sorted(afterwards.items()):
         yield one_line(f"trouble {name}: after the trial: {words}")
-
-
-def gate_lines(results: list[TrialResult], fail_under: float | None) -> Iterator[str]:
-    if fail_under is None:
-        return
-    reached = gate_accuracy(results)
-    if reached is None:
-        yield "gate: FAILED, no trial has an accuracy"
-    elif not is_reached(reached, fail_under):
-        yield f"gate: FAILED, mean accuracy {reached:.4f} is under {fail_under:g}"
-    else:
-        yield f"gate: passed, mean accuracy {reached:.4f} is at least {fail_under:g}"
 
 
 def one_line(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+from pytest_super.metrics.submitted import SUBMITTED
 
 if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
@@ -53,12 +54,12 @@ def raised(traceback: str) -> str:
 
 def describe(result: TrialResult) -> str:
     """Why a trial is not solved, in one line, and where its trajectory lies."""
-    parts = [
-        f"accuracy {result.accuracy:.3g}" if result.accuracy is not None else "",
-        f"landmarks {result.landmarks:.3g}" if result.landmarks is not None else "",
-        f"script_executed {result.script_executed:g}" if result.script_executed is not None else "",
-    ]
-    figures = ", ".join(part for part in parts if part)
+    figures = ", ".join(
+        f"{name} {value:.3g}"
+        for name, value in result.metrics.items()
+        # The stop reason says whether there was a submission.
+        if value is not None and name != SUBMITTED.name
+    )
     text = "; ".join(filter(None, (figures, STOPS.get(result.stop_reason, result.stop_reason))))
     if result.agent_error:
         text += f" ({raised(result.agent_error)})"

@@ -14,6 +14,7 @@ from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
 from pytest_super.session.kernels import choose_next_place, ready_kernel
 from pytest_super.session.run import RUN, is_worker, open_run
+from pytest_super.session.scoring import SCORING, read_scoring
 from pytest_super.session.settings import read_settings
 from pytest_super.session.signals import Interrupts, die_with_parent
 from pytest_super.session.start_ahead import START_AHEAD, StartAhead
@@ -31,6 +32,7 @@ def activate(config: pytest.Config) -> None:
     Raises pytest.UsageError.
     """
     settings = read_settings(config)
+    scoring = read_scoring(config, settings.fail_under)
     if not is_worker(config):
         refuse_dist_modes(config)
         refuse_unknown_agent(config, settings.agent)
@@ -38,6 +40,7 @@ def activate(config: pytest.Config) -> None:
     collect_tasks_by_default(config)
     run = open_run(config, settings)
     config.stash[RUN] = run
+    config.stash[SCORING] = scoring
     config.stash[START_AHEAD] = StartAhead(choose_next_place, ready_kernel)
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")

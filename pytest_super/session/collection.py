@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import TaskFileError
+from pytest_super.errors import SuperError, TaskFileError
 from pytest_super.session.item import TaskItem
 from pytest_super.session.private_pytest import fixture_closure
 from pytest_super.session.run import RUN
+from pytest_super.session.scoring import refuse_late_metrics
 from pytest_super.store.results import epoch_name
 from pytest_super.tasks.loading import load_tasks
 
@@ -60,9 +61,10 @@ class TaskFile(pytest.Module):
 
     def collect(self) -> Iterator[TaskItem]:
         try:
+            refuse_late_metrics(self.config)
             tasks = load_tasks(self.path, shown=self.nodeid)
             refuse_known_ids(tasks, self.session.stash.setdefault(TASK_PLACES, {}), self.nodeid)
-        except TaskFileError as error:
+        except SuperError as error:
             raise self.CollectError(str(error)) from None
         for epoch in range(1, self.config.stash[RUN].settings.epochs + 1):
             for task in tasks:

@@ -13,12 +13,12 @@ import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.report.junit import rewrite_junit
-from pytest_super.report.summary import gate_accuracy, is_reached
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines
 from pytest_super.report.text import words_of
 from pytest_super.session.listing import keyword_hints
 from pytest_super.session.outcome import REQUEUED, is_task
 from pytest_super.session.run import HINTS, facts_of
+from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import RunFolder, TrialResult, create_run
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Recorder:
     def __init__(self, config: pytest.Config, run: Run) -> None:
         self.config = config
         self.run = run
+        self.scoring = config.stash[SCORING]
         self.folder: RunFolder | None = None
         self.deaths: Counter[str] = Counter()
         self.failed_reports = 0
@@ -161,7 +162,7 @@ class Recorder:
     def complete_junit(self, path: str, folder: RunFolder) -> None:
         doubled = self.failed_trials & self.afterwards.keys()
         try:
-            rewrite_junit(path, folder, self.run.junit_facts(), doubled)
+            rewrite_junit(path, folder, self.run.junit_facts(), self.scoring.metrics, doubled)
         except InfrastructureError as error:
             self.trouble.append(str(error))
 
@@ -178,10 +179,7 @@ class Recorder:
             bool(self.trouble)
             or (not settings.allow_errors and any(result.is_error for result in results))
             or (not settings.is_gated and not all(result.solved or result.is_error for result in results))
-            or (
-                settings.fail_under is not None
-                and not is_reached(gate_accuracy(results), settings.fail_under)
-            )
+            or not all(gate.is_passed(results) for gate in self.scoring.gates)
         )
         return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and has_failed else status
 
@@ -201,8 +199,8 @@ class Recorder:
     def result_lines(self, folder: RunFolder) -> Iterator[str]:
         """Nothing where no trial began and all went well."""
         if results := folder.final():
-            runs, fail_under = list(folder.results.values()), self.run.settings.fail_under
-            return summary_lines(results, fail_under, runs, self.afterwards)
+            runs, scoring = list(folder.results.values()), self.scoring
+            return summary_lines(results, scoring.metrics, scoring.gates, runs, self.afterwards)
         return trouble_lines(self.afterwards)
 
     def hints(self, results: list[TrialResult]) -> list[str]:

@@ -11,6 +11,7 @@ from pytest_super.errors import SuperError
 from pytest_super.report.junit import static_properties
 from pytest_super.report.text import printable
 from pytest_super.session.run import RUN
+from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import TrialFolder, TrialResult
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class TaskItem(pytest.Function):
 
     def start_result(self) -> TrialResult:
         run = self.config.stash[RUN]
+        metrics = self.config.stash[SCORING].metrics
         return TrialResult(
             id=self.task.id,
             set=self.task.set,
@@ -91,7 +93,8 @@ class TaskItem(pytest.Function):
             agent=run.settings.agent,
             model=run.settings.model,
             sandbox=run.sandbox,
-            has_answer="answer" in self.task.model_fields_set,
+            applicable=[metric.name for metric in metrics if metric.applies(self.task)],
+            metrics={metric.name: None for metric in metrics},
         )
 
     def setup(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_super.agents.registry import TRUSTED
 from pytest_super.model.settings import ModelSettings
-from pytest_super.store.results import new_run_id, read_results
+from pytest_super.store.results import FORMAT, new_run_id, read_results
 
 if TYPE_CHECKING:
     from pytest_super.session.settings import Settings
@@ -148,6 +148,7 @@ def seconds_of_latest(directory: Path) -> dict[str, float]:
 def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
     """What run.json tells: enough to say what was measured."""
     return {
+        "format": FORMAT,
         "id": run.id,
         "agent": run.settings.agent,
         "model": run.settings.model,

@@ -11,21 +11,23 @@ import pytest
 
 from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
+from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.registry import is_solved, score
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import describe, words_of
 from pytest_super.session.item import ISOLATED, PREFIX, PROVIDED, RESULT, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
+from pytest_super.session.scoring import SCORING
 from pytest_super.snapshots.prefix import Prefix
 from pytest_super.store.trajectory import now
 from pytest_super.tasks.public_task import public_part
 from pytest_super.trial.agent_run import run_agent
-from pytest_super.trial.score import SCORERS, Evidence
 from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.model.completion import Model
@@ -170,7 +172,7 @@ class TrialRunner:
         """The trial's result, which is scored unless the infrastructure failed."""
         self.landmarks.end_cell()
         error = error_of(cause)
-        facts = self.spent() if error else self.spent() | self.scored()
+        spent = self.spent()
         result = replace(
             self.folder.start,
             isolated=self.item.stash.get(ISOLATED, False),
@@ -179,7 +181,9 @@ class TrialRunner:
             agent_error=self.trial.error,
             submitted=self.trial.submitted,
             started=self.started,
-            **facts,
+            steps=sum(step.origin == "agent" for step in self.trial.all_steps),
+            **asdict(spent),
+            **({} if error else self.scored(spent)),
         )
         return replace(result, kept=self.kept(result))
 
@@ -199,35 +203,34 @@ class TrialRunner:
         except InfrastructureError as error:
             return f"not kept: {error}"
 
-    def spent(self) -> dict[str, Any]:
+    def spent(self) -> Spent:
         budget = self.budget
-        return {
-            "compute_seconds": round(budget.compute_seconds, 3),
-            "model_seconds": round(budget.model_seconds, 3),
-            "wall_seconds": round(monotonic() - self.began, 3),
-            "prompt_tokens": budget.prompt_tokens,
-            "completion_tokens": budget.completion_tokens,
-            "cost_usd": budget.cost_usd,
-            "steps": sum(step.origin == "agent" for step in self.trial.all_steps),
-        }
+        return Spent(
+            compute_seconds=round(budget.compute_seconds, 3),
+            model_seconds=round(budget.model_seconds, 3),
+            wall_seconds=round(monotonic() - self.began, 3),
+            prompt_tokens=budget.prompt_tokens,
+            completion_tokens=budget.completion_tokens,
+            cost_usd=budget.cost_usd,
+        )
 
-    def scored(self) -> dict[str, Any]:
+    def scored(self, spent: Spent) -> dict[str, Any]:
+        """The fields of the result that judge the trial. Raises what a metric of the project raises."""
         evidence = Evidence(
             steps=self.trial.all_steps,
             submission=self.trial.submission,
             submitted=self.trial.submitted,
-            landmarks=self.landmarks,
+            landmarks=self.landmarks.landmarks,
             repository=self.item.stash.get(PROVIDED, None),
+            spent=spent,
         )
-        score = SCORERS[self.item.config.stash[RUN].settings.scoring](self.task, evidence)
-        added = self.item.ihook.pytest_super_score(item=self.item, task=self.task, evidence=evidence)
+        metrics = self.item.config.stash[SCORING].metrics
+        scoring = self.item.config.stash[RUN].settings.scoring
+        scores = score(metrics, self.task, evidence, scoring=scoring)
         return {
-            "accuracy": score.accuracy,
-            "landmarks": score.landmarks,
-            "landmarks_found": [asdict(landmark) for landmark in self.landmarks.landmarks],
-            "script_executed": score.script_executed,
-            "solved": score.solves(self.task),
-            "metrics": merged(added),
+            "metrics": scores,
+            "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
+            "solved": is_solved(metrics, self.task.set, scores),
         }
 
 
@@ -252,7 +255,3 @@ def error_of(cause: BaseException | None) -> str | None:
         return None
     words = words_of(cause)
     return words if isinstance(cause, Exception) else f"interrupted by {words}"
-
-
-def merged(added: Iterable[Mapping[str, float | None] | None]) -> dict[str, float | None]:
-    return {name: value for metrics in added if metrics for name, value in metrics.items()}

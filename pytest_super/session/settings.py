@@ -27,7 +27,8 @@ class Settings:
     sets: tuple[str, ...]
     categories: tuple[str, ...]
     epochs: int
-    fail_under: float | None
+    fail_under: tuple[str, ...]
+    """The gates as they were written."""
     allow_errors: bool
     scoring: str
     keep: str
@@ -48,7 +49,7 @@ class Settings:
 
     @property
     def is_gated(self) -> bool:
-        return self.fail_under is not None
+        return bool(self.fail_under)
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -62,7 +63,7 @@ def read_settings(config: pytest.Config) -> Settings:
         sets=tuple(values["super_set"]),
         categories=tuple(values["super_category"]),
         epochs=values["super_epochs"],
-        fail_under=values["super_fail_under"],
+        fail_under=tuple(values["super_fail_under"]),
         allow_errors=bool(values["super_allow_errors"]),
         scoring=values["super_scoring"],
         keep=values["super_keep"],

@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
     from pytest_super.store.trajectory import Step
 
+FORMAT = 2
+"""Of a run's files; since 2 the metrics of a trial are in `metrics`."""
+
 RUNNING = "running"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialResult:
-    """All that is told of one trial; plain JSON values only, since it crosses processes."""
+    """Everything that is stored about one trial. Plain JSON values only, because it crosses processes."""
 
     id: str
     set: str
@@ -47,17 +50,15 @@ class TrialResult:
     sandbox: str = ""
     isolated: bool | None = None
     """None until its sandbox was made."""
-    has_answer: bool = True
-    """Whether accuracy applies to the task, known before it runs."""
-    accuracy: float | None = None
-    landmarks: float | None = None
+    applicable: list[str] = field(default_factory=list)
+    """Names of the metrics that apply to the task, known before the trial."""
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    """The value of every metric by name, in the order of the columns; None if it does not apply, is not
+    known, or the trial is an error."""
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
     """For each landmark: pattern, step that hit it first (None: missed), is_echo, timed_out."""
-    script_executed: float | None = None
     submitted: bool = False
     solved: bool = False
-    metrics: dict[str, float | None] = field(default_factory=dict)
-    """Added by pytest_super_score."""
     stop_reason: str = RUNNING
     compute_seconds: float = 0.0
     model_seconds: float = 0.0
@@ -91,7 +92,7 @@ class TrialResult:
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> TrialResult:
-        """The result in `data`; keys of a later version are ignored."""
+        """The result in `data`. Keys of a later version are ignored."""
         known = {f.name for f in fields(cls)}
         return cls(**{key: value for key, value in data.items() if key in known})
 

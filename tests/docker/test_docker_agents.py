@@ -59,7 +59,7 @@ PREFIX: dict[str, list[Any]] = {
 # Two or three such calls are half of a task's tokens, the share of the first of two attempts.
 WASTED_TOKENS = 100_000
 TOOLS = {"react": [], "react-super": ["edit"], "swe-agent": ["open", "goto", "search_file", "edit"]}
-SCORES = ("accuracy", "landmarks", "script_executed", "submitted", "solved", "stop_reason")
+SCORES = ("metrics", "submitted", "solved", "stop_reason")
 
 # A run that hangs must not hold up the tests for ever.
 LONGEST_RUN = 300.0
@@ -201,9 +201,10 @@ def test_every_agent_solves_shipped_tasks(played: Run, engine: APIClient, wait_u
     assert played.process.returncode == 0, played.process.stdout
     assert set(played.rows) == set(TASKS)
     for row in played.rows.values():
-        assert (row["accuracy"], row["landmarks"], row["stop_reason"]) == (1.0, 1.0, "submitted")
+        assert (row["metrics"]["accuracy"], row["metrics"]["landmarks"]) == (1.0, 1.0)
+        assert row["stop_reason"] == "submitted"
         assert (row["sandbox"], row["isolated"]) == ("docker", True)
-    assert played.rows["vader-demo"]["script_executed"] == 1.0
+    assert played.rows["vader-demo"]["metrics"]["script_executed"] == 1.0
     wait_until(lambda: not containers_of(engine, played))
 
 
@@ -270,7 +271,8 @@ def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
     assert played.process.returncode == 0, played.process.stdout
     for id in TASKS:
         row, first, second = played.rows[id], played.steps(id, 1), played.steps(id, 2)
-        assert (row["accuracy"], row["landmarks"], row["stop_reason"]) == (1.0, 1.0, "submitted")
+        assert (row["metrics"]["accuracy"], row["metrics"]["landmarks"]) == (1.0, 1.0)
+        assert row["stop_reason"] == "submitted"
         assert "submit" not in [type for type, _ in actions(first)]
         assert [type for type, _ in actions(second)][-1] == "submit"
         for steps in (first, second):
@@ -315,9 +317,11 @@ def test_no_limit_is_passed_by_an_agent_that_tries(
     rows = ended.rows
     assert {id: row["stop_reason"] for id, row in rows.items()} == {id: id.split("-")[0] for id in LIMITS}
     assert {id: row["error"] for id, row in rows.items()} == dict.fromkeys(LIMITS)
-    assert {id: row["accuracy"] for id, row in rows.items()} == dict.fromkeys(LIMITS, 0.0)
+    assert {id: row["metrics"]["accuracy"] for id, row in rows.items()} == dict.fromkeys(LIMITS, 0.0)
     # Of the one that waits for its first answer there is nothing to find.
-    assert {id: row["landmarks"] for id, row in rows.items()} == {id: id != "wall" for id in LIMITS}
+    assert {id: row["metrics"]["landmarks"] for id, row in rows.items()} == {
+        id: id != "wall" for id in LIMITS
+    }
     assert 0 < rows["tokens"]["prompt_tokens"] <= LIMITS["tokens"]["tokens"]
     assert 0 < rows["cost"]["cost_usd"] <= LIMITS["cost"]["cost"]
     assert rows["steps"]["steps"] == LIMITS["steps"]["steps"]

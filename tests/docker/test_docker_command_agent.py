@@ -173,7 +173,7 @@ def test_mini_swe_agent_solves_a_shipped_task_as_a_command(
     project.runpytest_subprocess(".")
     result = result_of(project)
     assert (result["solved"], result["isolated"], result["stop_reason"]) == (True, True, "submitted")
-    assert result["landmarks"] == 1.0
+    assert result["metrics"]["landmarks"] == 1.0
     assert len(openai_server.requests) == len(commands)
     assert "typical and tricky" in str(openai_server.requests[0].body["messages"])
     assert result["prompt_tokens"] > 1000
@@ -195,7 +195,11 @@ def test_mini_swe_agents_loop_solves_a_shipped_task_over_the_trial(
     openai_server.reply(*(f"THOUGHT: on.\n\n```mswea_bash_command\n{command}\n```" for command in commands))
     project.runpytest_subprocess("--super-agent=mini:Mini", MODEL, ".")
     result = result_of(project)
-    assert (result["solved"], result["stop_reason"], result["landmarks"]) == (True, "submitted", 1.0)
+    assert (result["solved"], result["stop_reason"], result["metrics"]["landmarks"]) == (
+        True,
+        "submitted",
+        1.0,
+    )
     assert result["steps"] == len(commands) + 1
 
 

@@ -50,7 +50,7 @@ def test_every_exception_of_an_agent_is_its_own_failure(project: Project, worker
     result.assert_outcomes(failed=len(RAISES))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     rows = project.results.values()
-    assert [(row["stop_reason"], row["error"], row["landmarks"]) for row in rows] == [
+    assert [(row["stop_reason"], row["error"], row["metrics"]["landmarks"]) for row in rows] == [
         ("agent_error", None, 1.0)
     ] * len(RAISES)
     assert "\x1b" not in result.stdout.str()
@@ -60,7 +60,7 @@ def test_a_trial_that_pytest_timeout_ends_is_scored(project: Project) -> None:
     set_agent(project, {"hangs": "time.sleep(60)", "submits": "trial.submit(42); time.sleep(60)"})
     project.run("--timeout=2").assert_outcomes(failed=1, passed=1)
     rows = project.results.values()
-    assert {row["id"]: (row["stop_reason"], row["accuracy"], row["error"]) for row in rows} == {
+    assert {row["id"]: (row["stop_reason"], row["metrics"]["accuracy"], row["error"]) for row in rows} == {
         "hangs": ("timeout", 0.0, None),
         "submits": ("timeout", 1.0, None),
     }
@@ -76,7 +76,7 @@ def test_a_trial_that_ends_at_its_wall_limit_is_scored_and_the_next_one_begins(p
     set_agent(project, {"hangs": "time.sleep(600)", "submits": "trial.submit(42)"}, wall=1)
     project.run("-n1").assert_outcomes(failed=1, passed=1)
     row = project.results["hangs[1]"]
-    told = (row["stop_reason"], row["error"], row["landmarks"], row["steps"])
+    told = (row["stop_reason"], row["error"], row["metrics"]["landmarks"], row["steps"])
     assert told == ("wall", None, 1.0, 1)
 
 

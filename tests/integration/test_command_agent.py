@@ -98,7 +98,11 @@ ASK_THRICE = "python $P/ask.py {query_file} {answer_file} 3"
 def test_a_program_asks_the_model_and_submits(project: Project) -> None:
     project.add_task(landmarks=["model says 2"])
     result = project.run(ASK_THRICE, SCRIPT, "--super-record=calls")
-    assert (result["solved"], result["stop_reason"], result["landmarks"]) == (True, "submitted", 1.0)
+    assert (result["solved"], result["stop_reason"], result["metrics"]["landmarks"]) == (
+        True,
+        "submitted",
+        1.0,
+    )
     command, answer, submission = project.steps()
     assert command["action"]["type"] == "command"
     assert command["observation"].splitlines() == [
@@ -218,7 +222,7 @@ def test_an_answer_file_that_holds_no_answer_is_no_submission(
 def test_gigabytes_of_output_are_cut_in_the_middle(project: Project) -> None:
     project.add_task(landmarks=["the very end"])
     result = project.run("head -c 300000000 /dev/zero | tr '\\0' x | fold; echo the very end")
-    assert result["landmarks"] == 1.0
+    assert result["metrics"]["landmarks"] == 1.0
     observation = project.steps()[0]["observation"]
     assert "characters left out" in observation
     assert len(observation) < 500_000
@@ -453,7 +457,7 @@ def test_a_program_cannot_be_replayed_and_holds_up_no_other_task(project: Projec
 def test_whether_a_program_ran_the_entrypoint_is_not_known_and_solves_nothing(project: Project) -> None:
     project.add_task(set="auto", answer=None, entrypoint={"path": "train.py", "min_seconds": 0})
     result = project.run("touch train.py; python train.py", "--junitxml=junit.xml")
-    assert (result["script_executed"], result["solved"], result["error"]) == (None, False, None)
+    assert (result["metrics"]["script_executed"], result["solved"], result["error"]) == (None, False, None)
     project.outcome.stdout.fnmatch_lines(
         [
             "set *executed*",

@@ -135,8 +135,12 @@ def test_a_shell_line_solves_a_task(project: Project) -> None:
         pytest-super trial execute < /dev/null; echo "then $?"
     """
     result = project.run(line)
-    assert (result["solved"], result["stop_reason"], result["landmarks"]) == (True, "submitted", 1.0)
-    assert (result["script_executed"], result["compute_seconds"] > 0) == (1.0, True)
+    assert (result["solved"], result["stop_reason"], result["metrics"]["landmarks"]) == (
+        True,
+        "submitted",
+        1.0,
+    )
+    assert (result["metrics"]["script_executed"], result["compute_seconds"] > 0) == (1.0, True)
     write, run, _, submission, program = project.steps()
     assert (write["thought"], run["observation"], run["landmarks"]) == ("write", "half way\n", [0])
     assert submission["action"] == {"type": "submit", "content": "42"}
@@ -287,7 +291,7 @@ def test_what_it_prints_earns_nothing_and_what_it_submits_counts(project: Projec
     project.add_task(landmarks=["trained"])
     line = "echo x=41 | pytest-super trial execute; echo trained; echo 42 > {answer_file}"
     result = project.run(line, f"--super-scoring={scoring}")
-    assert (result["accuracy"], result["landmarks"]) == (1, 0)
+    assert (result["metrics"]["accuracy"], result["metrics"]["landmarks"]) == (1, 0)
 
 
 def test_an_attempt_without_a_submission_is_followed_by_another(project: Project) -> None:
@@ -523,7 +527,7 @@ def test_a_program_that_turns_on_what_watches_it_ends_with_its_trial(project: Pr
 def test_output_is_cut_in_the_middle_and_earns_no_landmark(project: Project) -> None:
     project.add_task(landmarks=["the very end"])
     result = project.run("head -c 100000000 /dev/zero | tr '\\0' x | fold; echo the very end")
-    assert result["landmarks"] == 0.0
+    assert result["metrics"]["landmarks"] == 0.0
     assert project.printed()[-3].endswith("the very end")
     assert any("characters left out" in line for line in project.printed())
     assert sum(map(len, project.printed())) < 500_000

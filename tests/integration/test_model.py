@@ -129,7 +129,7 @@ def test_a_token_limit_ends_the_trial_before_the_call_that_would_pass_it(asking:
     asking.add_task("a", limits={"tokens": 1150})
     asking.run(asking_script(asking, [LOOK] * 20)).assert_outcomes(failed=1)
     row = asking.results["a[1]"]
-    assert (row["stop_reason"], row["accuracy"], row["prompt_tokens"]) == ("tokens", 0.0, 1080)
+    assert (row["stop_reason"], row["metrics"]["accuracy"], row["prompt_tokens"]) == ("tokens", 0.0, 1080)
     assert len(calls_of(asking)) == 9
 
 

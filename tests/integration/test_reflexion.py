@@ -77,7 +77,12 @@ def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(tryi
     row = run(
         trying, script, "--super-attempts=3", landmarks=["half", "done"], pre_execute=["print('ready')"]
     )
-    assert (row["accuracy"], row["landmarks"], row["stop_reason"], row["steps"]) == (1.0, 1.0, "submitted", 3)
+    assert (row["metrics"]["accuracy"], row["metrics"]["landmarks"], row["stop_reason"], row["steps"]) == (
+        1.0,
+        1.0,
+        "submitted",
+        3,
+    )
     steps = steps_of(trying)
     assert [step["number"] for step in steps] == [1, 2, 3, 4, 5]
     assert [step["attempt"] for step in steps] == [1, 1, 2, 2, 2]
@@ -96,12 +101,12 @@ def test_each_attempt_has_a_kernel_of_its_own(trying: Project) -> None:
 
 def test_a_submission_ends_all_attempts_right_or_wrong(trying: Project) -> None:
     row = run(trying, ["submit 0", "submit 42"], "--super-attempts=3")
-    assert (row["accuracy"], row["stop_reason"]) == (0.0, "submitted")
+    assert (row["metrics"]["accuracy"], row["stop_reason"]) == (0.0, "submitted")
 
 
 def test_no_more_attempts_are_made_than_asked_for(trying: Project) -> None:
     row = run(trying, ["stop", "Plan: a", "stop", "Plan: b", "stop", "submit 42"], "--super-attempts=3")
-    assert (row["accuracy"], row["stop_reason"]) == (0.0, "returned")
+    assert (row["metrics"]["accuracy"], row["stop_reason"]) == (0.0, "returned")
     assert len(asked(trying)) == 5
 
 
@@ -126,7 +131,7 @@ def test_an_attempt_that_was_too_long_is_reflected_on_by_its_later_steps(trying:
     too_long = {"error": {"status": 413, "message": "too long"}}
     script = ["print('first')", "print('second')", too_long, too_long, "Plan: p [END]", "submit 42"]
     row = run(trying, script, "--super-attempts=2")
-    assert (row["accuracy"], row["stop_reason"]) == (1.0, "submitted")
+    assert (row["metrics"]["accuracy"], row["stop_reason"]) == (1.0, "submitted")
     whole, half = asked(trying)[3][1]["content"], asked(trying)[4][1]["content"]
     assert "first" in whole
     assert "first" not in half
@@ -136,5 +141,5 @@ def test_an_attempt_that_was_too_long_is_reflected_on_by_its_later_steps(trying:
 def test_a_reflection_that_is_refused_leaves_the_task_as_it_was(trying: Project) -> None:
     refused = {"error": {"status": 400, "code": "content_policy_violation"}}
     row = run(trying, ["stop", refused, "submit 42"], "--super-attempts=2")
-    assert (row["accuracy"], row["stop_reason"]) == (1.0, "submitted")
+    assert (row["metrics"]["accuracy"], row["stop_reason"]) == (1.0, "submitted")
     assert asked(trying)[2][0]["content"] == "do it"

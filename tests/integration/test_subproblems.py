@@ -86,7 +86,9 @@ def test_gold_solves_a_task_and_its_sub_problems(sums: Project) -> None:
     (sums.path / "conftest.py").unlink()
     result = sums.run(agent="gold")
     result.assert_outcomes(passed=3)
-    scores = {row["id"]: (row["accuracy"], row["landmarks"]) for row in sums.results.values()}
+    scores = {
+        row["id"]: (row["metrics"]["accuracy"], row["metrics"]["landmarks"]) for row in sums.results.values()
+    }
     assert scores == {"sum": (1, None), "sum_issue": (1, None), "sum_data": (1, 1)}
 
 

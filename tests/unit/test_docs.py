@@ -19,7 +19,7 @@ import pytest
 from pytest_super import hookspecs
 from pytest_super.cli import parser
 from pytest_super.kernel.cell import Outcome
-from pytest_super.metrics import landmarks
+from pytest_super.metrics import Evidence, Metric, Spent, landmarks
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.options import OPTIONS
 from pytest_super.store.results import TrialResult
@@ -185,7 +185,7 @@ def test_the_hooks_work(project: Project) -> None:
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*t 1 submit ok*"])
     (line,) = (project.pytester.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
-    assert json.loads(line)["metrics"] == {"cells": 0, "failed_cells": 0}
+    assert json.loads(line)["metrics"]["failed_cells"] == 0
     assert (project.pytester.path / "solved.txt").read_text() == "1 of 1\n"
 
 
@@ -289,6 +289,15 @@ def test_the_examples_of_accuracy_are_right() -> None:
     assert examples
     for gold, submission, expected in examples:
         assert accuracy(json.loads(gold.strip("`")), json.loads(submission.strip("`"))) == float(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [(Metric, "### A metric"), (Evidence, "### Evidence"), (Spent, "### Evidence")],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_fields_of_a_metric_and_of_evidence_are_described(kind: Any, title: str) -> None:
+    assert {field.name for field in fields(kind)} <= names_in(section("metrics.md", title))
 
 
 def test_every_hook_is_described_with_its_arguments() -> None:

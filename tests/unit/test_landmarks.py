@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.evidence import Evidence, Landmark
+from pytest_super.metrics.landmarks import LANDMARKS, LandmarkMatcher
 from pytest_super.metrics.matching.patterns import required_literals
 from pytest_super.metrics.matching.plain_text import STRING_LIMIT, PlainText, plain
+from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -87,7 +89,6 @@ def test_the_step_that_hit_first_is_recorded() -> None:
     assert matcher.end_cell() == [1]
     assert matcher.new_hits == [1]
     assert [landmark.step for landmark in matcher.landmarks] == [1, 7, None]
-    assert matcher.score == pytest.approx(2 / 3)
 
 
 def test_a_landmark_printed_from_the_cell_s_own_source_is_an_echo() -> None:
@@ -96,10 +97,12 @@ def test_a_landmark_printed_from_the_cell_s_own_source_is_an_echo() -> None:
     assert [landmark.is_echo for landmark in matcher.landmarks] == [True, False, False]
 
 
-def test_a_task_without_landmarks_has_no_score() -> None:
-    matcher = LandmarkMatcher([])
-    assert run_cell(matcher, ["anything"]) == []
-    assert matcher.score is None
+def test_the_metric_is_the_portion_of_the_task_s_landmarks_that_were_hit() -> None:
+    task = Task.model_validate({"id": "t", "set": "auto", "query": "q", "landmarks": ["a", "b", "c"]})
+    landmarks = [Landmark(pattern="a", step=1), Landmark(pattern="b"), Landmark(pattern="c", step=0)]
+    assert LANDMARKS.applies(task)
+    assert LANDMARKS.compute(task, Evidence(steps=[], landmarks=landmarks)) == 2 / 3
+    assert not LANDMARKS.applies(task.model_copy(update={"landmarks": []}))
 
 
 def test_output_outside_a_cell_is_ignored() -> None:
@@ -126,7 +129,6 @@ def test_a_pattern_that_runs_out_of_time_is_given_up_and_the_others_are_not() ->
     assert matcher.hits == [False, True]
     run_cell(matcher, ["b!"])
     assert matcher.hits == [False, True]
-    assert matcher.score == 0.5
 
 
 def test_what_is_no_pattern_is_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics import Evidence
 from pytest_super.metrics.reference import (
     ReferenceScores,
     ReferenceScoringError,
@@ -19,9 +19,9 @@ from pytest_super.metrics.reference import (
     reference_scores,
     reference_script_executed,
 )
+from pytest_super.metrics.registry import BUILT_IN, score
 from pytest_super.store.trajectory import Action, Origin, Step
 from pytest_super.tasks.task import Task
-from pytest_super.trial.score import Evidence, score_as_paper, score_as_reference
 from tests.unit.published import Trajectory, expert_tasks, expert_trajectories
 
 TASK = {"id": "t", "set": "expert", "query": "do it", "answer": {"a": 1}, "entrypoint": {"path": "train.py"}}
@@ -41,7 +41,7 @@ def step(
 
 
 @pytest.mark.parametrize(
-    ("gold", "submission", "score"),
+    ("gold", "submission", "expected"),
     [
         (BOTH, {"acc": 0.6}, 1.0),
         (BOTH, {"acc": 0.1}, 0.0),
@@ -54,8 +54,8 @@ def step(
         ({"a": {"b": {"c": 1, "d": 2}}}, {"a": {"b": {"c": 1}}}, 1.0),
     ],
 )
-def test_the_divisor_is_the_submission_s_at_even_depth(gold: Any, submission: Any, score: float) -> None:
-    assert reference_accuracy(gold, submission) == score
+def test_the_divisor_is_the_submission_s_at_even_depth(gold: Any, submission: Any, expected: float) -> None:
+    assert reference_accuracy(gold, submission) == expected
 
 
 def test_the_shares_of_published_partial_submissions() -> None:
@@ -180,14 +180,14 @@ def test_what_it_excludes(taken: Step) -> None:
     assert reference_script_executed([taken], "train.py") == 0.0
 
 
-@pytest.mark.parametrize(("ended", "score"), [("00:00:10.000000", 1.0), ("00:00:09.999999", 0.0)])
-def test_a_step_takes_as_long_as_its_times_say(ended: str, score: float) -> None:
+@pytest.mark.parametrize(("ended", "expected"), [("00:00:10.000000", 1.0), ("00:00:09.999999", 0.0)])
+def test_a_step_takes_as_long_as_its_times_say(ended: str, expected: float) -> None:
     taken = replace(
         step("train.py", type="edit", seconds=0),
         started="2024-01-01T00:00:00.000000+00:00",
         ended=f"2024-01-01T{ended}+00:00",
     )
-    assert reference_script_executed([taken], "train.py") == score
+    assert reference_script_executed([taken], "train.py") == expected
 
 
 def test_a_number_submitted_before_any_success_kills_it() -> None:
@@ -242,12 +242,14 @@ def test_both_scorings_know_the_same_of_what_programs_hide(steps: list[Step]) ->
         steps=[*steps, step('{"a": 1}', type="submit", seconds=0)],
         submission={"a": 1},
         submitted=True,
-        landmarks=LandmarkMatcher([]),
     )
-    by_paper, by_reference = score_as_paper(task, evidence), score_as_reference(task, evidence)
-    assert by_paper.script_executed == by_reference.script_executed
+    by_paper, by_reference = (
+        score(BUILT_IN, task, evidence, scoring=scoring)["script_executed"]
+        for scoring in ("paper", "reference")
+    )
+    assert by_paper == by_reference
     is_hidden = any(taken.action.type == "command" and taken.seconds >= 10 for taken in steps)
-    assert by_paper.script_executed == (None if is_hidden else 0.0)
+    assert by_paper == (None if is_hidden else 0.0)
 
 
 def test_all_metrics_of_a_trial() -> None:

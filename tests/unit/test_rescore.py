@@ -68,9 +68,12 @@ class Bench:
         return path
 
     def ours(self, *steps: Step, place: str = "run/trials/t/1.0", **facts: Any) -> Path:
-        """A trial's folder, with a result that has `facts`."""
+        """A trial's folder, with a result that has `facts`, of which some are metrics."""
+        metrics = {name: facts.pop(name, None) for name in ("accuracy", "landmarks", "script_executed")}
+        metrics["submitted"] = float(any(step.action.type == "submit" for step in steps))
         given: dict[str, Any] = {"id": "t", "set": "expert", "category": None, "epoch": 1, "rerun": 0}
-        result = TrialResult(**{**given, "agent": "a", "stop_reason": "submitted", **facts})
+        known = {"agent": "a", "stop_reason": "submitted", "metrics": metrics}
+        result = TrialResult(**{**given, **known, **facts})
         self.put(f"{place}/result.json", result.to_data())
         return self.steps(*steps, place=place)
 
@@ -115,10 +118,11 @@ def test_a_published_folder_is_scored_beside_its_metrics(bench: Bench) -> None:
     assert told.rows["t"] == {
         "accuracy": {"published": 1.0, "reference": 1.0, "paper": 0.5},
         "landmarks": {"published": 0.5, "reference": None, "paper": None},
+        "submitted": {"published": 1, "reference": 1, "paper": 1.0},
         "script_executed": {"published": None, "reference": None, "paper": None},
     }
     [row] = [line for line in told.out.splitlines() if line.startswith("t ")]
-    assert row.split() == ["t", "1.000", "1.000", "0.500", "0.500", "-", "-", "-", "-", "-"]
+    assert row.split() == ["t", *["1.000"] * 2, *["0.500"] * 2, *["-"] * 2, *["1.000"] * 3, *["-"] * 3]
     assert "differs react-super t accuracy: published 1.000, reference 1.000, paper 0.500: " in told.out
 
 
@@ -277,7 +281,7 @@ def test_answers_and_entrypoints_of_the_file_go_before_those_of_the_tasks(bench:
     bench.task(answer=1, landmarks=["done"], entrypoint={"path": "a.py"})
     path = bench.ours(cell("!python b.py", "done"), submit(2))
     told = bench.rescore(path, answers='{"task_id": "t", "answer": 2, "entrypoint": "b.py"}')
-    assert [told.rows["t"][metric]["paper"] for metric in told.rows["t"]] == [1.0, 1.0, 1.0]
+    assert [figures["paper"] for figures in told.rows["t"].values()] == [1.0] * 4
 
 
 @pytest.mark.parametrize(
@@ -532,6 +536,8 @@ def expert(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 # Where script_executed differs: agent and task. The answers have the names of scripts without their folders,
 # so that in the paper's way a script in a folder is another one.
 COUNTED = "the published code counts step"
+# Tasks for which the agent submitted an empty answer.
+SUBMITTED_NOTHING = ("discodisco", "dpt", "g-transformer", "transnormerllm")
 OTHERWISE = {
     ("react-super", "inbedder"): COUNTED,
     ("react-super", "mera"): COUNTED,
@@ -563,11 +569,15 @@ def test_the_published_entrypoints_are_re_made_but_for_one(expert: dict[str, Any
 
 
 def test_every_difference_of_the_published_set_is_told_with_its_reason(expert: dict[str, Any]) -> None:
-    found = {key_of(one): one["differences"] for one in expert["trajectories"] if one["differences"]}
-    assert found.keys() == OTHERWISE.keys()
-    for key, [difference] in found.items():
-        assert difference["metric"] == "script_executed"
-        assert OTHERWISE[key] in "; ".join(difference["reasons"])
+    reasons = {
+        (difference["metric"], *key_of(one)): "; ".join(difference["reasons"])
+        for one in expert["trajectories"]
+        for difference in one["differences"]
+    }
+    empty = {("submitted", "react-super", task): "a submission that is empty" for task in SUBMITTED_NOTHING}
+    expected = {**empty, **{("script_executed", *key): reason for key, reason in OTHERWISE.items()}}
+    assert reasons.keys() == expected.keys()
+    assert all(expected[key] in reason for key, reason in reasons.items())
 
 
 def test_the_published_means_are_those_of_the_folders(expert: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from dataclasses import replace
 from statistics import fmean, stdev
@@ -11,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.report.summary import Agreement, gate_accuracy, groups, is_reached, rows, summarise
+from pytest_super.errors import SuperError
+from pytest_super.metrics import Metric
+from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.registry import BUILT_IN
+from pytest_super.report.gate import parse_gate
+from pytest_super.report.summary import Agreement, Group, agreements, groups, mean_with_errors, rows
 from pytest_super.report.terminal import summary_lines
 from pytest_super.report.text import describe, printable
 from pytest_super.store.results import TrialResult
@@ -20,38 +26,52 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def result(**facts: Any) -> TrialResult:
-    given: dict[str, Any] = {
-        "id": "t",
-        "set": "expert",
-        "category": None,
-        "epoch": 1,
-        "rerun": 0,
-        "agent": "a",
-    }
-    return TrialResult(**{**given, **facts})
+def result(*, error: str | None = None, **facts: Any) -> TrialResult:
+    """Of `facts`, those that are metrics become its metrics; all apply to its task."""
+    metrics = {metric.name: facts.pop(metric.name, None) for metric in BUILT_IN}
+    given = {"id": "t", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "a"}
+    known = {"error": error, "metrics": metrics, "applicable": list(metrics)}
+    return TrialResult(**{**given, **known, **facts})
+
+
+def group(*results: TrialResult) -> Group:
+    return Group(results=results)
+
+
+def lines(results: list[TrialResult], **facts: Any) -> list[str]:
+    given: dict[str, Any] = {"metrics": BUILT_IN, "gates": [], "runs": results}
+    return list(summary_lines(results, **{**given, **facts}))
+
+
+def cost(**facts: Any) -> Metric:
+    return Metric(**{"name": "cost", "compute": lambda *_: 1.0, "higher_is_better": False, **facts})
 
 
 def test_errors_are_left_out_of_means_and_counted_apart() -> None:
-    group = summarise([result(accuracy=1.0, solved=True), result(accuracy=0.0), result(error="no engine")])
-    assert (group.trials, group.errors, group.accuracy, group.solved) == (3, 1, 0.5, 0.5)
+    found = group(result(accuracy=1.0, solved=True), result(accuracy=0.0), result(error="no engine"))
+    assert (found.trials, found.errors, found.mean("accuracy"), found.solved) == (3, 1, 0.5, 0.5)
 
 
 def test_a_metric_that_does_not_apply_is_left_out() -> None:
-    group = summarise([result(landmarks=0.5), result(landmarks=None)])
-    assert (group.landmarks, group.script_executed) == (0.5, None)
+    found = group(result(landmarks=0.5), result(landmarks=None))
+    assert (found.mean("landmarks"), found.mean("script_executed")) == (0.5, None)
+    assert (group().solved, group().mean("accuracy")) == (None, None)
 
 
-def test_the_gate_counts_an_error_as_0_only_where_accuracy_applies() -> None:
-    trials = [result(accuracy=1.0), result(error="x", has_answer=True), result(error="x", has_answer=False)]
-    assert gate_accuracy(trials) == 0.5
-    assert gate_accuracy([result(has_answer=False, set="auto")]) is None
+def test_a_metric_that_a_stored_result_does_not_know_is_left_out() -> None:
+    assert group(result(accuracy=1.0)).mean("cost") is None
 
 
-def test_a_mean_that_equals_the_threshold_passes_the_gate() -> None:
-    assert is_reached(gate_accuracy([result(accuracy=value) for value in (2 / 5, 1.0, 1.0)]), 0.8)
-    assert not is_reached(0.7999, 0.8)
-    assert not is_reached(None, 0.0)
+def test_an_error_counts_as_0_only_where_the_metric_applies() -> None:
+    trials = [result(accuracy=1.0), result(error="x"), result(error="x", applicable=["submitted"])]
+    assert mean_with_errors(trials, ACCURACY) == 0.5
+    assert mean_with_errors([result(error="x", applicable=[])], ACCURACY) is None
+
+
+def test_the_worst_value_of_a_metric_is_its_own() -> None:
+    trials = [result(metrics={"cost": 1.0}), result(error="x", applicable=["cost"])]
+    assert mean_with_errors(trials, cost()) == math.inf
+    assert mean_with_errors(trials, cost(worst=4.0)) == 2.5
 
 
 def test_groups_are_by_set_and_category_in_order() -> None:
@@ -76,7 +96,88 @@ def test_a_set_with_several_categories_has_a_row_of_its_own_below_them() -> None
         ("masked", "data", 1),
         ("masked", "all", 3),
     ]
-    assert rows(trials)[-1].accuracy == pytest.approx(2 / 3)
+    assert rows(trials)[-1].mean("accuracy") == pytest.approx(2 / 3)
+
+
+# The gate
+
+
+def gate_passes(text: str, *values: float) -> bool:
+    trials = [result(accuracy=value, metrics={"accuracy": value, "cost": value}) for value in values]
+    return parse_gate(text, [*BUILT_IN, cost()]).is_passed(trials)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "is_passed"),
+    [
+        ("0.8", (2 / 5, 1.0, 1.0), True),
+        ("0.8", (0.7999,), False),
+        ("0", (0.0,), True),
+        ("1", (1.0,), True),
+        ("0", (), False),
+        ("accuracy:0.5", (0.5,), True),
+        ("accuracy:0.5", (0.4,), False),
+        ("landmarks:0", (1.0,), False),
+        ("cost<0.5", (0.4,), True),
+        ("cost<0.5", (0.5,), False),
+        ("cost<0.8", (2 / 5, 1.0, 1.0), False),
+        ("cost<2", (1.0, 2.5), True),
+        ("cost<0", (), False),
+    ],
+)
+def test_the_gate_bounds_the_mean_of_a_metric(text: str, values: tuple[float, ...], is_passed: bool) -> None:
+    assert gate_passes(text, *values) == is_passed
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("2", "must be between 0 and 1"),
+        ("-0.1", "must be between 0 and 1"),
+        ("nan", "'nan' is not a number"),
+        ("high", "'high' is not a number"),
+        ("cost<inf", "'inf' is not a number"),
+        ("cost<", "'' is not a number"),
+        ("f1:0.5", "no such metric: choose from accuracy, landmarks, submitted, script_executed, cost"),
+        ("cost:0.5", "lower is better: write 'cost<0.5'"),
+        ("accuracy<0.5", "higher is better: write 'accuracy:0.5'"),
+    ],
+)
+def test_a_gate_that_cannot_be_meant_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(SuperError) as refused:
+        parse_gate(text, [*BUILT_IN, cost()])
+    assert str(refused.value).startswith(f"--super-fail-under={text}: ")
+    assert problem in str(refused.value)
+
+
+def test_each_gate_has_a_line() -> None:
+    trials = [result(metrics={"accuracy": 0.5, "cost": 0.25}, accuracy=0.5)]
+    gates = ["0.5", "accuracy:0.6", "landmarks:0", "cost<0.3", "cost<0.2"]
+    parsed = [parse_gate(text, [*BUILT_IN, cost()]) for text in gates]
+    assert lines(trials, gates=parsed)[-5:] == [
+        "gate: passed, mean accuracy 0.5000 is at least 0.5",
+        "gate: FAILED, mean accuracy 0.5000 is under 0.6",
+        "gate: FAILED, no trial has a value of landmarks",
+        "gate: passed, mean cost 0.2500 is below 0.3",
+        "gate: FAILED, mean cost 0.2500 is not below 0.2",
+    ]
+
+
+# The table
+
+
+def test_the_table_has_a_column_for_each_metric_under_its_title() -> None:
+    metrics = [ACCURACY, cost(title="US dollars", format=".1f"), cost(name="tokens_used", format=",.0f")]
+    trials = [
+        result(metrics={"accuracy": 0.5, "cost": 1.25, "tokens_used": 12345.0}, solved=True),
+        result(set="auto", error="no engine"),
+    ]
+    assert lines(trials, metrics=metrics)[:4] == [
+        "set        category           n   solved  accuracy  US dollars  tokens_used  errors",
+        "auto       -                  1        -         -           -            -       1",
+        "expert     -                  1    1.000     0.500         1.2       12,345       0",
+        "all        -                  2    1.000     0.500         1.2       12,345       1",
+    ]
 
 
 def epoch_trials(*epochs: Iterable[float | None]) -> list[TrialResult]:
@@ -89,10 +190,10 @@ def epoch_trials(*epochs: Iterable[float | None]) -> list[TrialResult]:
 
 
 def test_the_deviation_is_the_sample_deviation_of_the_means_of_the_epochs() -> None:
-    group = summarise(epoch_trials([0.0, 1.0], [1.0, 1.0], [0.0, 0.5]))
-    assert group.accuracy == pytest.approx(fmean([0.5, 1.0, 0.25]))
-    assert group.accuracy_deviation == pytest.approx(stdev([0.5, 1.0, 0.25]))
-    assert (group.landmarks_deviation, group.script_executed_deviation) == (None, None)
+    found = group(*epoch_trials([0.0, 1.0], [1.0, 1.0], [0.0, 0.5]))
+    assert found.mean("accuracy") == pytest.approx(fmean([0.5, 1.0, 0.25]))
+    assert found.deviation("accuracy") == pytest.approx(stdev([0.5, 1.0, 0.25]))
+    assert found.deviation("landmarks") is None
 
 
 VALUES = st.floats(0, 1)
@@ -108,19 +209,20 @@ def test_the_deviation_depends_neither_on_the_order_of_trials_nor_on_the_numbers
     trials = epoch_trials(*epochs)
     numbers = data.draw(st.permutations(range(1, len(epochs) + 1)))
     others = [replace(trial, epoch=numbers[trial.epoch - 1]) for trial in data.draw(st.permutations(trials))]
-    known, other = summarise(trials).accuracy_deviation, summarise(others).accuracy_deviation
+    known, other = group(*trials).deviation("accuracy"), group(*others).deviation("accuracy")
     assert (known is None) == (other is None) == (len(epochs) == 1)
     assert known == (None if other is None else pytest.approx(other, abs=1e-12))
 
 
 @given(values=st.lists(VALUES, min_size=1, max_size=4), epochs=st.integers(2, 5))
 def test_epochs_that_are_alike_have_no_deviation(values: list[float], epochs: int) -> None:
-    assert summarise(epoch_trials(*[values] * epochs)).accuracy_deviation == pytest.approx(0, abs=1e-12)
+    found = group(*epoch_trials(*[values] * epochs))
+    assert found.deviation("accuracy") == pytest.approx(0, abs=1e-12)
 
 
 def test_figures_over_epochs_are_told_with_their_deviation() -> None:
     trials = epoch_trials([0.0, 1.0], [1.0, 1.0])
-    head, row, total, note = list(summary_lines(trials, None, trials))[:4]
+    head, row, total, note = lines(trials)[:4]
     assert "0.750 ± 0.354" in row
     assert "0.750 ± 0.354" in total
     assert len(head) == len(row) == len(total)
@@ -131,13 +233,13 @@ def test_epochs_with_errors_are_said_to_differ() -> None:
     trials = epoch_trials([0.0, 1.0], [None, 1.0], [None, None])
     assert (
         "±: sample deviation of the means of 2 epochs; not all epochs have a valid trial of every task"
-        in summary_lines(trials, None, trials)
+        in lines(trials)
     )
 
 
 def test_one_epoch_has_no_deviation() -> None:
     trials = epoch_trials([0.0, 1.0], [None, None])
-    assert "±" not in "\n".join(summary_lines(trials, None, trials))
+    assert "±" not in "\n".join(lines(trials))
 
 
 SCORED = st.builds(
@@ -152,13 +254,14 @@ SCORED = st.builds(
 @given(st.lists(SCORED, max_size=6))
 def test_script_executed_and_its_opposite_share_all_trials_that_have_both(trials: list[TrialResult]) -> None:
     opposite = [
-        replace(one, script_executed=None if one.script_executed is None else 1 - one.script_executed)
+        replace(one, metrics={**one.metrics, "script_executed": None if said is None else 1 - said})
         for one in trials
+        for said in [one.metrics["script_executed"]]
     ]
-    for name in ("with_landmarks", "with_accuracy"):
-        agreed, rest = getattr(summarise(trials), name), getattr(summarise(opposite), name)
+    for name, agreed in agreements(group(*trials)).items():
+        rest = agreements(group(*opposite))[name]
         assert (agreed is None) == (rest is None)
-        if agreed is not None:
+        if agreed is not None and rest is not None:
             assert agreed.trials == rest.trials
             assert agreed.share + rest.share == pytest.approx(1)
 
@@ -167,27 +270,27 @@ def test_agreement_is_with_more_than_half_of_the_landmarks_and_with_full_accurac
     trials = [
         result(script_executed=1.0, landmarks=0.6, accuracy=0.6),
         result(script_executed=1.0, landmarks=0.5, accuracy=1.0),
-        result(script_executed=0.0, landmarks=0.5, accuracy=0.5),
+        result(script_executed=0.0, landmarks=0.4, accuracy=0.5),
         result(script_executed=0.0, landmarks=None, accuracy=None),
         result(script_executed=None, landmarks=1.0, accuracy=1.0),
     ]
-    group = summarise(trials)
-    assert group.with_landmarks == group.with_accuracy == Agreement(trials=3, share=2 / 3)
+    both = Agreement(trials=3, share=2 / 3)
+    assert agreements(group(*trials)) == {"landmarks": both, "accuracy": both}
     assert (
         "script_executed agrees with landmarks > 0.5 in 67 % of 3 trials, with accuracy 1 in 67 % of 3 trials"
-        in summary_lines(trials, None, trials)
+        in lines(trials)
     )
 
 
 def test_agreement_is_not_told_where_no_trial_has_both() -> None:
     trials = [result(script_executed=1.0), result(accuracy=1.0, landmarks=1.0)]
-    assert "agrees" not in "\n".join(summary_lines(trials, None, trials))
+    assert "agrees" not in "\n".join(lines(trials))
 
 
 def test_every_rerun_costs_what_it_costs() -> None:
     first = result(rerun=0, prompt_tokens=1000, cost_usd=0.5, error="died")
     last = result(rerun=1, prompt_tokens=10, cost_usd=0.25, accuracy=1.0, solved=True)
-    text = "\n".join(summary_lines([last], None, [first, last]))
+    text = "\n".join(lines([last], runs=[first, last]))
     assert "tokens 1,010" in text
     assert "cost $0.7500" in text
     assert "1 rerun" in text
@@ -195,8 +298,8 @@ def test_every_rerun_costs_what_it_costs() -> None:
 
 @pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "\x1b[2J", "\r", "\x9b2J", "\u202e", "\ud83d"])
 def test_nothing_hostile_reaches_the_terminal(hostile: str) -> None:
-    lines = list(summary_lines([result(stop_reason="agent_error", agent_error=f"E: {hostile}")], None, []))
-    assert not any(hostile in line for line in lines)
+    trials = [result(stop_reason="agent_error", agent_error=f"E: {hostile}")]
+    assert not any(hostile in line for line in lines(trials))
     printable(hostile).encode()
 
 
@@ -210,15 +313,15 @@ def test_results_cross_processes_even_with_half_a_surrogate_pair() -> None:
 def test_only_trials_that_ran_without_isolation_are_told_of() -> None:
     def note(*isolated: bool | None) -> bool:
         trials = [result(isolated=value) for value in isolated]
-        return "not isolated" in "\n".join(summary_lines(trials, None, trials))
+        return "not isolated" in "\n".join(lines(trials))
 
     assert [note(True, None), note(True, False)] == [False, True]
 
 
 def test_what_fails_after_a_trial_is_one_line_beside_its_figures() -> None:
     trials = [result(accuracy=1.0, solved=True)]
-    lines = list(summary_lines(trials, 1.0, trials, {"t": "no engine\nat all"}))
-    assert lines[-2:] == [
+    gates = [parse_gate("1", BUILT_IN)]
+    assert lines(trials, gates=gates, afterwards={"t": "no engine\nat all"})[-2:] == [
         "trouble t: after the trial: no engine | at all",
         "gate: passed, mean accuracy 1.0000 is at least 1",
     ]

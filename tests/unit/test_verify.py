@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_super.authoring.verify.finding import Finding
     from pytest_super.authoring.verify.texts import Text
 
+METRICS = {"accuracy": 1.0, "landmarks": None, "submitted": 1.0, "script_executed": None}
 ANSWER = {"test": {"accuracy": 0.7744, "f1": 0.8127}, "n": 1337}
 
 
@@ -35,7 +36,8 @@ def task(answer: Any = ANSWER, **fields: Any) -> Task:
 
 def trial(submission: Any = ANSWER, *, prefix: tuple[str, ...] = (), **facts: Any) -> GoldTrial:
     fields = {"id": "t", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "gold"}
-    known = {"accuracy": 1.0, "submitted": True, "stop_reason": "submitted", "folder": "trials/t/1.0"}
+    metrics = {name: facts.pop(name, value) for name, value in METRICS.items()}
+    known = {"submitted": True, "stop_reason": "submitted", "folder": "trials/t/1.0", "metrics": metrics}
     steps = [
         Step(number=number, origin="pre_execute", action=Action(type="execute"), observation=output)
         for number, output in enumerate(prefix, 1)

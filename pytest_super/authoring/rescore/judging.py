@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
+from pytest_super.metrics.evidence import Evidence, Landmark
 from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
 from pytest_super.sources.store import stored
 from pytest_super.store.trajectory import PROGRAM, PROGRAM_BESIDE, Action
 from pytest_super.store.user_cache import cache_folder
-from pytest_super.trial.score import METRICS, SCORERS, Evidence, Score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,40 +36,39 @@ class Judgement:
     repository: str | None
     """See `provided_folder`."""
     figures: dict[str, Figures]
-    """By way of scoring: a key of SCORERS."""
+    """By way of scoring: one of SCORINGS."""
 
 
 def applying(task: Task) -> Iterator[str]:
     """The metrics for which the task states what to compare with."""
-    known = ("answer" in task.model_fields_set, bool(task.landmarks), task.entrypoint is not None)
-    yield from (metric for metric, is_known in zip(METRICS, known, strict=True) if is_known)
+    yield from (metric.name for metric in installed_metrics() if metric.applies(task))
 
 
 def judge(trial: StoredTrial, task: Task) -> Judgement:
-    matcher = landmarks_of(trial, task)
+    landmarks = [
+        found if found.is_hit or not was_hit else replace(found, step=0)
+        for found, was_hit in zip(landmarks_of(trial, task), hits_of_run(trial, task), strict=True)
+    ]
     evidence = Evidence(
         steps=trial.steps,
         submission=trial.submission,
         submitted=trial.submit_step is not None,
-        landmarks=matcher,
+        landmarks=landmarks,
         repository=provided_folder(task.repository),
+        spent=trial.spent,
     )
     steps = list(steps_of_reference(trial))
-    paper = SCORERS["paper"](task, evidence)
-    reference = SCORERS["reference"](task, replace(evidence, steps=steps))
-    hits = [hit or was_hit for hit, was_hit in zip(matcher.hits, hits_of_run(trial, task), strict=True)]
-    paper = replace(paper, landmarks=sum(hits) / len(hits) if hits else None)
+    metrics = [metric for metric in installed_metrics() if metric.applies(task)]
     return Judgement(
         task=task,
         trial=trial,
         reference_steps=steps,
         repository=evidence.repository,
-        figures={"reference": figures_of(reference, task), "paper": figures_of(paper, task)},
+        figures={
+            REFERENCE: score(metrics, task, replace(evidence, steps=steps), scoring=REFERENCE),
+            PAPER: score(metrics, task, evidence),
+        },
     )
-
-
-def figures_of(score: Score, task: Task) -> Figures:
-    return {metric: getattr(score, metric) for metric in applying(task)}
 
 
 def differ(one: float | None, other: float | None) -> bool:
@@ -94,8 +94,8 @@ def steps_of_reference(trial: StoredTrial) -> Iterator[Step]:
             yield replace(step, started="", ended="")
 
 
-def landmarks_of(trial: StoredTrial, task: Task) -> LandmarkMatcher:
-    """The landmarks that match the stored outputs of the agent's own cells."""
+def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
+    """How the landmarks match the stored outputs of the agent's own cells."""
     matcher = LandmarkMatcher(task.landmarks)
     is_running = False
     for step in (step for step in trial.steps if step.origin == "agent"):
@@ -109,7 +109,7 @@ def landmarks_of(trial: StoredTrial, task: Task) -> LandmarkMatcher:
         if not is_running:
             matcher.end_cell()
     matcher.end_cell()
-    return matcher
+    return matcher.landmarks
 
 
 def hits_of_run(trial: StoredTrial, task: Task) -> list[bool]:

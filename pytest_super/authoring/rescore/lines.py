@@ -7,9 +7,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.table import table_lines
+from pytest_super.metrics.registry import installed_metrics
+from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.terminal import figure, one_line
 from pytest_super.report.text import counted
-from pytest_super.trial.score import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,12 +60,17 @@ def by_agent(rescored: Sequence[Rescored]) -> dict[Group, list[Rescored]]:
 
 def trial_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
     yield one_line(" ".join(filter(None, group)))
+    names = metric_names()
     rows = [
-        ("", *(head for metric in METRICS for head in (metric, "", ""))),
-        ("task", *("published", "ref.", "paper") * len(METRICS)),
-        *((one.trial.name, *(cell for metric in METRICS for cell in figures(one, metric))) for one in trials),
+        ("", *(head for metric in names for head in (metric, "", ""))),
+        ("task", *("published", "ref.", "paper") * len(names)),
+        *((one.trial.name, *(cell for metric in names for cell in figures(one, metric))) for one in trials),
     ]
     yield from map(one_line, table_lines(rows))
+
+
+def metric_names() -> list[str]:
+    return [metric.name for metric in installed_metrics()]
 
 
 def figures(one: Rescored, metric: str) -> list[str]:
@@ -96,7 +102,9 @@ def lacks_answer(one: Rescored) -> bool:
     """Whether there is nothing to score it against; not every task has an answer."""
     if one.trial.error is not None:
         return False
-    return not one.paper or (one.published.get("accuracy") is not None and "accuracy" not in one.paper)
+    # `submitted` applies to every task.
+    is_unknown = one.paper.keys() <= {SUBMITTED.name}
+    return is_unknown or (one.published.get("accuracy") is not None and "accuracy" not in one.paper)
 
 
 def total_lines(found: Sequence[Total]) -> Iterator[str]:
@@ -111,9 +119,8 @@ def total_lines(found: Sequence[Total]) -> Iterator[str]:
 
 
 def totals(rescored: Sequence[Rescored]) -> list[Total]:
-    return [
-        total(group, metric, trials) for group, trials in by_agent(rescored).items() for metric in METRICS
-    ]
+    names = metric_names()
+    return [total(group, metric, trials) for group, trials in by_agent(rescored).items() for metric in names]
 
 
 def total(group: Group, metric: str, trials: Sequence[Rescored]) -> Total:
@@ -161,7 +168,8 @@ def one_data(one: Rescored) -> dict[str, Any]:
         "error": trial.error,
         "submitted": trial.submit_step is not None,
         "scores": {
-            metric: {column: getattr(one, column).get(metric) for column in COLUMNS} for metric in METRICS
+            metric: {column: getattr(one, column).get(metric) for column in COLUMNS}
+            for metric in metric_names()
         },
         "differences": [asdict(difference) for difference in one.differences],
     }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Entrypoint
 
 OTHERS = {
+    "submitted": "the published code takes a submission that is empty, 0, false or null for none",
     "accuracy": "the published code divides by the number of submitted values, takes a mean at each list and "
     "mapping, and knows no tolerance but 0.01",
     "landmarks": "the published code searches everything that the agent was shown, the paper's way only the "
@@ -44,7 +45,7 @@ def between_ways(metric: str, judgement: Judgement) -> str:
     if death := death_of_reference(judgement):
         return death
     submit_step = judgement.trial.submit_step
-    if metric == "accuracy" and submit_step and submit_step is not judgement.trial.steps[-1]:
+    if metric in ("accuracy", "submitted") and submit_step and submit_step is not judgement.trial.steps[-1]:
         return "the published code accepts a submission only as the last step"
     if metric == "script_executed":
         return script_reason(judgement) or OTHERS[metric]

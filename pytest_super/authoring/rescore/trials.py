@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.replay import TRIAL_FOLDER, submission_of
 from pytest_super.errors import SuperError
+from pytest_super.metrics.evidence import Spent
+from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
 from pytest_super.report.text import words_of
 from pytest_super.store.published import read_history
 from pytest_super.store.results import RUNNING, epoch_name, read_result
 from pytest_super.store.trajectory import step_from_data
-from pytest_super.trial.score import METRICS, SCORERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,6 +35,7 @@ PUBLISHED_NAMES = {
     "checkpoints": "landmarks",
     "landmarks": "landmarks",
     "entrypoint": "script_executed",
+    "submitted": "submitted",
 }
 _PUBLISHED_FOLDER = re.compile(r"(?P<model>.+)_(?:react-super|swe-agent)_(?P<set>[a-z]+)")
 
@@ -52,8 +54,9 @@ class StoredTrial:
     epoch: int = 1
     figures: Figures = field(default_factory=dict)
     """The stored figures, by metric; empty without a file of them."""
-    scoring: str = "paper"
-    """Which of the SCORERS computed the figures."""
+    scoring: str = PAPER
+    """Which of the SCORINGS computed the figures."""
+    spent: Spent = field(default_factory=Spent)
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
     """As in a result of ours: matched against complete outputs, of which the steps have only a part."""
     error: str | None = None
@@ -126,7 +129,7 @@ def read_published(path: Path) -> StoredTrial:
         steps=history.steps,
         is_published=True,
         figures=read_metrics(path.with_name("metrics.json")),
-        scoring="reference",
+        scoring=REFERENCE,
     )
 
 
@@ -165,7 +168,8 @@ def read_ours(path: Path) -> StoredTrial:
         epoch=result.epoch,
         steps=steps,
         is_published=False,
-        figures={name: number(getattr(result, name)) for name in METRICS},
+        figures={name: number(value) for name, value in result.metrics.items()},
+        spent=Spent(**{field.name: getattr(result, field.name) for field in fields(Spent)}),
         scoring=scoring_of(path.absolute().parent.parent.parent.parent / "run.json"),
         landmarks_found=result.landmarks_found,
         error="the trial did not end" if result.stop_reason == RUNNING else result.error,
@@ -196,5 +200,5 @@ def scoring_of(run: Path) -> str:
     try:
         scoring = json.loads(run.read_text(encoding="utf-8"))["scoring"]
     except (OSError, ValueError, LookupError, TypeError):
-        return "paper"
-    return scoring if scoring in SCORERS else "paper"
+        return PAPER
+    return scoring if scoring in SCORINGS else PAPER

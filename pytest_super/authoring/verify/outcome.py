@@ -8,10 +8,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.metrics.accuracy import is_right
+from pytest_super.metrics.accuracy import ACCURACY, is_right
 from pytest_super.metrics.leaves import leaves, shown
+from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.text import counted, describe
-from pytest_super.trial.score import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,11 +27,13 @@ _MISSING = object()
 
 
 def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
-    """A finding for each trial that ended in an error, or in which a metric that applies is below 1."""
+    """A finding for each trial that is an error, or in which a metric that applies is not its best value."""
+    best = {metric.name: metric.best for metric in installed_metrics() if metric.best is not None}
     for trial in trials:
         result = trial.result
-        low = [name for name in METRICS if (value := getattr(result, name)) is not None and value < 1]
-        facts = {"epoch": result.epoch, "metrics": {name: getattr(result, name) for name in low}}
+        low = {name: result.metrics.get(name) for name in best}
+        low = {name: value for name, value in low.items() if value is not None and value != best[name]}
+        facts = {"epoch": result.epoch, "metrics": low}
         if result.is_error:
             text = f"{result.name}: error: {result.error} ({result.folder})"
             yield Finding(kind="fails", task=task.id, text=text, facts={**facts, "error": result.error})
@@ -64,10 +66,12 @@ def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
         if are_different(values):
             is_within = all(is_right(gold, value, task.tolerance) for value in values)
             yield variation(task, shown(place), values, gold, is_within)
-    for metric in METRICS[1:]:
-        figures = [getattr(trial.result, metric) for trial in valid]
+    # The values of the answer say more than the accuracy does.
+    judged = [one for one in installed_metrics() if one.best is not None and one.name != ACCURACY.name]
+    for metric in judged:
+        figures = [trial.result.metrics.get(metric.name) for trial in valid]
         if are_different(figures):
-            yield variation(task, metric, figures, 1.0, False)
+            yield variation(task, metric.name, figures, metric.best, False)
 
 
 def compared(task: Task, answers: Sequence[dict[Place, Any]]) -> dict[Place, Any]:

@@ -1,0 +1,57 @@
+"""What a trial leaves behind, from which its metrics are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_super.store.trajectory import Step
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Landmark:
+    """How the search for one landmark ended."""
+
+    pattern: str
+    step: int | None = None
+    """Number of the first step whose output matched; None if no output did."""
+    is_echo: bool = False
+    """The matched text is also in the source of that cell, as in `print("training completed")`."""
+    timed_out: bool = False
+    """The search took too long and was given up for the rest of the trial."""
+
+    @property
+    def is_hit(self) -> bool:
+        return self.step is not None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spent:
+    """What the trial used of its budget."""
+
+    compute_seconds: float = 0.0
+    model_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    """None if no call had a known price."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One trial that has ended. The task is given to a metric beside it."""
+
+    steps: Sequence[Step]
+    """All steps in order, pre-executed ones too."""
+    submission: Any = None
+    """The submitted JSON value. None can itself be submitted: see `submitted`."""
+    submitted: bool = False
+    landmarks: Sequence[Landmark] = ()
+    """One for each landmark of the task, in its order."""
+    repository: str | None = None
+    """Name of the folder in the working directory that holds the repository; None without one."""
+    spent: Spent = Spent()

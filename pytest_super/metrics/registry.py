@@ -1,0 +1,128 @@
+"""The registry: the metrics that ship, those of installed packages, and those of a project's conftest.
+
+To add a metric that ships, write one file in this folder and put its entry into `BUILT_IN`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from importlib.metadata import entry_points
+from math import isfinite
+from numbers import Real
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.landmarks import LANDMARKS
+from pytest_super.metrics.metric import Metric
+from pytest_super.metrics.reference import NO_SCORES, ReferenceScoringError, reference_scores
+from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
+from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.store.trajectory import PROGRAM_BESIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_super.metrics.evidence import Evidence
+    from pytest_super.metrics.reference import ReferenceScores
+    from pytest_super.tasks.task import Task
+
+GROUP = "pytest_super.metrics"
+"""The entry points by which packages offer metrics."""
+
+PAPER, REFERENCE = "paper", "reference"
+SCORINGS = (PAPER, REFERENCE)
+"""The values of `--super-scoring`."""
+
+BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED)
+"""In the order of the columns."""
+
+RESERVED = frozenset(
+    {
+        *("agent", "scoring", "epochs", "set", "category", "epoch", "trials", "errors", "solved"),
+        *("tokens", "cost_usd", "compute_seconds", "stop_reason"),
+    }
+)
+"""Names that JUnit XML uses for other figures."""
+
+Scores = dict[str, float | None]
+
+
+@cache
+def installed_metrics() -> tuple[Metric, ...]:
+    """The metrics that ship and those of installed packages. Raises SuperError."""
+    offered = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    found = list(BUILT_IN)
+    for entry in offered:
+        try:
+            found.append(entry.load())
+        except (ImportError, AttributeError) as error:
+            raise SuperError(f"the metric `{entry.value}` cannot be imported: {error}") from error
+    return checked(found)
+
+
+def checked(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """The metrics, if they can be used together. Raises SuperError."""
+    found = tuple(metrics)
+    for metric in found:
+        if not isinstance(metric, Metric):
+            raise SuperError(f"{metric!r} is not a pytest_super.metrics.Metric")
+        if not re.fullmatch("[a-z][a-z0-9_]*", metric.name):
+            raise SuperError(f"the metric's name {metric.name!r} should be like `failed_cells`")
+        if metric.name in RESERVED:
+            raise SuperError(f"a metric cannot be named {metric.name}: another figure has that name")
+    refuse_repeated("metrics named", (metric.name for metric in found))
+    refuse_repeated("headlines of the set", (name for metric in found for name in metric.headline_of))
+    return found
+
+
+def refuse_repeated(what: str, names: Iterable[str]) -> None:
+    name, count = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
+    if count > 1:
+        raise SuperError(f"there are {count} {what} {name}")
+
+
+def score(metrics: Sequence[Metric], task: Task, evidence: Evidence, *, scoring: str = PAPER) -> Scores:
+    """The value of each metric, by name, in the order of `metrics`.
+
+    None if the metric does not apply to the task, if its value is not known, and under `reference` if the
+    published code fails on the trial. Raises what a metric raises, and SuperError if it returns anything
+    but a finite number or None.
+    """
+    published = published_scores(task, evidence) if scoring == REFERENCE else None
+
+    def value(metric: Metric) -> float | None:
+        if published is not None and metric.reference is not None:
+            return metric.reference(published)
+        return as_number(metric, metric.compute(task, evidence)) if metric.applies(task) else None
+
+    return {metric.name: value(metric) for metric in metrics}
+
+
+def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
+    # The published code does not know programs. What one did beside the trial is in the other steps.
+    steps = [step for step in evidence.steps if step.action.type != PROGRAM_BESIDE]
+    try:
+        return reference_scores(
+            steps,
+            answer=task.answer,
+            landmarks=task.landmarks,
+            entrypoint=task.entrypoint.path if task.entrypoint else None,
+        )
+    except ReferenceScoringError:
+        return NO_SCORES
+
+
+def as_number(metric: Metric, value: object) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, Real) or not isfinite(value):
+        raise SuperError(f"the metric {metric.name} should give a finite number or None, not {value!r}")
+    return float(value)
+
+
+def is_solved(metrics: Iterable[Metric], task_set: str, scores: Scores) -> bool:
+    """Whether the headline metric of the task's set has its best value."""
+    return any(scores[metric.name] == metric.best for metric in metrics if task_set in metric.headline_of)

@@ -1,0 +1,84 @@
+"""The gate: a bound for the mean of a metric, which decides the exit status of the run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.report.summary import mean_with_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_super.metrics import Metric
+    from pytest_super.store.results import TrialResult
+
+# A mean of floats can miss a bound that it equals by its last bit.
+ROUNDING = 1e-9
+_NAMED = re.compile(r"(?P<name>[^:<]*)(?P<sign>[:<])(?P<bound>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """Passed if the mean is at least `bound`, or for a metric of which lower is better, below it."""
+
+    metric: Metric
+    bound: float
+
+    def is_passed(self, results: Iterable[TrialResult]) -> bool:
+        """Not if the metric has a value in no trial."""
+        mean = mean_with_errors(results, self.metric)
+        if mean is None:
+            return False
+        if self.metric.higher_is_better:
+            return mean >= self.bound - ROUNDING
+        return mean < self.bound - ROUNDING
+
+
+def parse_gate(text: str, metrics: Sequence[Metric]) -> Gate:
+    """The gate that `text` asks for: NAME:BOUND, NAME<BOUND, or a number, which bounds the accuracy.
+
+    Raises SuperError.
+    """
+    given = f"--super-fail-under={text}"
+    named = _NAMED.fullmatch(text)
+    if named is None:
+        bound = bound_of(given, text)
+        if not 0 <= bound <= 1:
+            raise SuperError(f"{given}: must be between 0 and 1")
+        return Gate(metric=ACCURACY, bound=bound)
+    by_name = {metric.name: metric for metric in metrics}
+    metric = by_name.get(named["name"])
+    if metric is None:
+        raise SuperError(f"{given}: there is no such metric: choose from {', '.join(by_name)}")
+    if metric.higher_is_better != (named["sign"] == ":"):
+        better, sign = ("higher", ":") if metric.higher_is_better else ("lower", "<")
+        raise SuperError(f"{given}: {better} is better: write '{metric.name}{sign}{named['bound']}'")
+    return Gate(metric=metric, bound=bound_of(given, named["bound"]))
+
+
+def bound_of(given: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise SuperError(f"{given}: {text!r} is not a number") from None
+    if not isfinite(number):
+        raise SuperError(f"{given}: {text!r} is not a number")
+    return number
+
+
+def gate_line(gate: Gate, results: Sequence[TrialResult]) -> str:
+    name, bound = gate.metric.name, f"{gate.bound:g}"
+    mean = mean_with_errors(results, gate.metric)
+    if mean is None:
+        return f"gate: FAILED, no trial has a value of {name}"
+    is_passed = gate.is_passed(results)
+    if gate.metric.higher_is_better:
+        relation = "at least" if is_passed else "under"
+    else:
+        relation = "below" if is_passed else "not below"
+    return f"gate: {'passed' if is_passed else 'FAILED'}, mean {name} {mean:.4f} is {relation} {bound}"

@@ -1,0 +1,59 @@
+"""How a session scores its trials: its metrics and its gates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.errors import SuperError
+from pytest_super.metrics.registry import checked, installed_metrics
+from pytest_super.report.gate import parse_gate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_super.metrics import Metric
+    from pytest_super.report.gate import Gate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """The same on the controller and on every worker."""
+
+    metrics: tuple[Metric, ...]
+    gates: tuple[Gate, ...]
+    providers: int
+    """How many plugins and conftests were asked for metrics."""
+
+
+SCORING = pytest.StashKey[Scoring]()
+
+
+def read_scoring(config: pytest.Config, gates: Sequence[str]) -> Scoring:
+    """Ask conftests and plugins for their metrics, and read the gates. Raises pytest.UsageError."""
+    # The results come in reverse order of registration.
+    offered = reversed(config.hook.pytest_super_metrics(config=config))
+    try:
+        metrics = checked([*installed_metrics(), *(metric for some in offered for metric in some)])
+        parsed = [parse_gate(text, metrics) for text in gates]
+    except SuperError as error:
+        raise pytest.UsageError(str(error)) from None
+    return Scoring(metrics=metrics, gates=tuple(parsed), providers=providers(config))
+
+
+def providers(config: pytest.Config) -> int:
+    return len(config.hook.pytest_super_metrics.get_hookimpls())
+
+
+def refuse_late_metrics(config: pytest.Config) -> None:
+    """Raise SuperError if a conftest that was read during collection has metrics.
+
+    Under xdist the controller collects nothing and would not know them.
+    """
+    if providers(config) > config.stash[SCORING].providers:
+        raise SuperError(
+            "pytest_super_metrics is only called in a conftest.py that pytest reads at its start: "
+            "move it to the one next to the ini file"
+        )

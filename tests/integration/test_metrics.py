@@ -1,0 +1,195 @@
+"""Metrics of a project and of a package: column, mean, JUnit XML, results and gate, like those that ship."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.conftest import Project
+
+WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+
+TEN_LINES = """
+from pytest_super.metrics import Metric
+
+def cells(task, evidence):
+    return sum(step.action.type == "execute" for step in evidence.steps)
+
+def pytest_super_metrics():
+    return [Metric(name="cells", compute=cells, format=".1f", higher_is_better=False)]
+"""
+
+FAILING = """
+from pytest_super.metrics import Metric
+
+def pytest_super_metrics():
+    return [Metric(name="ratio", compute=lambda task, evidence: 1 / 0)]
+"""
+
+
+def add_to_conftest(project: Project, text: str) -> None:
+    conftest = project.path / "conftest.py"
+    conftest.write_text(f"{conftest.read_text()}\n{text}")
+
+
+def properties(element: ET.Element) -> dict[str, str]:
+    return {one.get("name", ""): one.get("value", "") for one in element.findall("properties/property")}
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_metric_of_ten_lines_in_a_conftest_is_shown_stored_and_gated(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    add_to_conftest(project, TEN_LINES)
+    for id in ("right", "wrong"):
+        project.add_task(id)
+    gates = ("--super-fail-under=0.5", "--super-fail-under=cells<1.6")
+    result = project.run("--junitxml=out.xml", *gates, *workers)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "set * solved  accuracy  landmarks  submitted  executed  cells  errors",
+            "expert * 0.500     0.500          -      1.000         -    1.5       0",
+            "missed  wrong: accuracy 0, cells 1; submitted; *",
+            "gate: passed, mean accuracy 0.5000 is at least 0.5",
+            "gate: passed, mean cells 1.5000 is below 1.6",
+        ]
+    )
+    assert {name: row["metrics"]["cells"] for name, row in project.results.items()} == {
+        "right[1]": 2.0,
+        "wrong[1]": 1.0,
+    }
+    [suite] = ET.parse(project.path / "out.xml").getroot()
+    cases = {case.get("name"): properties(case)["super.cells"] for case in suite.findall("testcase")}
+    assert cases == {"right": "2.0", "wrong": "1.0"}
+    totals = properties(suite)
+    assert (totals["super.cells"], totals["super.expert.cells"]) == ("1.5", "1.5")
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_gate_of_a_project_s_metric_that_is_not_reached_fails_the_run(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    add_to_conftest(project, TEN_LINES)
+    project.add_task("right")
+    result = project.run("--super-fail-under=1", "--super-fail-under=cells<2", *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["gate: passed, mean accuracy*", "gate: FAILED, mean cells 2.0000 is not below 2"]
+    )
+
+
+def test_an_error_fails_the_gate_of_a_metric_of_which_lower_is_better(project: Project) -> None:
+    add_to_conftest(project, TEN_LINES)
+    for id in ("right", "engine"):
+        project.add_task(id)
+    result = project.run("--super-allow-errors", "--super-fail-under=cells<9")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["gate: FAILED, mean cells inf is not below 9"])
+    row = project.results["engine[1]"]
+    assert (row["metrics"]["cells"], "cells" in row["applicable"]) == (None, True)
+
+
+def test_means_of_a_project_s_metric_have_their_deviation_over_epochs(project: Project) -> None:
+    add_to_conftest(project, TEN_LINES)
+    project.add_task("right")
+    result = project.run("--super-epochs=2", "--junitxml=out.xml")
+    result.stdout.fnmatch_lines(["expert * 2.0 ± 0.0       0"])
+    [suite] = ET.parse(project.path / "out.xml").getroot()
+    assert properties(suite)["super.cells_deviation"] == "0.0"
+
+
+def test_a_metric_that_raises_makes_an_error_not_a_miss(project: Project) -> None:
+    add_to_conftest(project, FAILING)
+    project.add_task("right")
+    project.run().assert_outcomes(errors=1)
+    row = project.results["right[1]"]
+    assert (row["error"], row["solved"]) == ("ZeroDivisionError: division by zero", False)
+    assert set(row["metrics"].values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("conftest", "option", "problem"),
+    [
+        (TEN_LINES, "cells:1", "*--super-fail-under=cells:1: lower is better: write 'cells<1'*"),
+        (TEN_LINES, "f1:1", "*no such metric: choose from accuracy, *, script_executed, cells*"),
+        (TEN_LINES.replace('"cells"', '"tokens"'), "1", "*a metric cannot be named tokens*"),
+        (TEN_LINES.replace('"cells"', '"accuracy"'), "1", "*there are 2 metrics named accuracy*"),
+    ],
+)
+def test_what_is_wrong_with_metrics_and_gates_is_one_line_before_anything_runs(
+    project: Project, conftest: str, option: str, problem: str
+) -> None:
+    add_to_conftest(project, conftest)
+    project.add_task("right")
+    result = project.run(f"--super-fail-under={option}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([problem])
+    assert not project.latest.exists()
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_metric_in_a_conftest_that_is_read_too_late_is_refused(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.add_task("right")
+    (project.path / "tasks/conftest.py").write_text(TEN_LINES)
+    result = project.run(*workers)
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*move it to the one next to the ini file"])
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    assert not (project.latest / "results.jsonl").exists()
+
+
+def install(folder: Path) -> None:
+    """A package with a metric, as pip leaves it."""
+    (folder / "lengths.py").write_text(
+        "from pytest_super.metrics import Metric\n\n"
+        "def steps(task, evidence):\n    return len(evidence.steps)\n\n"
+        "STEPS = Metric(name='steps_taken', compute=steps, title='steps', format='.0f')\n"
+    )
+    facts = folder / "lengths-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[pytest_super.metrics]\nsteps_taken = lengths:STEPS\n")
+
+
+def test_a_metric_of_a_package_is_shown_stored_and_gated_and_rescore_knows_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(project.path)
+    monkeypatch.setenv("PYTHONPATH", str(project.path))
+    project.add_task("right")
+    result = project.run("--super-fail-under=steps_taken:3")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["set *  executed  steps  errors", "gate: passed, mean steps_taken 3.0000 is at least 3"]
+    )
+    command = ["rescore", str(project.latest), "--tasks", "tasks", "--json", "out.json"]
+    program = "import sys; from pytest_super.cli import main; sys.exit(main())"
+    subprocess.run([sys.executable, "-c", program, *command], check=True, cwd=project.path)
+    [one] = json.loads((project.path / "out.json").read_text())["trajectories"]
+    assert one["scores"]["steps_taken"] == {"published": 3.0, "reference": 3.0, "paper": 3.0}
+    assert one["differences"] == []
+
+
+def test_a_metric_of_a_package_that_cannot_be_imported_is_one_line(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(project.path)
+    (project.path / "lengths.py").unlink()
+    monkeypatch.setenv("PYTHONPATH", str(project.path))
+    project.add_task("right")
+    result = project.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*the metric `lengths:STEPS` cannot be imported: No module named 'lengths'*"]
+    )
