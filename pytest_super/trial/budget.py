@@ -1,4 +1,4 @@
-"""What a trial may spend: compute seconds, tokens, cost, steps, wall time."""
+"""What a trial can spend: compute seconds, tokens, cost, steps, wall time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """Knows used and remaining. Asking never raises; the trial decides what a spent budget means.
+    """What the trial has used and what is left. Never raises: the trial decides what a spent budget means.
 
-    Compute time is read from the kernel's meter, so that it runs on while the agent thinks about a
-    cell that is still running; what ran before `start_metering` is free.
+    Compute time is read from the kernel's meter, so that it goes on while the agent thinks about a cell that
+    is still running. What ran before `start_metering` is free.
     """
 
     def __init__(self, limits: Limits, *, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,23 +40,23 @@ class Budget:
         self._asked = Usage()
 
     def start_metering(self, busy_seconds: Callable[[], float]) -> None:
-        """From now on the time that `busy_seconds` counts is compute time, and wall time passes."""
+        """From now on, count what `busy_seconds` adds as compute time, and let wall time pass."""
         self._meter, self._free = busy_seconds, busy_seconds()
         if self._started is None:
             self._started = self.clock()
 
     def stop_metering(self) -> None:
-        """What is counted stays; nothing more is until another kernel is metered."""
+        """Keep what is counted; count no more compute time until another kernel is metered."""
         self._counted = self.compute_seconds
         self._meter, self._free = float, 0.0
 
     def allow(self, portion: float) -> None:
-        """Let no more than this portion of the tokens be used until further notice."""
+        """Allow only this portion of the token limit, until the next call."""
         self._portion = portion
 
     @property
     def tokens_allowed(self) -> int:
-        """Prompt tokens that may be used in all until now, a portion of the limit perhaps."""
+        """Prompt tokens that can be used in total: the limit, or the portion of it that is allowed now."""
         return round(self.token_limit * self._portion)
 
     @property
@@ -68,7 +68,7 @@ class Budget:
         return 0.0 if self._started is None else self.clock() - self._started
 
     def seconds_left(self) -> float:
-        """How long a cell may run on before the compute or the wall budget is spent."""
+        """Seconds that a cell can still run before the compute or the wall budget is spent."""
         return max(0.0, min(self.limits.compute - self.compute_seconds, self.wall_left()))
 
     def wall_left(self) -> float:
@@ -78,7 +78,7 @@ class Budget:
     def charge_model(
         self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
     ) -> None:
-        """Count one call of a model. `cost_usd` is None where it is not known."""
+        """Count one call of a model. `cost_usd` is None if it is not known."""
         self.prompt_tokens += prompt_tokens
         self.completion_tokens += completion_tokens
         self.model_seconds += seconds
@@ -102,7 +102,7 @@ class Budget:
         self._asked = booked
 
     def spent(self) -> str | None:
-        """The first limit that is reached: compute, wall, tokens, cost or steps; None when all is left."""
+        """The first limit that is reached: compute, wall, tokens, cost or steps; None if none is."""
         limits = self.limits
         reached = {
             "compute": self.compute_seconds >= limits.compute,

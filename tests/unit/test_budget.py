@@ -1,13 +1,17 @@
-"""What a trial has used, told by its calls and by its model's books."""
+"""What a trial has used and what it has left, by its clocks, its calls and its model's books."""
 
 from __future__ import annotations
 
+from math import inf
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.completion import Usage
-from pytest_super.tasks.task import Limits
-from pytest_super.trial.budget import Budget
+from pytest_super.tasks.task import TOKEN_BUDGETS, Limits, Task
+from pytest_super.trial.budget import Budget, budget_for
 
 COSTS = st.none() | st.integers(0, 64).map(lambda n: n / 64)
 CALLS = st.lists(
@@ -58,3 +62,148 @@ def test_what_the_books_tell_counts_for_the_limits() -> None:
     assert spent.spent() is None
     spent.charge_usage(Usage(prompt_tokens=120, completion_tokens=2, cost_usd=1.0))
     assert (spent.spent(), spent.cost_usd, spent.model_seconds) == ("tokens", 1.0, 2.0)
+
+
+def test_books_can_know_the_cost_of_a_call_whose_price_the_trial_did_not_know() -> None:
+    spent = budget()
+    spent.charge_call(prompt_tokens=1, completion_tokens=1, cost_usd=None, seconds=0.0)
+    spent.charge_usage(Usage(prompt_tokens=1, completion_tokens=1, cost_usd=0.5))
+    assert spent.cost_usd == 0.5
+
+
+class Clock:
+    """Time that a test moves: of the wall, and of a kernel's cells."""
+
+    def __init__(self, wall: float = 1000.0, busy: float = 7.0) -> None:
+        self.wall, self.busy = wall, busy
+
+    def pass_time(self, wall: float, busy: float = 0.0) -> None:
+        self.wall += wall
+        self.busy += busy
+
+
+def metered(clock: Clock, **limits: Any) -> Budget:
+    """A budget whose trial has just begun; what its kernel did before is free."""
+    begun = Budget(Limits(**limits), tokens=1000, clock=lambda: clock.wall)
+    begun.start_metering(lambda: clock.busy)
+    return begun
+
+
+def test_before_it_is_metered_no_time_passes() -> None:
+    clock = Clock()
+    fresh = Budget(Limits(), tokens=1000, clock=lambda: clock.wall)
+    clock.pass_time(50)
+    assert (fresh.compute_seconds, fresh.wall_seconds, fresh.spent()) == (0.0, 0.0, None)
+
+
+def test_compute_time_is_what_the_kernel_worked_since_metering_began() -> None:
+    clock = Clock()
+    spent = metered(clock, compute=10)
+    clock.pass_time(30, busy=4)
+    assert (spent.compute_seconds, spent.wall_seconds, spent.seconds_left()) == (4.0, 30.0, 6.0)
+
+
+def test_the_compute_time_of_several_kernels_adds_up_while_wall_time_goes_on() -> None:
+    clock = Clock()
+    spent = metered(clock)
+    clock.pass_time(20, busy=3)
+    spent.stop_metering()
+    clock.pass_time(5, busy=100)
+    assert spent.compute_seconds == 3.0
+    spent.start_metering(lambda: clock.busy)
+    clock.pass_time(1, busy=2)
+    assert (spent.compute_seconds, spent.wall_seconds) == (5.0, 26.0)
+
+
+def test_the_wall_limit_bounds_what_a_cell_may_run_on() -> None:
+    clock = Clock()
+    spent = metered(clock, compute=100, wall=20)
+    clock.pass_time(15, busy=1)
+    assert (spent.wall_left(), spent.seconds_left()) == (5.0, 5.0)
+    clock.pass_time(15)
+    assert (spent.wall_left(), spent.seconds_left()) == (-10.0, 0.0)
+
+
+def test_without_a_wall_limit_wall_time_is_endless() -> None:
+    spent = metered(Clock(), compute=100)
+    assert (spent.wall_left(), spent.seconds_left()) == (inf, 100.0)
+
+
+@pytest.mark.parametrize(("busy", "expected"), [(9.5, None), (10.0, "compute"), (11.0, "compute")])
+def test_compute_is_spent_when_the_limit_is_reached(busy: float, expected: str | None) -> None:
+    clock = Clock()
+    spent = metered(clock, compute=10)
+    clock.pass_time(0, busy=busy)
+    assert spent.spent() == expected
+
+
+@pytest.mark.parametrize(("wall", "expected"), [(19.5, None), (20.0, "wall"), (21.0, "wall")])
+def test_wall_time_is_spent_when_the_limit_is_reached(wall: float, expected: str | None) -> None:
+    clock = Clock()
+    spent = metered(clock, wall=20)
+    clock.pass_time(wall)
+    assert spent.spent() == expected
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"), [(None, None), (0.0, None), (0.5, None), (1.0, "cost"), (1.5, "cost")]
+)
+def test_cost_is_spent_when_the_limit_is_reached(cost: float | None, expected: str | None) -> None:
+    spent = metered(Clock(), cost=1.0)
+    spent.charge_model(prompt_tokens=1, completion_tokens=1, cost_usd=cost, seconds=0.0)
+    assert spent.spent() == expected
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(0, None), (2, None), (3, "steps"), (4, "steps")])
+def test_steps_are_spent_when_the_limit_is_reached(steps: int, expected: str | None) -> None:
+    spent = metered(Clock(), steps=3)
+    spent.steps = steps
+    assert spent.spent() == expected
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(99, None), (100, "tokens"), (101, "tokens")])
+def test_only_prompt_tokens_count_for_the_token_limit(tokens: int, expected: str | None) -> None:
+    spent = metered(Clock(), tokens=100)
+    spent.charge_model(prompt_tokens=tokens, completion_tokens=500, cost_usd=None, seconds=0.0)
+    assert spent.spent() == expected
+
+
+def test_a_portion_of_the_tokens_can_be_allowed() -> None:
+    spent = metered(Clock(), tokens=100)
+    assert spent.tokens_allowed == 100
+    spent.allow(0.5)
+    spent.charge_model(prompt_tokens=50, completion_tokens=0, cost_usd=None, seconds=0.0)
+    assert (spent.tokens_allowed, spent.spent()) == (50, "tokens")
+    spent.allow(1.0)
+    assert spent.spent() is None
+
+
+def test_costs_and_model_seconds_add_up_and_an_unknown_cost_is_none() -> None:
+    spent = metered(Clock())
+    spent.charge_model(prompt_tokens=1, completion_tokens=2, cost_usd=None, seconds=1.5)
+    assert spent.cost_usd is None
+    for _ in range(2):
+        spent.charge_model(prompt_tokens=10, completion_tokens=20, cost_usd=0.25, seconds=2.0)
+    facts = (spent.prompt_tokens, spent.completion_tokens, spent.cost_usd, spent.model_seconds)
+    assert facts == (21, 42, 0.5, 5.5)
+
+
+def test_of_several_limits_that_are_reached_the_first_is_named() -> None:
+    clock = Clock()
+    spent = metered(clock, compute=1, wall=1, steps=1, tokens=1, cost=1)
+    spent.steps = 1
+    assert spent.spent() == "steps"
+    spent.charge_model(prompt_tokens=1, completion_tokens=0, cost_usd=1.0, seconds=0.0)
+    assert spent.spent() == "tokens"
+    clock.pass_time(1)
+    assert spent.spent() == "wall"
+    clock.pass_time(0, busy=1)
+    assert spent.spent() == "compute"
+
+
+@pytest.mark.parametrize("name", ["expert", "masked"])
+def test_the_token_limit_is_the_papers_for_the_set_unless_the_task_has_one(name: str) -> None:
+    task = Task.model_validate({"id": "t", "set": name, "query": "q", "answer": 1})
+    assert budget_for(task).token_limit == TOKEN_BUDGETS[task.set]
+    limited = task.model_copy(update={"limits": Limits(tokens=7)})
+    assert budget_for(limited).token_limit == 7
