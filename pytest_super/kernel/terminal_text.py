@@ -1,7 +1,7 @@
-"""Text as a terminal shows it once all is printed: bars overwrite themselves, colours are no text.
+"""Text as a terminal shows it after everything is printed: bars overwrite themselves, colours are dropped.
 
-No library does it: pyte has a screen of fixed size, breaks lines at its width and takes microseconds for
-every character.
+No library does this: pyte has a screen of fixed size, breaks lines at its width and takes microseconds for
+every character. `kernel.escapes` says why landmarks are not matched against this text.
 """
 
 from __future__ import annotations
@@ -9,41 +9,44 @@ from __future__ import annotations
 import re
 from unicodedata import east_asian_width
 
-# How far movements lead beyond what is printed. A program finds no terminal or one of 24 lines, and whoever
-# asks for column 999 means the edge. The bounds keep blanks, and with them time and memory, linear.
+from pytest_super.kernel.escapes import CONTROL, CONTROL_END, SINGLE, STRING, STRING_END
+
+# How far the cursor can move beyond the printed text. A program finds no terminal or one of 24 lines, and one
+# that moves to column 999 means the edge. The bounds keep the blanks, and so time and memory, linear.
 WIDTH = 200
 HEIGHT = 24
 TAB = 8
 
-# A row of which a part is written over becomes cells of four bytes each: to write into them costs what is
-# written, whatever the row's length.
+# A row that is overwritten in part becomes cells of four bytes each, so that a write costs what is written,
+# whatever the row's length.
 _CELL = 4
 _ENCODING = "utf-32-le"
 _BLANK = " ".encode(_ENCODING)
-# Stands in the further cells of a wide character or tab; nothing that is printed leaves one.
+# Fills the further cells of a wide character or tab. Printed text never leaves one.
 _FILLER = "\0"
 _FILLER_CELL = _FILLER.encode(_ENCODING)
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-# After an escape character: what moves or erases. Insertions and deletions within rows are left out, since
+# After an escape character: what moves or erases. Insertions and deletions within rows are left out, because
 # each costs as much as its row is long.
 _EFFECTIVE = r"\[[0-9;]*+[A-HJKXade-fsu`] | [78EMc] | \[\?(?:47|1047|1049)[hl]"
 
-# Control characters and sequences without effect on the text; of what is malformed the escape character. It
-# begins with a set of characters, which makes the search fast.
+# Control characters and sequences without effect on the text, and the escape character of a malformed
+# sequence. It begins with a set of characters, which makes the search fast. A string has no limit here: a
+# picture can be long. It ends with its line, so that an unfinished one hides no other line.
 _IDLE = re.compile(
     rf"""[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]
     (?: (?<!\x1b) | \[[0-9;]*+m                                   # colours, by far the most
       | (?!{_EFFECTIVE})
-        (?: \[[0-?]*+[ -/]*+(?:[@-~]|\Z)                        # control sequence: modes and such
-          | [\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\|\x1b?\Z)      # string: title, hyperlink
-          | [ -/]*+(?:[0-OQ-WYZ\\`-~]|(?<=[ -/])[0-~]|\Z)       # character set, single function
+        (?: {CONTROL}(?:{CONTROL_END}|\Z)
+          | {STRING}[^\x07\x1b\n]*+(?:{STRING_END}|\x1b?\Z)
+          | {SINGLE} | [ -/]*+\Z
           | ) )
     """,
     re.VERBOSE,
 )
-# What may be two cells wide, to spare most texts a closer look.
+# Characters that can be two cells wide: most texts have none and need no closer look.
 _MAYBE_WIDE = re.compile("[\u1100-\u115f\u231a-\u23f3\u25fd-\U0003fffd]")
 _TOKEN = re.compile(
     r"""(?P<text>[^\r\x08\t\x1b]+) | (?P<tab>\t) | (?P<back>\x08+) | (?P<home>\r+)
@@ -54,16 +57,16 @@ _TOKEN = re.compile(
 
 
 def is_plain(text: str) -> bool:
-    """Whether a terminal shows `text` as it is: no control characters but newlines, CRLF too, and tabs."""
+    """Whether a terminal shows `text` unchanged: no control characters but newlines (CRLF too) and tabs."""
     return _CONTROL.search(text.replace("\r\n", "\n")) is None
 
 
 def as_shown(text: str) -> str:
-    """What a terminal of endless width shows when `text` is printed, in which a newline begins a line.
+    """What a terminal of endless width shows when `text` is printed; a newline also returns to column 0.
 
-    Escape sequences are gone and cursor movements, erasures and backspaces done; no control characters but
-    newlines and tabs are left. What is cleared by whole screens stays above what comes after. Plain text
-    comes back itself. Time and memory are linear in `text`, whatever it holds.
+    Escape sequences are removed, and cursor movements, erasures and backspaces are carried out; the only
+    control characters left are newlines and tabs. A screen that is cleared stays, above the next one. Plain
+    text is returned unchanged. Time and memory are linear in `text`, whatever it contains.
     """
     text = text.replace("\r\n", "\n")
     if _CONTROL.search(text) is None:
@@ -80,13 +83,13 @@ def as_shown(text: str) -> str:
 
 
 class _Screen:
-    """Rows that grow downwards: each a text with a character for each cell, or cells once written into."""
+    """Rows that grow downwards. A row is a text with one character a cell, or cells once overwritten."""
 
     def __init__(self) -> None:
         self._rows: list[str | bytearray] = [""]
         self._row = self._column = 0
         self._saved = (0, 0)
-        # The first row that movements can reach.
+        # The topmost row that the cursor can reach.
         self._page = 0
 
     def text(self) -> str:
@@ -100,7 +103,7 @@ class _Screen:
         self._reach_row()
 
     def show(self, line: str) -> None:
-        """All that stands between two newlines; the cursor is at a row's beginning."""
+        """Print the text between two newlines. The cursor is at the beginning of a row."""
         is_plain = "\x1b" not in line and "\r" not in line and "\b" not in line
         if is_plain and not self._rows[self._row]:
             self._rows[self._row] = spread(line)
@@ -212,7 +215,7 @@ class _Screen:
         row[start * _CELL : end * _CELL] = encoded(text)
 
     def _tabulate(self) -> None:
-        """Only beyond the text is a tab written; within it is a movement."""
+        """Write a tab beyond the text; within the text only move."""
         width = TAB - self._column % TAB
         if self._column >= self._length:
             self._write("\t" + _FILLER * (width - 1))
@@ -254,7 +257,7 @@ class _Screen:
 
 
 def number_in(digits: str) -> int:
-    # No screen has a million columns, and Python refuses to read numbers of thousands of digits.
+    # No screen has a million columns, and Python refuses to parse numbers with thousands of digits.
     return int(digits[:6] or 0)
 
 
@@ -263,7 +266,7 @@ def encoded(text: str) -> bytes:
 
 
 def spread(text: str) -> str:
-    """`text` with a character for each cell it fills; one with tabs begins at a row's first column."""
+    """`text` with one character for each cell that it fills. A text with tabs has to begin in column 0."""
     if not text.isascii() and _MAYBE_WIDE.search(text):
         wide = {ord(char): char + _FILLER for char in set(text) if east_asian_width(char) in "WF"}
         text = text.translate(wide)
@@ -274,7 +277,7 @@ def spread(text: str) -> str:
 
 
 def blank_glyph(row: bytearray, column: int) -> None:
-    """Make blanks of the wide character or tab that begins before `column` and goes on in it."""
+    """Replace the wide character or tab that begins before `column` and reaches into it by blanks."""
     start = end = column
     while row[start * _CELL : (start + 1) * _CELL] == _FILLER_CELL:
         start -= 1

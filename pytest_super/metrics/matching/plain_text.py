@@ -1,30 +1,33 @@
-"""Terminal output as one line of plain text, the same whatever the pieces in which it came."""
+"""Terminal output as one line of plain text, the same whatever the pieces in which it came.
+
+Nothing is rendered: text that a terminal would overwrite stays. `kernel.escapes` has the reason.
+"""
 
 from __future__ import annotations
 
 import re
 
-# A string sequence (title, hyperlink, picture) that goes on longer than this is taken for text: an
-# unfinished one must not hide all that follows.
+from pytest_super.kernel.escapes import CONTROL, CONTROL_END, SINGLE, STRING, STRING_END
+
+# A longer string sequence is taken for text: an unfinished one must not hide everything that follows.
 STRING_LIMIT = 4096
 
+_STRING = rf"{STRING}[^\x07\x1b]{{0,{STRING_LIMIT}}}+"
 _ESCAPE = re.compile(
     rf"""\x1b(?:
-        \[[0-?]{{0,64}}+[ -/]{{0,8}}+(?:[@-~]|\Z)  # control sequence: colours, cursor
-      | [\]PX^_][^\x07\x1b]{{0,{STRING_LIMIT}}}+(?:\x07|\x1b\\|\x1b?\Z)  # string
-      | [ -/]{{1,8}}+[0-~] | [0-OQ-WYZ\\`-~]  # character set, single function
+        {CONTROL}(?:{CONTROL_END}|\Z)
+      | {_STRING}(?:{STRING_END}|\x1b?\Z)
+      | {SINGLE}
       | [ -/]{{0,8}}+\Z
       | )  # malformed: the escape character alone
     """,
     re.VERBOSE,
 )
-_UNFINISHED = re.compile(
-    rf"\x1b(?:\[[0-?]{{0,64}}+[ -/]{{0,8}}+|[\]PX^_][^\x07\x1b]{{0,{STRING_LIMIT}}}+\x1b?|[ -/]{{0,8}}+)\Z"
-)
+_UNFINISHED = re.compile(rf"\x1b(?:{CONTROL}|{_STRING}\x1b?|[ -/]{{0,8}}+)\Z")
 
 
 class PlainText:
-    """Escape sequences deleted, then CRLF, LF and CR each one blank. Feed it pieces, then `end`."""
+    """Deletes escape sequences; CRLF, LF and CR each become one blank. Feed pieces, then `end` the text."""
 
     def __init__(self) -> None:
         self._unfinished = ""
@@ -42,12 +45,12 @@ class PlainText:
         return piece.replace("\n", " ")
 
     def end(self) -> None:
-        """The text is over: an unfinished sequence is dropped, the next piece begins another text."""
+        """End the text: drop an unfinished sequence. The next piece begins another text."""
         self._unfinished = ""
         self._after_return = False
 
     def _without_escapes(self, text: str) -> str:
-        # The end of a string sequence may be cut in two: its escape character is then the last but one.
+        # If a cut falls into the end of a string sequence, its beginning is the last escape but one.
         last = text.rfind("\x1b")
         begun = _UNFINISHED.search(text, max(0, text.rfind("\x1b", 0, last)))
         self._unfinished = begun[0] if begun else ""
