@@ -1,4 +1,4 @@
-"""The values of an answer, with where they stand."""
+"""The values of an answer, with their places."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Place = tuple[str | int, ...]
 
 
 def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """What accuracy compares: each value that is no list or mapping."""
+    """Each value that is neither a list nor a mapping: these are what accuracy compares."""
     if isinstance(value, dict):
         for key, child in value.items():
             yield from leaves(child, (*place, key))
@@ -23,7 +23,7 @@ def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
 
 
 def at(value: Any, place: Place, missing: Any) -> Any:
-    """What stands at a place; `missing` where nothing does."""
+    """The value at a place; `missing` if there is none."""
     for part in place:
         is_there = part in value if isinstance(value, dict) else is_index(part, value)
         if not is_there:
@@ -37,6 +37,6 @@ def is_index(part: str | int, value: Any) -> bool:
 
 
 def shown(place: Place) -> str:
-    """As one would write it: `test.scores[2]`."""
+    """The place as people write it: `test.scores[2]`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
     return "".join(parts).removeprefix(".") or "the answer"

@@ -181,7 +181,7 @@ def test_a_portion_of_the_tokens_can_be_allowed() -> None:
 def test_costs_and_model_seconds_add_up_and_an_unknown_cost_is_none() -> None:
     spent = metered(Clock())
     spent.charge_model(prompt_tokens=1, completion_tokens=2, cost_usd=None, seconds=1.5)
-    assert spent.cost_usd is None
+    assert [spent.cost_usd] == [None]
     for _ in range(2):
         spent.charge_model(prompt_tokens=10, completion_tokens=20, cost_usd=0.25, seconds=2.0)
     facts = (spent.prompt_tokens, spent.completion_tokens, spent.cost_usd, spent.model_seconds)
