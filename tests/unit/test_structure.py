@@ -1,0 +1,112 @@
+"""The structure that docs/design.md shows is that of the code: its tree, and which floor imports which."""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "pytest_super"
+DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+
+
+def name_of(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(file): file for file in sorted((ROOT / PACKAGE).rglob("*.py"))}
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """Our modules that a file imports anywhere: at its top, in a function, for types only."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == PACKAGE)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: imports are absolute"
+            module = node.module or ""
+            if module.partition(".")[0] == PACKAGE:
+                whole = [f"{module}.{alias.name}" for alias in node.names]
+                yield from (name if name in MODULES else module for name in whole)
+
+
+GRAPH = {name: set(imports_of(file)) - {name} for name, file in MODULES.items()}
+
+
+def block_after(heading: str) -> list[str]:
+    """The lines of the first fenced block after a heading of the page."""
+    after = DESIGN.partition(f"\n{heading}\n")[2]
+    found = re.search(r"```text\n(.*?)```", after, re.DOTALL)
+    assert found, f"docs/design.md has no block after {heading!r}"
+    return [line for line in found[1].splitlines() if line.strip()]
+
+
+def floor_by_folder() -> dict[str, int]:
+    """The number of each folder's floor, 0 for the lowest."""
+    floors = [line.partition("  ")[0].split(", ") for line in reversed(block_after("## The floors"))]
+    return {name: number for number, names in enumerate(floors) for name in names}
+
+
+def folder_of(module: str) -> str:
+    """The first part of its name below the package, as the floors have it."""
+    return module.split(".")[1]
+
+
+def named_in_tree() -> set[str]:
+    """The modules and folders that the tree names. A folder ends with a slash; its content is indented."""
+    folders, named = [PACKAGE], set()
+    for line in block_after("## The tree"):
+        depth = (len(line) - len(line.lstrip())) // 2
+        name = line.split()[0]
+        del folders[depth + 1 :]
+        named.add(".".join([*folders, name.rstrip("/")]))
+        if name.endswith("/"):
+            folders.append(name.rstrip("/"))
+    return named
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    try:
+        list(TopologicalSorter(GRAPH).static_order())
+    except CycleError as error:
+        raise AssertionError(" imports ".join(reversed(error.args[1]))) from None
+
+
+def test_no_module_imports_one_of_a_floor_above_its_own() -> None:
+    floors = floor_by_folder()
+    upward = [
+        f"{importer} imports {imported}"
+        for importer, names in GRAPH.items()
+        for imported in names
+        if PACKAGE not in (importer, imported)
+        and folder_of(importer) != folder_of(imported)
+        and floors[folder_of(importer)] <= floors[folder_of(imported)]
+    ]
+    assert upward == []
+
+
+def test_what_runs_inside_a_sandbox_imports_nothing_else_of_ours() -> None:
+    inside = f"{PACKAGE}.kernel.inside"
+    outward = {
+        f"{importer} imports {imported}"
+        for importer, names in GRAPH.items()
+        for imported in names
+        if importer.startswith(inside) and not imported.startswith(inside)
+    }
+    assert outward == set()
+
+
+def test_the_tree_of_the_page_names_every_module_and_no_other() -> None:
+    real = {name for name in MODULES if name != PACKAGE}
+    assert named_in_tree() == real
+
+
+def test_no_module_imports_private_names_of_pytest() -> None:
+    for file in MODULES.values():
+        assert not re.search(r"^\s*(?:from|import) _pytest\b", file.read_text(encoding="utf-8"), re.MULTILINE)
