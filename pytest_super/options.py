@@ -61,9 +61,9 @@ OPTIONS = (
     AGENT,
     Option(
         name="sandbox",
-        help="Where kernels run: docker, local (no isolation), or auto: docker where an engine answers.",
+        help="Where kernels run: docker, bubblewrap, local (no isolation), one that a package offers, "
+        "or auto: the first of these that can be used.",
         default="auto",
-        choices=("auto", "docker", "local"),
     ),
     Option(name="set", help="Only tasks of this set; repeatable.", is_list=True),
     Option(name="category", help="Only tasks of this category, exactly; repeatable.", is_list=True),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,47 +153,20 @@ def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
     return ready_kernel(Place(sandbox, Prefix(task)), task).kernel
 
 
-def sandbox_maker(kind: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Sandbox]:
-    """Docker if it is available, else local, unless `kind` names one. Raises SuperError."""
-    if kind == "local":
-        return local_sandbox
-    trouble = docker_trouble(image)
-    if trouble is None:
-        return functools.partial(docker_sandbox, image=image, pip_config=pip_config)
-    if kind == "docker":
-        raise SuperError(trouble)
-    print(f"sandbox: local, no isolation, since {trouble.split(': ')[0]}", file=sys.stderr)
-    return local_sandbox
-
-
-def docker_trouble(image: str | None) -> str | None:
-    from pytest_super.kernel.providers.docker import engine
-    from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
-
-    name = image or DEFAULT_IMAGE
-    trouble = engine.engine_trouble()
-    if trouble is None and not engine.has_image(name):
-        trouble = str(engine.missing_image(name, is_final=True))
-    return trouble
-
-
-def local_sandbox(task: Task) -> Sandbox:
-    from pytest_super.kernel.providers.local import LocalSandbox
-
-    return LocalSandbox(task.sandbox.env)
-
-
-def docker_sandbox(task: Task, image: str | None, pip_config: Path | None) -> Sandbox:
-    import os
-
-    from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
-    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+def sandbox_maker(name: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Sandbox]:
+    """The provider as for the agent gold: it need not isolate. Raises SuperError."""
     from pytest_super.kernel.providers.host_environment import trusted_certificates
+    from pytest_super.kernel.providers.registry import choose_provider, find_provider
+    from pytest_super.kernel.sandbox import SandboxSettings
 
-    settings = DockerSettings(
-        image=image or DEFAULT_IMAGE,
-        ca_bundle=trusted_certificates(os.environ),
-        pip_config=pip_config,
-        labels={"run": "mask-check", "task": task.id, "worker": "main"},
-    )
-    return DockerSandbox(task.sandbox, settings)
+    settings = SandboxSettings(image=image, pip_config=pip_config, ca_bundle=trusted_certificates(os.environ))
+    chosen = choose_provider(name, settings, is_trusted=True)
+    if chosen.note:
+        print(f"sandbox: {chosen.name}, {chosen.note}", file=sys.stderr)
+
+    def make(task: Task) -> Sandbox:
+        labels = {"run": "mask-check", "task": task.id, "worker": "main"}
+        for_task = replace(settings, labels=labels, hidden=(Path(task._path).parent,))
+        return find_provider(chosen.name).make(task.sandbox, for_task)
+
+    return make

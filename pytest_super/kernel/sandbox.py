@@ -1,11 +1,13 @@
-"""Where a kernel lives: what a provider gives, and nothing more."""
+"""Where a kernel lives: what a sandbox does, what it can enforce, and what a run sets for all of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_super.tasks.task import SandboxSpec
@@ -25,6 +27,26 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SandboxSettings:
+    """What a run sets for all its sandboxes; a provider ignores the fields that it has no use for."""
+
+    image: str | None = None
+    """For tasks that name none; None means the provider's own."""
+    ca_bundle: Path | None = None
+    """Certificates (PEM) to trust where there is a network."""
+    pip_config: Path | None = None
+    """A pip.conf that pip inside reads."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Shared folders: the path on the host to the path inside, read-only."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """`run`, `task` and `worker`, for providers that can label what they make."""
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """The host's variables, of which a provider passes on what `allowed_environment` allows, if any."""
+    hidden: tuple[Path, ...] = ()
+    """Folders of the host that code inside an isolating sandbox must never see: task files and results."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
     """The limits and features that a provider supports. Tasks that require others are refused."""
 
@@ -39,10 +61,15 @@ class Capabilities:
     gpus: bool = False
     snapshots: bool = False
     """The sandbox is a SnapshotSandbox."""
+    remark: str = ""
+    """Why some limits cannot be enforced on this machine; shown when a task that needs one is refused."""
 
 
 class Sandbox(Protocol):
-    """A place for one kernel, made for one trial and thrown away with it."""
+    """A place for one kernel, made for one trial and thrown away with it.
+
+    An attribute `name` is optional: see `name_of`.
+    """
 
     capabilities: Capabilities
     workdir: str
@@ -92,6 +119,11 @@ class SnapshotSandbox(Sandbox, Protocol):
 
         `open` then raises InfrastructureError or OSError if they cannot be restored.
         """
+
+
+def name_of(sandbox: Sandbox) -> str:
+    """What results call it: its `name`, such as `docker`, or else the name of its class."""
+    return str(getattr(sandbox, "name", type(sandbox).__name__))
 
 
 def missing_capabilities(spec: SandboxSpec, capabilities: Capabilities) -> list[str]:

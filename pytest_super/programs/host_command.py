@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.inside.filework import open_regular
-from pytest_super.kernel.providers.local import remove_tree
+from pytest_super.kernel.providers.sandbox_folder import remove_tree
 from pytest_super.model.redaction import is_secret
 from pytest_super.programs import command as inside
 from pytest_super.programs.command import AnswerReader, fill, model_name

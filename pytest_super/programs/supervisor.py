@@ -147,6 +147,6 @@ def tell(told: int, line: str) -> None:
 def remove(folder: str) -> None:
     from pathlib import Path
 
-    from pytest_super.kernel.providers.local import remove_tree
+    from pytest_super.kernel.providers.sandbox_folder import remove_tree
 
     remove_tree(Path(folder))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines
 from pytest_super.report.text import words_of
@@ -48,12 +49,12 @@ class Recorder:
         self.afterwards: dict[str, str] = {}
 
     def pytest_report_header(self) -> str:
-        note = f" ({self.run.sandbox_note})" if self.run.sandbox_note else ""
-        settings = self.run.settings
+        settings, note = self.run.settings, self.run.sandbox_note
         model = f", model {settings.model}" if settings.model else ""
-        return (
-            f"super: agent {settings.agent}{model}, sandbox {self.run.sandbox}{note}, results {self.run.path}"
-        )
+        sandbox = f"sandbox {self.run.sandbox}" + (f" ({note})" if note else "")
+        if self.run.sandbox is None:
+            sandbox = f"sandboxes {note}"
+        return f"super: agent {settings.agent}{model}, {sandbox}, results {self.run.path}"
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -77,8 +78,8 @@ class Recorder:
         try:
             facts = facts_of(self.config, self.run)
             self.folder = create_run(self.run.settings.directory, facts, self.run.id)
-            if self.run.sandbox == "docker":
-                sweep_containers()
+            if self.run.sandbox:
+                find_provider(self.run.sandbox).sweep()
         except InfrastructureError as error:
             raise pytest.UsageError(str(error)) from None
 
@@ -207,10 +208,3 @@ class Recorder:
         return list(
             keyword_hints(self.config.option.keyword, ((result.id, result.category) for result in results))
         )
-
-
-def sweep_containers() -> None:
-    """Remove what runs that were killed together with their engine may have left."""
-    from pytest_super.kernel.providers.docker.sweep import sweep
-
-    sweep()

@@ -24,8 +24,8 @@ WALL_GRACE = 120.0
 RESULT = pytest.StashKey[TrialResult]()
 # The folder inside the working directory that holds the repository.
 PROVIDED = pytest.StashKey[str]()
-# Whether the trial's sandbox claims isolation: code inside cannot reach what is outside.
-ISOLATED = pytest.StashKey[bool]()
+# Fields of the result that describe the trial's sandbox: `sandbox`, its name, and `isolated`.
+SANDBOX = pytest.StashKey[dict[str, Any]]()
 # The pre-executed steps of the trial's kernel.
 PREFIX: pytest.StashKey[Prefix] = pytest.StashKey()
 
@@ -92,7 +92,7 @@ class TaskItem(pytest.Function):
             rerun=0,
             agent=run.settings.agent,
             model=run.settings.model,
-            sandbox=run.sandbox,
+            sandbox=run.sandbox or "",
             applicable=[metric.name for metric in metrics if metric.applies(self.task)],
             metrics={metric.name: None for metric in metrics},
         )

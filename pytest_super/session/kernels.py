@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
-from pytest_super.kernel.sandbox import missing_capabilities
-from pytest_super.session.item import ISOLATED, PREFIX, PROVIDED
+from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.kernel.sandbox import missing_capabilities, name_of
+from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
 from pytest_super.session.private_pytest import fixture_definitions
-from pytest_super.session.run import OWN, RUN
+from pytest_super.session.run import RUN
 from pytest_super.session.start_ahead import START_AHEAD, Place, ReadyKernel
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.providers.docker.sandbox import DockerSettings
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.session.item import TaskItem
     from pytest_super.session.run import Run
@@ -98,11 +99,11 @@ def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:
     sandbox: Sandbox = item.ihook.pytest_super_make_sandbox(config=item.config, task=task)
     missing = missing_capabilities(task.sandbox, sandbox.capabilities)
     if missing:
-        needs = ", ".join(missing)
+        remark = f" ({sandbox.capabilities.remark})" if sandbox.capabilities.remark else ""
         raise UnsupportedError(
-            f"{task.id} requires {needs}, which the {item.config.stash[RUN].sandbox} sandbox lacks"
+            f"{task.id} requires {', '.join(missing)}, which the {name_of(sandbox)} sandbox lacks{remark}"
         )
-    item.stash[ISOLATED] = sandbox.capabilities.isolation
+    item.stash[SANDBOX] = {"sandbox": name_of(sandbox), "isolated": sandbox.capabilities.isolation}
     return sandbox
 
 
@@ -138,29 +139,15 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
 
 
 def make_sandbox(run: Run, task: Task) -> Sandbox:
-    """The built-in sandbox that the run has chosen. Raises InfrastructureError where there is none."""
-    if run.sandbox == OWN:
+    """A sandbox of the run's provider. Raises InfrastructureError where there is none."""
+    if run.sandbox is None:
         raise UnsupportedError(
-            f"{task.id} got no sandbox from pytest_super_make_sandbox, and no engine answers"
+            f"{task.id} got no sandbox from pytest_super_make_sandbox, and no provider can be used"
         )
-    if run.sandbox == "local":
-        from pytest_super.kernel.providers.local import LocalSandbox
-
-        return LocalSandbox(task.sandbox.env)
-    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
-
-    return DockerSandbox(task.sandbox, docker_settings(run, task))
-
-
-def docker_settings(run: Run, task: Task) -> DockerSettings:
-    from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
-    from pytest_super.kernel.providers.docker.sandbox import DockerSettings
-
     settings = run.settings
-    return DockerSettings(
-        image=settings.image or DEFAULT_IMAGE,
-        ca_bundle=settings.ca_bundle,
-        pip_config=settings.pip_config,
-        mounts=dict(settings.mounts),
+    for_trial = replace(
+        settings.for_sandboxes,
         labels={"run": run.id, "task": task.id, "worker": os.environ.get("PYTEST_XDIST_WORKER", "main")},
+        hidden=(settings.directory, Path(task._path).parent),
     )
+    return find_provider(run.sandbox).make(task.sandbox, for_trial)

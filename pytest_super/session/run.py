@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.agents.registry import TRUSTED
+from pytest_super.errors import SuperError
+from pytest_super.kernel.providers.registry import AUTO, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
 from pytest_super.store.results import FORMAT, new_run_id, read_results
 
 if TYPE_CHECKING:
     from pytest_super.session.settings import Settings
-
-
-OWN = "own"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +25,8 @@ class Run:
 
     settings: Settings
     id: str
-    sandbox: str
-    """`docker`, `local`, or OWN where neither may be used."""
+    sandbox: str | None
+    """The name of a provider; None where only the project's own hook makes sandboxes."""
     sandbox_note: str
     expected_seconds: dict[str, float]
     """By task id, from the newest run before this one."""
@@ -81,7 +80,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         told = data.pop("trajectory")
         for_agent = replace(settings.for_agent, trajectory=Path(told) if told else None)
         return Run(settings=replace(settings, for_agent=for_agent), **data)
-    sandbox, note = ("local", "") if config.option.collectonly else choose_sandbox(config, settings)
+    sandbox, note = choose_sandbox(config, settings)
     return Run(
         settings=settings,
         id=new_run_id(),
@@ -91,50 +90,24 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
     )
 
 
-def choose_sandbox(config: pytest.Config, settings: Settings) -> tuple[str, str]:
-    """The provider, and what to say of the choice. Raises pytest.UsageError.
+def choose_sandbox(config: pytest.Config, settings: Settings) -> tuple[str | None, str]:
+    """The provider, and what the header says of the choice. Raises pytest.UsageError.
 
-    A project that makes its own sandboxes needs none of ours.
+    A project that makes its own sandboxes needs no provider.
     """
+    if config.option.collectonly:
+        return None, ""
+    is_trusted = settings.agent in TRUSTED
     try:
-        return choose_built_in(settings)
-    except pytest.UsageError:
-        if settings.sandbox == "auto" and makes_sandboxes(config):
-            return OWN, "made by the project"
-        raise
+        return choose_provider(settings.sandbox, settings.for_sandboxes, is_trusted=is_trusted)
+    except SuperError as error:
+        if settings.sandbox == AUTO and makes_sandboxes(config):
+            return None, "made by the project"
+        raise pytest.UsageError(str(error)) from None
 
 
 def makes_sandboxes(config: pytest.Config) -> bool:
     return any(hasattr(plugin, "pytest_super_make_sandbox") for plugin in config.pluginmanager.get_plugins())
-
-
-def choose_built_in(settings: Settings) -> tuple[str, str]:
-    """Docker where it is there. Raises pytest.UsageError.
-
-    Only an agent that runs code which the user already has may fall back to running without isolation.
-    """
-    if settings.sandbox == "local":
-        return "local", "no isolation"
-    may_fall_back = settings.sandbox == "auto" and settings.agent in TRUSTED
-    trouble = engine_trouble() or (image_trouble(settings) if may_fall_back else None)
-    if trouble is None:
-        return "docker", ""
-    if may_fall_back:
-        return "local", f"no isolation, since {trouble.split(': ')[0]}"
-    raise pytest.UsageError(trouble)
-
-
-def engine_trouble() -> str | None:
-    from pytest_super.kernel.providers.docker import engine
-
-    return engine.engine_trouble()
-
-
-def image_trouble(settings: Settings) -> str | None:
-    from pytest_super.kernel.providers.docker import engine, image
-
-    name = settings.image or image.DEFAULT_IMAGE
-    return None if engine.has_image(name) else str(engine.missing_image(name, is_final=True))
 
 
 def seconds_of_latest(directory: Path) -> dict[str, float]:
@@ -154,7 +127,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "model": run.settings.model,
         "model_parameters": dict(run.settings.model_parameters),
         "sandbox": run.sandbox,
-        "isolated": None if run.sandbox == OWN else run.sandbox == "docker",
+        "isolated": find_provider(run.sandbox).isolates if run.sandbox else None,
         "scoring": run.settings.scoring,
         "epochs": run.settings.epochs,
         "arguments": list(config.invocation_params.args),

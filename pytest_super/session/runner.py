@@ -16,7 +16,7 @@ from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.metrics.registry import is_solved, score
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import describe, words_of
-from pytest_super.session.item import ISOLATED, PREFIX, PROVIDED, RESULT, Unsolved
+from pytest_super.session.item import PREFIX, PROVIDED, RESULT, SANDBOX, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
@@ -175,13 +175,13 @@ class TrialRunner:
         spent = self.spent()
         result = replace(
             self.folder.start,
-            isolated=self.item.stash.get(ISOLATED, False),
             stop_reason="error" if isinstance(cause, Exception) else self.stop_reason,
             error=error,
             agent_error=self.trial.error,
             submitted=self.trial.submitted,
             started=self.started,
             steps=sum(step.origin == "agent" for step in self.trial.all_steps),
+            **self.item.stash.get(SANDBOX, {"isolated": False}),
             **asdict(spent),
             **({} if error else self.scored(spent)),
         )

@@ -13,6 +13,7 @@ import pytest
 from pytest_super.agents.registry import AgentSettings
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.host_environment import trusted_certificates
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.options import OPTIONS, SETS, value_of
@@ -32,14 +33,10 @@ class Settings:
     allow_errors: bool
     scoring: str
     keep: str
-    image: str | None
-    ca_bundle: Path | None
-    pip_config: Path | None
-    mounts: tuple[tuple[str, str], ...]
-    """Folder on the engine's host, and where it is seen inside."""
     no_cache: bool
     directory: Path
     for_agent: AgentSettings
+    for_sandboxes: SandboxSettings
     attempts: int
     model: str | None
     model_parameters: tuple[tuple[str, Any], ...]
@@ -67,14 +64,11 @@ def read_settings(config: pytest.Config) -> Settings:
         allow_errors=bool(values["super_allow_errors"]),
         scoring=values["super_scoring"],
         keep=values["super_keep"],
-        image=values["super_image"] or None,
-        ca_bundle=ca_bundle(config, values),
-        pip_config=existing(config, "super_pip_config", values),
-        mounts=tuple(parse_mount(text) for text in values["super_mount"]),
         no_cache=bool(values["super_no_cache"]),
         directory=(config.rootpath / values["super_dir"]).absolute(),
         attempts=values["super_attempts"],
         for_agent=AgentSettings(prompt=prompt_text(config, values), trajectory=trajectory(config, values)),
+        for_sandboxes=sandbox_settings(config, values),
         model=model_name(config, values),
         model_parameters=model_parameters(values),
         max_cost=values["super_max_cost"],
@@ -99,9 +93,14 @@ def existing(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | 
     return path
 
 
-def ca_bundle(config: pytest.Config, values: dict[str, Any]) -> Path | None:
-    """By default what this machine trusts, which local sandboxes inherit, too."""
-    return existing(config, "super_ca_bundle", values) or trusted_certificates(os.environ)
+def sandbox_settings(config: pytest.Config, values: dict[str, Any]) -> SandboxSettings:
+    return SandboxSettings(
+        image=values["super_image"] or None,
+        # By default what this machine trusts, as in local sandboxes.
+        ca_bundle=existing(config, "super_ca_bundle", values) or trusted_certificates(os.environ),
+        pip_config=existing(config, "super_pip_config", values),
+        mounts=dict(parse_mount(text) for text in values["super_mount"]),
+    )
 
 
 def trajectory(config: pytest.Config, values: dict[str, Any]) -> Path | None:

@@ -12,7 +12,8 @@ import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.providers.docker.sandbox import DockerSettings
-from pytest_super.kernel.providers.docker.sweep import is_abandoned, owner_label, sweep
+from pytest_super.kernel.providers.docker.sweep import is_abandoned, sweep
+from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.tasks.task import SandboxSpec
 from tests.docker.containers import IDLE, containers, end_of, inspect
 

@@ -38,7 +38,10 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-agent=gold", "--super-epochs=0"], "*--super-epochs=0: must be at least 1*"),
         (["--super-agent=gold", "--super-epochs=x"], "*--super-epochs=x: *"),
         (["--super-agent=gold", "--super-fail-under=2"], "*must be between 0 and 1*"),
-        (["--super-agent=gold", "--super-sandbox=moon"], "*choose from auto, docker, local*"),
+        (
+            ["--super-agent=gold", "--super-sandbox=moon"],
+            "*unknown sandbox `moon`: *docker, bubblewrap, local*",
+        ),
         (["--super-agent=gold", "--super-ca-bundle=gone.pem"], "*--super-ca-bundle: there is no file*"),
         (["--super-agent=gold", "--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
         (["--super-agent=gold", "-n2", "--dist=loadscope"], "*tasks run under --dist=load*"),
@@ -86,28 +89,30 @@ def test_no_folder_of_tasks_is_told_with_what_to_do(pytester: pytest.Pytester) -
     result.stderr.fnmatch_lines(["*to collect tasks from*pytest-super init*"])
 
 
-def test_without_an_engine_an_untrusted_agent_is_refused(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.add_task("right")
+@pytest.fixture
+def no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a container engine and without bubblewrap."""
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+
+@pytest.mark.usefixtures("no_isolation")
+def test_where_nothing_isolates_an_untrusted_agent_is_refused(project: Project) -> None:
+    project.add_task("right")
     result = project.pytester.runpytest_subprocess("--super-agent=agent:Agent")
     assert result.ret == USAGE
     result.stderr.fnmatch_lines(
-        ["*no container engine answers at unix:///nonexistent*--super-sandbox=local*"]
+        ["*no container engine answers at*--super-sandbox=local*; there is no program bwrap*"]
     )
 
 
-def test_without_an_engine_the_gold_agent_runs_locally_and_says_so(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("no_isolation")
+def test_where_nothing_isolates_the_gold_agent_runs_locally_and_says_so(project: Project) -> None:
     project.add_task("a", solution={"cells": ["40 + 2"]})
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     result = project.pytester.runpytest_subprocess("--super-agent=gold")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        ["super: agent gold, sandbox local (no isolation, since no container engine*"]
-    )
+    note = "no isolation, since no container engine answers at * and there is no program bwrap"
+    result.stdout.fnmatch_lines([f"super: agent gold, sandbox local ({note}), *"])
 
 
 def test_a_limit_that_the_sandbox_cannot_enforce_refuses_the_task(project: Project) -> None:

@@ -562,16 +562,25 @@ def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    monkeypatch.setenv("PATH", "/nonexistent")
     project.add_task("right")
     project.add_task("other")
     project.pytester.makeconftest(
         "from pytest_super.kernel.providers.local import LocalSandbox\n"
+        "class Cluster(LocalSandbox):\n"
+        "    name = 'cluster'\n"
         "def pytest_super_make_sandbox(task):\n"
-        "    return LocalSandbox({}) if task.id == 'right' else None\n"
+        "    return Cluster({}) if task.id == 'right' else None\n"
     )
     result = project.run("--super-sandbox=auto")
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*sandbox own (made by the project)*", "error   other: *no sandbox from*"])
+    result.stdout.fnmatch_lines(
+        ["super: *, sandboxes made by the project, *", "error   other: *no sandbox from*"]
+    )
+    assert {name: row["sandbox"] for name, row in project.results.items()} == {
+        "right[1]": "cluster",
+        "other[1]": "",
+    }
 
 
 def test_each_epoch_of_a_replay_repeats_its_own(project: Project) -> None:

@@ -19,8 +19,9 @@ from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.providers.docker.attach import AttachedStream
 from pytest_super.kernel.providers.docker.death import Event, describe
 from pytest_super.kernel.providers.docker.image import context, progress_lines, recipe
-from pytest_super.kernel.providers.docker.sweep import container_name, is_abandoned, is_dead, owner_label
+from pytest_super.kernel.providers.docker.sweep import container_name, is_abandoned
 from pytest_super.kernel.providers.docker.watchdog import Watchdog
+from pytest_super.kernel.providers.owner import is_dead, owner_label
 
 SECOND = 1_000_000_000
 GIB = 2**30
@@ -130,7 +131,7 @@ def test_an_owner_that_ended_is_dead() -> None:
     side = "platform.use_portable()" if platform.is_portable() else ""
     code = f"""
 from pytest_super import platform
-from pytest_super.kernel.providers.docker.sweep import owner_label
+from pytest_super.kernel.providers.owner import owner_label
 {side}
 print(owner_label())
 """

@@ -1,4 +1,4 @@
-"""What a local sandbox takes from the host: a few variables, the installed packages, pip's settings."""
+"""What a sandbox without an image takes from the host: Python, packages, a few variables, pip's settings."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 import site
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ALLOWED = re.compile(
     r"PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|LD_LIBRARY_PATH|SSL_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO"
@@ -22,6 +23,11 @@ REFUSED = re.compile(
     r"PIP_(?:TARGET|PREFIX|ROOT|PYTHON|USER|SRC|LOG|REPORT)"
     r"|UV_(?:PYTHON|PROJECT|TARGET|PREFIX|PROJECT_ENVIRONMENT|SYSTEM_PYTHON|PUBLISH_\w+)"
 )
+# Parts of an interpreter's prefix. Not the whole: after `python -m venv .` the prefix is the project itself.
+PARTS_OF_PREFIX = ("bin", "include", "lib", "lib64", "pyvenv.cfg", "share", "ssl")
+PACKAGE = Path(__file__).parents[2]
+# By these pip, requests, curl and git are told which certificates to trust.
+CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 
 
 def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -53,8 +59,10 @@ def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in environment}
 
 
-def make_environment(folder: Path) -> Path:
-    """A new virtual environment that sees the packages of the running interpreter; its Python.
+def make_environment(folder: Path, seen_as: Path | None = None) -> None:
+    """Make a virtual environment that sees the packages of the running interpreter.
+
+    `seen_as`: the path at which it will be used, if not `folder`. Raises OSError.
 
     Written by hand because `venv` takes longer, and because an environment made from inside another sees the
     packages of the base interpreter, not those of the other.
@@ -71,8 +79,7 @@ def make_environment(folder: Path) -> Path:
     (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
     (packages / "parent.pth").write_text(parent_packages())
     for name in ("pip", "pip3", f"pip{version}"):
-        write_script(binaries / name, binaries / "python")
-    return binaries / "python"
+        write_script(binaries / name, (seen_as or folder) / "bin/python")
 
 
 def packages_of(folder: Path) -> Path:
@@ -91,3 +98,26 @@ def write_script(path: Path, python: Path) -> None:
     # The shell, because the path to the interpreter may be too long for a first line.
     path.write_text(f"#!/bin/sh\nexec '{python}' -m pip \"$@\"\n")
     path.chmod(0o755)
+
+
+@cache
+def python_parts() -> tuple[Path, ...]:
+    """Folders and files of the running interpreter and its packages, none within another.
+
+    Our own package is among them where it is installed in editable mode, because pytest in a sandbox imports
+    the plugins that the visible packages announce.
+    """
+    prefixes = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
+    parts = [prefix / part for prefix in sorted(prefixes) for part in PARTS_OF_PREFIX]
+    parts += map(Path, site.getsitepackages())
+    if site.ENABLE_USER_SITE:
+        parts.append(Path(site.getusersitepackages()))
+    found: list[Path] = []
+    for part in (*parts, PACKAGE):
+        if part.exists() and not is_within(part, found):
+            found.append(part)
+    return tuple(found)
+
+
+def is_within(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

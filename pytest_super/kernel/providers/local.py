@@ -9,163 +9,99 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-import shutil
-import socket
-import subprocess
-import tempfile
-from contextlib import suppress
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
-from pytest_super.kernel.inside.processes import KEEP, kill_all
-from pytest_super.kernel.providers.host_environment import allowed_environment, make_environment, pip_settings
+from pytest_super.kernel.inside.processes import kill_all
+from pytest_super.kernel.providers.bridge_process import BridgeProcess
+from pytest_super.kernel.providers.host_environment import allowed_environment, pip_settings
+from pytest_super.kernel.providers.registry import Provider
+from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
 from pytest_super.kernel.sandbox import Capabilities
 from pytest_super.platform import MARKER, marked_processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-# How long the bridge has to kill all and leave before we do it ourselves.
-CLOSE_SECONDS = 5.0
+    from pytest_super.kernel.providers.bridge_process import SocketStream
+    from pytest_super.kernel.sandbox import SandboxSettings
+    from pytest_super.tasks.task import SandboxSpec
 
 
-class SocketStream:
-    """One end of a socket pair: unlike a pipe it lets a blocked reader go when it is closed."""
+class LocalProvider(Provider):
+    """Works wherever pytest does."""
 
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
+    isolates = False
 
-    def read(self, size: int) -> bytes:
-        return self._end.recv(size)
+    def why_unavailable(self, settings: SandboxSettings) -> None:  # noqa: ARG002
+        return None
 
-    def write(self, data: bytes) -> None:
-        self._end.sendall(data)
+    def make(self, spec: SandboxSpec, settings: SandboxSettings) -> LocalSandbox:
+        return LocalSandbox(spec.env, settings.environment)
 
-    def close(self) -> None:
-        try:
-            self._end.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
+    def sweep(self) -> None:
+        sweep_folders()
 
 
 class LocalSandbox:
     """A subprocess in a fresh directory. Claims no capability: it enforces no limit."""
 
+    name = "local"
     capabilities = Capabilities()
 
-    def __init__(self, env: Mapping[str, str] | None = None) -> None:
-        """`env`: the task's own variables, which go before the host's."""
+    def __init__(self, env: Mapping[str, str] | None = None, host: Mapping[str, str] = os.environ) -> None:
+        """`env`: the task's own variables, which override the `host`'s."""
         self.marker = secrets.token_hex(16)
-        self._root = Path(tempfile.gettempdir()).resolve() / f"super-{self.marker[:12]}"
+        self._folder = SandboxFolder()
         self._env = dict(env or {})
-        self._process: subprocess.Popen[bytes] | None = None
-        self._end: socket.socket | None = None
-        self._log: IO[bytes] | None = None
-        self.workdir = str(self._root / "work")
+        self._host = host
+        self._bridge: BridgeProcess | None = None
+        self.workdir = str(self._folder.path / "work")
 
     def open(self) -> SocketStream:
-        """Start the bridge in a session of its own; InfrastructureError when that fails."""
+        """Start the bridge in a session of its own. Raises InfrastructureError."""
         try:
-            self._root.mkdir(0o700)
-            for name in ("work", "home", "tmp"):
-                (self._root / name).mkdir()
-            python = make_environment(self._root / "venv")
-            return self._spawn(python)
+            self._folder.make()
+            self._bridge = BridgeProcess(self._command(), cwd=self.workdir, env=self._environment())
         except OSError as error:
             raise InfrastructureError(f"no local sandbox: {error}") from error
+        return self._bridge.stream
 
-    def _spawn(self, python: Path) -> SocketStream:
-        ours, theirs = socket.socketpair()
-        self._end = ours
-        # Outside of the folder, which the bridge removes when it crashes too.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        with theirs:
-            self._process = subprocess.Popen(
-                # The bridge removes the directory too: when we are killed nobody else would.
-                [str(python), "-u", "-c", bridge_source(), str(self._root)],
-                cwd=self.workdir,
-                env=self._environment(),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=self._log,
-                start_new_session=True,
-            )
-        return SocketStream(ours)
+    def _command(self) -> list[str]:
+        # The bridge removes the folder too: when this process is killed nobody else would.
+        return [f"{self._venv}/bin/python", "-u", "-c", bridge_source(), str(self._folder.path)]
+
+    @property
+    def _venv(self) -> Path:
+        return self._folder.path / "venv"
 
     def _environment(self) -> dict[str, str]:
-        venv = self._root / "venv"
-        allowed = allowed_environment(os.environ)
+        allowed = allowed_environment(self._host)
         return {
             **allowed,
-            **pip_settings(os.environ),
-            "PATH": f"{venv / 'bin'}:{allowed.get('PATH', os.defpath)}",
-            "VIRTUAL_ENV": str(venv),
-            "HOME": str(self._root / "home"),
-            "TMPDIR": str(self._root / "tmp"),
+            **pip_settings(self._host),
+            "PATH": f"{self._venv}/bin:{allowed.get('PATH', os.defpath)}",
+            "VIRTUAL_ENV": str(self._venv),
+            "HOME": str(self._folder.path / "home"),
+            "TMPDIR": str(self._folder.path / "tmp"),
             **self._env,
             MARKER: self.marker,
         }
 
     def cause_of_death(self) -> str:
-        """How the bridge ended. There is no engine that could fail to answer."""
-        process = self._process
-        if process is None:
-            return "it was never started"
-        try:
-            code = process.wait(CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            return "its stream was closed from inside"
-        return f"killed by signal {-code}" if code < 0 else f"ended with exit code {code}{self._last_words()}"
-
-    def _last_words(self) -> str:
-        if self._log is None or self._log.closed:
-            return ""
-        self._log.seek(0)
-        lines = self._log.read().decode("utf-8", "replace").split("\n")
-        return f": {lines[-2]}" if len(lines) > 1 else ""
+        """How the bridge ended. No engine is involved that could fail to answer."""
+        return self._bridge.cause_of_death() if self._bridge else "it was never started"
 
     def keep(self) -> str:
-        """Let the folder stay after close; gives what to type to enter it.
-
-        InfrastructureError when it is gone.
-        """
-        try:
-            (self._root / KEEP).touch()
-        except OSError as error:
-            raise InfrastructureError(f"the sandbox's files are gone: {error}") from error
-        venv = shlex.quote(str(self._root / "venv"))
+        self._folder.keep()
+        venv = shlex.quote(str(self._venv))
         return f"cd {shlex.quote(self.workdir)} && env VIRTUAL_ENV={venv} PATH={venv}/bin:$PATH bash"
 
     def close(self) -> None:
-        """Kill every process of the sandbox and remove its directory. Idempotent; never raises."""
-        if self._end is not None:
-            SocketStream(self._end).close()
-        if self._process is not None:
-            self._await_bridge(self._process)
-        # What a bridge that was killed itself has left.
+        if self._bridge is not None:
+            self._bridge.close()
+        # A bridge that was killed has left its processes.
         kill_all(lambda: marked_processes(self.marker))
-        for opened in (self._end, self._log):
-            if opened is not None:
-                opened.close()
-        if not (self._root / KEEP).exists():
-            remove_tree(self._root)
-
-    def _await_bridge(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            process.wait(CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def remove_tree(root: Path) -> None:
-    """Remove the folder, what was made unwritable in it too."""
-    for _ in range(2):
-        shutil.rmtree(root, ignore_errors=True)
-        if not root.exists():
-            return
-        for folder, _, _ in os.walk(root):
-            with suppress(OSError):
-                os.chmod(folder, 0o700)
+        self._folder.remove()

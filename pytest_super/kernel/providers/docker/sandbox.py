@@ -17,8 +17,10 @@ from pytest_super.kernel.providers.docker.attach import AttachedStream, attach
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.snapshot import command_after, put_changes, save_changes
-from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, owner_label, remove
+from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
 from pytest_super.kernel.providers.docker.watchdog import Watchdog
+from pytest_super.kernel.providers.host_environment import CA_VARIABLES
+from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.kernel.sandbox import Capabilities
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
 OWN_FOLDER = "etc/pytest-super"
 CA_FILE = f"{OWN_FOLDER}/ca.pem"
 PIP_FILE = f"{OWN_FOLDER}/pip.conf"
-CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 # The words by which an engine warns that its kernel cannot enforce a limit, which it then drops.
 DROPPED = {"memory": "memory limit cap", "cpus": "cpu", "pids": "pids"}
 
@@ -74,6 +75,7 @@ class DockerSettings:
 class DockerSandbox:
     """A Sandbox in a container, gone when it is closed or when this process ends, however it ends."""
 
+    name = "docker"
     workdir = WORKDIR
 
     def __init__(

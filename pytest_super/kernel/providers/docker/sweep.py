@@ -6,13 +6,12 @@ created and never started, or one whose main process the code inside has stopped
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.platform import host
+from pytest_super.kernel.providers.owner import is_dead
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -24,20 +23,6 @@ NAME = re.compile(r"^/?pytest-super-[0-9a-f]+-(\d+)$")
 def container_name(token: str, deadline: float) -> str:
     """Labels of a living container cannot change; its name can, and carries the deadline that is renewed."""
     return f"pytest-super-{token}-{int(deadline)}"
-
-
-def owner_label() -> str:
-    """This process: its host, its pid and when it started."""
-    return f"{host().host_id()}:{os.getpid()}:{host().start_time(os.getpid())}"
-
-
-def is_dead(owner: str) -> bool:
-    """Whether the owner was a process of this host that has ended. False for owners on other hosts."""
-    host_id, _, process = owner.partition(":")
-    pid, _, started = process.partition(":")
-    if host_id != host().host_id() or not pid.isdecimal():
-        return False
-    return host().start_time(int(pid)) != started
 
 
 def deadline_of(container: dict[str, Any]) -> float:

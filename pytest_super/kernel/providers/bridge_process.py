@@ -1,0 +1,82 @@
+"""The bridge as a process of this machine, its stream a pair of sockets."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import tempfile
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# How long the bridge has to kill all that it started and to end before it is killed.
+CLOSE_SECONDS = 5.0
+
+
+class SocketStream:
+    """One end of a socket pair. Unlike a pipe it releases a blocked reader when it is closed."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def read(self, size: int) -> bytes:
+        return self._end.recv(size)
+
+    def write(self, data: bytes) -> None:
+        self._end.sendall(data)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._end.shutdown(socket.SHUT_RDWR)
+
+
+class BridgeProcess:
+    """A command that runs the bridge, in a session of its own; started at once. Raises OSError."""
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None) -> None:
+        self._end, theirs = socket.socketpair()
+        self.stream = SocketStream(self._end)
+        # A file without a name: the sandbox's folder may be removed before its last words are read.
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=env,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=self._log,
+                start_new_session=True,
+            )
+
+    def cause_of_death(self) -> str:
+        """How the process ended, for a person."""
+        try:
+            code = self._process.wait(CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "its stream was closed from inside"
+        # Programs that run another one report its death by a signal in this way.
+        signal = -code if code < 0 else code - 128
+        if signal > 0:
+            return f"killed by signal {signal}"
+        return f"ended with exit code {code}{self._last_words()}"
+
+    def _last_words(self) -> str:
+        if self._log.closed:
+            return ""
+        self._log.seek(0)
+        lines = self._log.read().decode("utf-8", "replace").split("\n")
+        return f": {lines[-2]}" if len(lines) > 1 else ""
+
+    def close(self) -> None:
+        """End the stream and with it the bridge; kill a process that goes on. Idempotent; never raises."""
+        self.stream.close()
+        try:
+            self._process.wait(CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._end.close()
+        self._log.close()

@@ -1,0 +1,300 @@
+"""Sandboxes in namespaces of their own, made by bubblewrap (`bwrap`): no daemon, no root, no image.
+
+Code inside sees the host's system and Python read-only, and what it writes goes to a folder that is removed
+with the sandbox. No other file of the host is visible: the new root holds only what is bound into it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.delivery import bridge_source
+from pytest_super.kernel.providers.bridge_process import BridgeProcess
+from pytest_super.kernel.providers.host_environment import (
+    CA_VARIABLES,
+    PACKAGE,
+    allowed_environment,
+    is_within,
+    pip_settings,
+    python_parts,
+)
+from pytest_super.kernel.providers.registry import Provider
+from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
+from pytest_super.kernel.sandbox import Capabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_super.kernel.providers.bridge_process import SocketStream
+    from pytest_super.kernel.sandbox import SandboxSettings
+    from pytest_super.tasks.task import SandboxSpec
+
+WORKDIR, HOME, VENV = "/workspace", "/home/sandbox", "/venv"
+CA_FILE, PIP_FILE = "/etc/pytest-super/ca.pem", "/etc/pytest-super/pip.conf"
+# Not root, even for root: tar would try to give files to their owners, which takes a capability.
+UID = "1000"
+ACCOUNTS = {
+    "passwd": f"root:x:0:0::/root:/bin/sh\nsandbox:x:{UID}:{UID}::{HOME}:/bin/bash\n",
+    "group": f"root:x:0:\nsandbox:x:{UID}:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+}
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
+# What programs need of /etc to run; no account, key or configuration of a service.
+ETC = (
+    *("alternatives", "ca-certificates", "debian_version", "fonts", "inputrc", "ld.so.cache", "ld.so.conf"),
+    *("ld.so.conf.d", "locale.alias", "localtime", "magic", "mime.types", "nsswitch.conf", "os-release"),
+    *("perl", "pki", "protocols", "python3", "services", "ssl", "terminfo", "timezone", "xattr.conf"),
+)
+ETC_OF_NETWORK = ("resolv.conf", "gai.conf", "host.conf", "pip.conf")
+COPIES = "lib*/python3*/*-packages/pytest_super/starter"
+PROBE_SECONDS = 20.0
+HOW_TO_INSTALL = "install it (the package `bubblewrap` of most distributions)"
+HOW_TO_PERMIT = (
+    "user namespaces are forbidden here; the sysctls kernel.unprivileged_userns_clone, "
+    "user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns, or a container's seccomp "
+    "profile, permit them"
+)
+# Bytes; processes and threads. As in containers.
+DEFAULT_MEMORY, DEFAULT_PIDS = 4 * 2**30, 1024
+NO_LIMITS = "limits need a systemd that runs and gives this user cgroups"
+BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+SCOPE_FOLDER = '"/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)"'
+SHOW_LIMITS = f"cd {SCOPE_FOLDER} && cat memory.max pids.max"
+# The kernel's bridge reads there whether memory ran out.
+BWRAP_IN_SCOPE = f'unset {" ".join(BUS_VARIABLES)}; exec bwrap --ro-bind {SCOPE_FOLDER} /sys/fs/cgroup "$@"'
+# bwrap is killed when the thread that started it ends; threads that start sandboxes ahead are short-lived.
+STARTER = ThreadPoolExecutor(1, thread_name_prefix="pytest-super-bubblewrap")
+
+
+class BubblewrapProvider(Provider):
+    """Works where bwrap is installed and this user may make user namespaces."""
+
+    isolates = True
+
+    def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
+        return trouble()
+
+    def make(self, spec: SandboxSpec, settings: SandboxSettings) -> BubblewrapSandbox:
+        return BubblewrapSandbox(spec, settings)
+
+    def sweep(self) -> None:
+        sweep_folders()
+
+
+@cache
+def trouble() -> str | None:
+    """Why bwrap cannot be used, as one message for a person; tried once a process."""
+    if shutil.which("bwrap") is None:
+        return f"there is no program bwrap: {HOW_TO_INSTALL}"
+    command = ["bwrap", *isolation(has_network=False), *system_binds(()), "--proc", "/proc", "--dev", "/dev"]
+    try:
+        done = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bwrap cannot be run ({error}): {HOW_TO_INSTALL}"
+    if done.returncode == 0:
+        return None
+    return f"bwrap cannot make a sandbox ({done.stderr.strip().removeprefix('bwrap: ')}): {HOW_TO_PERMIT}"
+
+
+def isolation(*, has_network: bool) -> list[str]:
+    """The namespaces, and no way back to the host."""
+    unshared = ("user", "pid", "ipc", "uts", *(() if has_network else ("net",)))
+    options = ("--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox")
+    return [*(f"--unshare-{name}" for name in unshared), *options, "--uid", UID, "--gid", UID]
+
+
+def bind(source: str | Path, target: str | Path | None = None, *, option: str = "--ro-bind") -> list[str]:
+    return [option, str(source), str(target or source)]
+
+
+def system_binds(extra: Iterable[str]) -> list[str]:
+    """The host's programs and libraries, and of its configuration what they need and `extra`."""
+    made: list[str] = []
+    for name in SYSTEM:
+        if os.path.islink(name):
+            made += ["--symlink", os.readlink(name), name]
+        elif os.path.exists(name):
+            made += bind(name)
+    for name in (*ETC, *extra):
+        made += bind(f"/etc/{name}", option="--ro-bind-try")
+    return made
+
+
+@cache
+def shipped_tasks() -> tuple[Path, ...]:
+    """The tasks that ship with this package, with their answers, wherever it is installed in what is visible.
+
+    An editable installation leaves a copy beside its link, and the base interpreter may have one of its own.
+    """
+    prefixes = dict.fromkeys([Path("/usr"), Path("/usr/local"), *(part.parent for part in python_parts())])
+    copies = [found for prefix in prefixes for found in prefix.glob(COPIES)]
+    beside = [part / "pytest_super/starter" for part in python_parts()]
+    return (*copies, *beside, PACKAGE / "starter")
+
+
+def covered(hidden: Iterable[Path], folders: Iterable[Path]) -> list[str]:
+    """Empty folders over those to hide, wherever the bound `folders` would show them."""
+    pairs = itertools.product((path.resolve() for path in hidden if path.is_dir()), folders)
+    targets = {
+        str(folder / path.relative_to(folder.resolve()))
+        for path, folder in pairs
+        if path.is_relative_to(folder.resolve())
+    }
+    return [word for path in sorted(targets) for word in ("--tmpfs", path, "--remount-ro", path)]
+
+
+def scope(memory: int, pids: int) -> list[str]:
+    """The command before a shell that is to run in a cgroup of its own with these limits."""
+    manager = "--system" if os.geteuid() == 0 else "--user"
+    limits = (f"MemoryMax={memory}", "MemorySwapMax=0", f"TasksMax={pids}")
+    properties = (f"--property={limit}" for limit in limits)
+    return ["systemd-run", manager, "--scope", "--quiet", "--collect", *properties, "--", "sh", "-c"]
+
+
+@cache
+def can_limit() -> bool:
+    """Whether systemd makes cgroups with limits for this user; tried once a process."""
+    memory, pids = 2**30, 64
+    try:
+        command = [*scope(memory, pids), SHOW_LIMITS]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.stdout.split() == [str(memory), str(pids)]
+
+
+class BubblewrapSandbox:
+    """A Sandbox in namespaces, gone when it is closed or when this process ends, however it ends."""
+
+    name = "bubblewrap"
+    workdir = WORKDIR
+
+    def __init__(self, spec: SandboxSpec, settings: SandboxSettings) -> None:
+        self.spec = spec
+        self.settings = settings
+        self._folder = SandboxFolder()
+        self._bridge: BridgeProcess | None = None
+        self.capabilities = Capabilities(
+            # With one it has the host's, on whose loopback others listen.
+            isolation=not spec.network,
+            no_network=True,
+            memory=can_limit(),
+            pids=can_limit(),
+            remark="" if can_limit() else NO_LIMITS,
+        )
+
+    @property
+    def folder(self) -> Path:
+        """On the host: what is written inside, until `close`."""
+        return self._folder.path
+
+    def open(self) -> SocketStream:
+        """Start the bridge inside. Raises InfrastructureError."""
+        program = [f"{VENV}/bin/python", "-u", "-c", bridge_source()]
+        try:
+            self._folder.make(Path(VENV))
+            for name, text in ACCOUNTS.items():
+                (self.folder / name).write_text(text)
+            command = self._limited([*self._bwrap(), "--new-session", "--", *program])
+            environment = {**self._bus(), **self._environment()}
+            self._bridge = STARTER.submit(BridgeProcess, command, env=environment).result()
+        except OSError as error:
+            raise InfrastructureError(f"no bubblewrap sandbox: {error}") from error
+        return self._bridge.stream
+
+    def _limited(self, command: list[str]) -> list[str]:
+        """The command of bwrap, in a cgroup where this user can have one."""
+        if not can_limit():
+            return command
+        limits = (self.spec.memory or DEFAULT_MEMORY, self.spec.pids or DEFAULT_PIDS)
+        return [*scope(*limits), BWRAP_IN_SCOPE, *command]
+
+    def _bus(self) -> dict[str, str]:
+        """How systemd-run finds its manager; unset before bwrap runs."""
+        given = self.settings.environment
+        return {name: given[name] for name in BUS_VARIABLES if can_limit() and name in given}
+
+    def _bwrap(self) -> list[str]:
+        """The command up to the program to run. Later binds lie over earlier ones."""
+        has_network = bool(self.spec.network)
+        hidden = [*self.settings.hidden, *shipped_tasks()]
+        own = [(self.folder / "tmp", "/tmp"), (self.folder / "work", WORKDIR)]
+        own += [(self.folder / "home", HOME), (self.folder / "venv", VENV)]
+        return [
+            *("bwrap", *isolation(has_network=has_network)),
+            *system_binds(ETC_OF_NETWORK if has_network else ()),
+            *covered(hidden, [Path(name) for name in SYSTEM if not os.path.islink(name)]),
+            *("--proc", "/proc", "--dev", "/dev", "--dir", "/run"),
+            *(word for source, target in own for word in bind(source, target, option="--bind")),
+            *("--symlink", "../tmp", "/var/tmp"),
+            *(word for name in ACCOUNTS for word in bind(self.folder / name, f"/etc/{name}")),
+            *(word for part in python_parts() for word in bind(part)),
+            *covered(hidden, python_parts()),
+            *(word for target, source in self._files().items() for word in bind(source, target)),
+            *(word for source, target in self.settings.mounts.items() for word in bind(source, target)),
+            *("--remount-ro", "/", "--chdir", WORKDIR),
+        ]
+
+    def _files(self) -> dict[str, Path]:
+        """Certificates and the user's own pip configuration only where there is a network to use them in."""
+        found = {PIP_FILE: self.settings.pip_config}
+        if self.spec.network:
+            given = {**pip_settings(self.settings.environment), **self.settings.environment}
+            configured = given.get("PIP_CONFIG_FILE")
+            found[CA_FILE] = self.settings.ca_bundle
+            found[PIP_FILE] = self.settings.pip_config or (Path(configured) if configured else None)
+        return {target: source for target, source in found.items() if source}
+
+    def _environment(self) -> dict[str, str]:
+        files = self._files()
+        seen = [*map(Path, SYSTEM), *(Path("/etc", name) for name in ETC), *python_parts()]
+        allowed = {
+            name: value
+            for name, value in allowed_environment(self.settings.environment).items()
+            # A path that is not there inside, such as the cache of pip.
+            if not value.startswith("/") or is_within(Path(value), seen)
+        }
+        path = allowed_environment(self.settings.environment).get("PATH", os.defpath).split(":")
+        return {
+            "LANG": "C.UTF-8",
+            **allowed,
+            "PATH": ":".join([f"{VENV}/bin", *(entry for entry in path if is_within(Path(entry), seen))]),
+            "VIRTUAL_ENV": VENV,
+            "HOME": HOME,
+            "TMPDIR": "/tmp",
+            **(dict.fromkeys(CA_VARIABLES, CA_FILE) if CA_FILE in files else {}),
+            **({"PIP_CONFIG_FILE": PIP_FILE} if PIP_FILE in files else {}),
+            **self.spec.env,
+        }
+
+    def cause_of_death(self) -> str:
+        """How the bridge ended. No engine is involved that could fail to answer."""
+        return self._bridge.cause_of_death() if self._bridge else "it was never started"
+
+    def keep(self) -> str:
+        """Keep the folder, with a script that enters it as it was inside."""
+        self._folder.keep()
+        enter = self.folder / "enter"
+        variables = [f"{name}={value}" for name, value in self._environment().items()]
+        command = shlex.join(["env", "-i", *variables, *self._bwrap(), "bash"])
+        try:
+            enter.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            enter.chmod(0o700)
+        except OSError as error:
+            raise InfrastructureError(f"the sandbox's files cannot be kept: {error}") from error
+        return str(enter)
+
+    def close(self) -> None:
+        # With the first process of a process namespace end all others.
+        if self._bridge is not None:
+            self._bridge.close()
+        self._folder.remove()

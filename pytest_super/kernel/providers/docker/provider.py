@@ -1,0 +1,48 @@
+"""The provider `docker`. It imports the rest only when used: `auto` may find that no engine answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.kernel.providers.registry import Provider
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+    from pytest_super.kernel.sandbox import SandboxSettings
+    from pytest_super.tasks.task import SandboxSpec
+
+
+class DockerProvider(Provider):
+    """Works where the engine of Docker or podman answers."""
+
+    isolates = True
+
+    def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
+        from pytest_super.kernel.providers.docker.engine import engine_trouble
+
+        return engine_trouble()
+
+    def why_unprepared(self, settings: SandboxSettings) -> str | None:
+        """The kernel image may be missing, which matters to tasks that name no image of their own."""
+        from pytest_super.kernel.providers.docker import engine, image
+
+        name = settings.image or image.DEFAULT_IMAGE
+        return None if engine.has_image(name) else str(engine.missing_image(name, is_final=True))
+
+    def make(self, spec: SandboxSpec, settings: SandboxSettings) -> DockerSandbox:
+        from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+        from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+
+        given = DockerSettings(
+            image=settings.image or DEFAULT_IMAGE,
+            ca_bundle=settings.ca_bundle,
+            pip_config=settings.pip_config,
+            mounts=settings.mounts,
+            labels=settings.labels,
+        )
+        return DockerSandbox(spec, given)
+
+    def sweep(self) -> None:
+        from pytest_super.kernel.providers.docker.sweep import sweep
+
+        sweep()

@@ -1,0 +1,65 @@
+"""The folder of a sandbox on this machine: made for one trial, removed with it or by the next run's sweep."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.inside.processes import KEEP
+from pytest_super.kernel.providers.host_environment import make_environment
+from pytest_super.kernel.providers.owner import is_dead, owner_label
+
+PREFIX = "super-"
+OWNER = "owner"
+
+
+class SandboxFolder:
+    """`work`, `home`, `tmp` and the virtual environment `venv` of one sandbox, for this user alone."""
+
+    def __init__(self) -> None:
+        """Choose the path; `make` creates it."""
+        # Short, because sockets lie in it.
+        self.path = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{secrets.token_hex(6)}"
+
+    def make(self, environment: Path | None = None) -> None:
+        """Create it. `environment`: the path of `venv` inside, if it differs. Raises OSError."""
+        self.path.mkdir(0o700)
+        (self.path / OWNER).write_text(owner_label())
+        for name in ("work", "home", "tmp"):
+            (self.path / name).mkdir()
+        make_environment(self.path / "venv", environment)
+
+    def keep(self) -> None:
+        """Let `remove` and every sweep leave it. Raises InfrastructureError when it does not exist."""
+        try:
+            (self.path / KEEP).touch()
+        except OSError as error:
+            raise InfrastructureError(f"the sandbox's files are gone: {error}") from error
+
+    def remove(self) -> None:
+        if not (self.path / KEEP).exists():
+            remove_tree(self.path)
+
+
+def remove_tree(root: Path) -> None:
+    """Remove the folder, including what code inside has made unwritable. Never raises."""
+    for _ in range(2):
+        shutil.rmtree(root, ignore_errors=True)
+        if not root.exists():
+            return
+        for folder, _, _ in os.walk(root):
+            with suppress(OSError):
+                os.chmod(folder, 0o700)
+
+
+def sweep_folders() -> None:
+    """Remove the folders of sandboxes whose process was killed before it could, but not those kept."""
+    for owner in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
+        with suppress(OSError):
+            if is_dead(owner.read_text()) and not (owner.parent / KEEP).exists():
+                remove_tree(owner.parent)

@@ -1,0 +1,249 @@
+"""BubblewrapSandbox: what every sandbox must do, and what must not be reachable from inside this one."""
+
+# mypy: disable-error-code="no-redef"
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.conformance import *  # noqa: F403
+from pytest_super.kernel.conformance.support import printed, started, until
+from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
+from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.tasks.task import SandboxSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_super.kernel.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+REASON = find_provider("bubblewrap").why_unavailable(SandboxSettings())
+# In CI a machine without it fails.
+pytestmark = pytest.mark.skipif(bool(REASON) and "CI" not in os.environ, reason=REASON or "")
+SLEEPS = "import subprocess\nchild = subprocess.Popen(['setsid', 'sleep', '600'])"
+HOST = f"""
+import sys
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.tasks.task import SandboxSpec
+sandbox = BubblewrapSandbox(SandboxSpec(), SandboxSettings())
+kernel = Kernel(sandbox)
+kernel.start()
+kernel.execute({SLEEPS!r})
+print(sandbox.folder, flush=True)
+kernel.execute(sys.argv[1])
+"""
+
+
+def make(spec: SandboxSpec | None = None, **settings: object) -> BubblewrapSandbox:
+    return BubblewrapSandbox(spec or SandboxSpec(), SandboxSettings(**settings))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def sandbox_factory() -> Callable[[SandboxSpec], BubblewrapSandbox]:
+    return make
+
+
+@pytest.fixture
+def remains() -> Callable[[Sandbox], list[str]]:
+    return lambda sandbox: inhabitants(getattr(sandbox, "folder", Path()))
+
+
+def inhabitants(folder: Path) -> list[str]:
+    """Processes that see the sandbox's folder as a mount, and the folder itself."""
+    found = [str(folder)] if folder.exists() else []
+    for path in Path("/proc").glob("[0-9]*/mountinfo"):
+        try:
+            if folder.name in path.read_text():
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def can_read(kernel: Kernel, path: Path) -> bool:
+    return printed(kernel, f"import os; print(os.access({str(path)!r}, os.R_OK))") == "True\n"
+
+
+# What must not be reachable
+
+
+def test_the_files_of_the_host_are_not_there(kernel: Kernel, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    home = [path for path in Path.home().iterdir() if path.is_file()]
+    for path in (secret, ROOT / "pyproject.toml", ROOT / "tasks", Path("/etc/shadow"), *home):
+        assert not can_read(kernel, path), path
+
+
+def test_gold_answers_are_not_there() -> None:
+    # This package's own installation has tasks among the packages that are visible.
+    with started(make(hidden=(ROOT / "tasks",))) as kernel:
+        assert printed(kernel, "!find / -name '*.task.yaml' 2>/dev/null | wc -l") == "0\n"
+        assert printed(kernel, "!find / -name pytest_super -not -path '/proc/*' 2>/dev/null | wc -l") != "0\n"
+
+
+def test_a_folder_to_hide_is_empty_where_its_surroundings_are_visible() -> None:
+    package = Path(pytest.__file__).parent
+    with started(make(hidden=(package,))) as kernel:
+        assert printed(kernel, f"import os; print(os.listdir({str(package)!r}))") == "[]\n"
+        assert printed(kernel, f"print(len(os.listdir({str(package.parent)!r})) > 1)") == "True\n"
+
+
+@pytest.mark.parametrize("path", ["/usr/bin/x", "/etc/x", "/x", f"{sys.prefix}/lib/x"])
+def test_the_system_cannot_be_written(kernel: Kernel, path: str) -> None:
+    result = kernel.execute(f"open({path!r}, 'w')", timeout=30)
+    assert "Read-only file system" in result.detail
+    assert not Path(path).exists()
+
+
+def test_no_process_of_the_host_is_seen(kernel: Kernel) -> None:
+    seen = printed(
+        kernel, "import os; print(max(int(name) for name in os.listdir('/proc') if name.isdigit()))"
+    )
+    assert int(seen) < 100
+    result = kernel.execute(f"os.kill({os.getpid()}, 0)", timeout=30)
+    assert result.detail.startswith("ProcessLookupError")
+
+
+def test_there_is_no_network_but_a_loopback_of_its_own(kernel: Kernel) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = kernel.execute(
+            f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)", timeout=30
+        )
+        assert result.detail.startswith("ConnectionRefusedError")
+    assert printed(kernel, "print(socket.if_nameindex())") == "[(1, 'lo')]\n"
+
+
+def test_a_task_that_needs_the_network_has_the_hosts_and_is_not_isolated() -> None:
+    sandbox = make(SandboxSpec(network=True))
+    assert not sandbox.capabilities.isolation
+    with started(sandbox) as kernel, socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        assert (
+            printed(kernel, f"import socket; n = socket.create_connection({address!r}, 5)\nprint('in')")
+            == "in\n"
+        )
+
+
+def test_it_has_no_privilege_and_gets_none(kernel: Kernel) -> None:
+    found = printed(kernel, "!grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status")
+    assert found.split() == ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
+
+
+def test_keys_of_the_host_do_not_arrive() -> None:
+    given = {"PATH": os.environ["PATH"], "HF_TOKEN": "secret", "PIP_TIMEOUT": "7", "PIP_CACHE_DIR": "/cache"}
+    with started(make(SandboxSpec(env={"TASK_SAYS": "this"}), environment=given)) as kernel:
+        code = "import os; print([os.environ.get(name) for name in {!r}])"
+        names = ["HF_TOKEN", "PIP_TIMEOUT", "PIP_CACHE_DIR", "TASK_SAYS", "HOME"]
+        assert printed(kernel, code.format(names)) == "[None, '7', None, 'this', '/home/sandbox']\n"
+
+
+# What is there
+
+
+def test_packages_of_the_host_are_there_and_commands_of_its_environment_work(kernel: Kernel) -> None:
+    assert printed(kernel, "import pytest; print(pytest.__file__)") == f"{pytest.__file__}\n"
+    assert "pytest" in printed(kernel, "!pytest --version")
+
+
+def test_mounted_folders_are_read_only(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("data")
+    with started(make(mounts={str(tmp_path): "/data"})) as kernel:
+        assert printed(kernel, "print(open('/data/data').read())") == "data\n"
+        assert "Read-only" in kernel.execute("open('/data/data', 'w')", timeout=30).detail
+
+
+def test_a_mounted_folder_that_is_missing_is_named() -> None:
+    kernel = Kernel(make(mounts={"/no/such/folder": "/data"}))
+    try:
+        with pytest.raises(InfrastructureError, match="/no/such/folder"):
+            kernel.start()
+    finally:
+        kernel.close()
+
+
+def test_a_pip_configuration_is_read(tmp_path: Path) -> None:
+    config = tmp_path / "pip.conf"
+    config.write_text("[global]\ntimeout = 77\n")
+    with started(make(pip_config=config)) as kernel:
+        assert "global.timeout='77'" in printed(kernel, "!pip config list")
+
+
+def test_certificates_come_with_the_network(tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_text("certificates")
+    code = "import os\nname = os.environ.get('SSL_CERT_FILE', '')\nprint(name and open(name).read())"
+    for network, text in ((True, "certificates\n"), (False, "\n")):
+        spec = SandboxSpec(network=network)
+        with started(make(spec, ca_bundle=bundle, environment={"PATH": "/usr/bin"})) as kernel:
+            assert printed(kernel, code) == text
+
+
+def test_limits_are_claimed_together_or_refused_with_the_reason() -> None:
+    capabilities = make().capabilities
+    assert capabilities.memory == capabilities.pids == (not capabilities.remark)
+
+
+# The end
+
+
+def test_kept_files_stay_and_can_be_entered() -> None:
+    sandbox = make()
+    with started(sandbox) as kernel:
+        kernel.execute("!echo kept > result.txt", timeout=30)
+        command = sandbox.keep()
+    looking = ["bash", "-c", f"{command} -c 'cat result.txt; which python'"]
+    shown = subprocess.run(looking, capture_output=True, text=True, check=True)
+    assert shown.stdout == "kept\n/venv/bin/python\n"
+    find_provider("bubblewrap").sweep()
+    assert sandbox.folder.exists()
+    shutil.rmtree(sandbox.folder)
+    with pytest.raises(InfrastructureError, match="gone"):
+        sandbox.keep()
+
+
+def test_the_end_of_the_thread_that_started_it_is_not_its_end() -> None:
+    kernel = Kernel(make())
+    starter = threading.Thread(target=kernel.start)
+    try:
+        starter.start()
+        starter.join()
+        assert printed(kernel, "print(1)") == "1\n"
+    finally:
+        kernel.close()
+
+
+@pytest.fixture(params=["while True: pass", "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)"])
+def killed_host(request: pytest.FixtureRequest) -> Path:
+    """The folder of a sandbox whose process was killed while a cell ran, once with its bridge stopped."""
+    command = [sys.executable, "-c", HOST, request.param]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        folder = Path(host.stdout.readline().strip())
+        assert len(inhabitants(folder)) > 4
+        host.send_signal(signal.SIGKILL)
+    return folder
+
+
+def test_a_killed_host_leaves_no_process_and_a_folder_that_the_next_run_removes(killed_host: Path) -> None:
+    assert until(lambda: inhabitants(killed_host) in ([], [str(killed_host)])), inhabitants(killed_host)
+    with started(make()) as kernel:
+        find_provider("bubblewrap").sweep()
+        assert printed(kernel, "print('spared')") == "spared\n"
+    assert inhabitants(killed_host) == []

@@ -1,0 +1,162 @@
+"""Providers of sandboxes: found by name, offered by packages, chosen by `auto`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import SuperError
+from pytest_super.kernel.providers import registry
+from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.kernel.providers.registry import Provider, choose_provider, find_provider
+from pytest_super.kernel.sandbox import SandboxSettings, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.tasks.task import SandboxSpec
+
+SETTINGS = SandboxSettings()
+MODULE = """
+from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.kernel.providers.registry import Provider
+
+class ClusterProvider(Provider):
+    isolates = True
+
+    def why_unavailable(self, settings):
+        return None
+
+    def make(self, spec, settings):
+        return LocalSandbox(spec.env)
+"""
+
+
+def provider(
+    *, isolates: bool, unavailable: str | None = None, unprepared: str | None = None
+) -> type[Provider]:
+    class Made(Provider):
+        def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
+            return unavailable
+
+        def why_unprepared(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
+            return unprepared
+
+        def make(self, spec: SandboxSpec, settings: SandboxSettings) -> Sandbox:
+            return LocalSandbox(spec.env, settings.environment)
+
+    Made.isolates = isolates
+    return Made
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Forget what was found: the registry reads the installed packages once a process."""
+    yield
+    for cached in (registry.known_providers, registry.find_provider):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def ship(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Make these the providers that ship, in their order."""
+
+    def ship_all(**providers: type[Provider]) -> None:
+        monkeypatch.setattr(registry, "SHIPPED", tuple(map(Named, providers, providers.values())))
+        for cached in (registry.known_providers, registry.find_provider):
+            cached.cache_clear()
+
+    return ship_all
+
+
+class Named:
+    """An entry point of a class that is not in a module."""
+
+    def __init__(self, name: str, made: type[Provider]) -> None:
+        self.name = name
+        self.load = lambda: made
+
+
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
+    """A package that offers a sandbox provider."""
+    info = tmp_path / "cluster-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cluster\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[pytest_super.sandboxes]\n{entry}\n")
+    (tmp_path / "cluster_sandbox.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    for cached in (registry.known_providers, registry.find_provider):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["docker", "bubblewrap", "local"])
+def test_each_provider_that_ships_is_found(name: str) -> None:
+    assert type(find_provider(name)).__name__ == f"{name.title()}Provider"
+
+
+def test_a_package_offers_a_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, "cluster = cluster_sandbox:ClusterProvider")
+    assert choose_provider("cluster", SETTINGS, is_trusted=False) == ("cluster", "")
+    with pytest.raises(SuperError, match=r"unknown sandbox `moon`: choose from .*, local, cluster$"):
+        find_provider("moon")
+
+
+def test_a_package_cannot_replace_a_provider_that_ships(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "docker = cluster_sandbox:ClusterProvider")
+    assert type(find_provider("docker")).__name__ == "DockerProvider"
+
+
+def test_a_provider_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, "cluster = cluster_sandbox:Gone")
+    with pytest.raises(SuperError, match=r"the sandbox provider `cluster` cannot be imported: .*Gone"):
+        find_provider("cluster")
+
+
+def test_auto_takes_the_first_that_can_be_used(ship: Any) -> None:
+    ship(
+        a=provider(isolates=True, unavailable="no a: get one"),
+        b=provider(isolates=True),
+        c=provider(isolates=True),
+    )
+    assert choose_provider("auto", SETTINGS, is_trusted=False) == ("b", "since no a")
+
+
+def test_auto_runs_only_trusted_agents_where_nothing_isolates(ship: Any) -> None:
+    ship(a=provider(isolates=True, unavailable="no a: get one"), b=provider(isolates=False))
+    assert choose_provider("auto", SETTINGS, is_trusted=True) == ("b", "no isolation, since no a")
+    with pytest.raises(SuperError, match=r"^no a: get one$"):
+        choose_provider("auto", SETTINGS, is_trusted=False)
+
+
+def test_all_reasons_are_given_where_no_provider_can_be_used(ship: Any) -> None:
+    ship(**{name: provider(isolates=True, unavailable=f"no {name}: get one") for name in "ab"})
+    with pytest.raises(SuperError, match=re.escape("no a: get one; no b: get one")):
+        choose_provider("auto", SETTINGS, is_trusted=True)
+
+
+def test_one_that_lacks_what_tasks_may_bring_is_passed_over_for_trusted_agents_alone(ship: Any) -> None:
+    ship(a=provider(isolates=True, unprepared="no image: build it"), b=provider(isolates=False))
+    assert choose_provider("auto", SETTINGS, is_trusted=True).name == "b"
+    assert choose_provider("auto", SETTINGS, is_trusted=False) == ("a", "")
+    assert choose_provider("a", SETTINGS, is_trusted=True) == ("a", "")
+
+
+def test_one_that_is_asked_for_by_name_is_taken_or_refused(ship: Any) -> None:
+    ship(a=provider(isolates=True, unavailable="no a: get one"), b=provider(isolates=False))
+    assert choose_provider("b", SETTINGS, is_trusted=False) == ("b", "no isolation")
+    with pytest.raises(SuperError, match="no a: get one"):
+        choose_provider("a", SETTINGS, is_trusted=True)
+
+
+def test_a_sandbox_without_a_name_is_called_by_its_class() -> None:
+    class Cluster:
+        pass
+
+    assert name_of(Cluster()) == "Cluster"  # type: ignore[arg-type]
+    assert name_of(LocalSandbox()) == "local"
