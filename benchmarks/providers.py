@@ -1,0 +1,91 @@
+"""What each sandbox provider costs: the start of a kernel, and the round trip of a cell.
+
+Usage: python benchmarks/providers.py [--starts 9] [--cells 300] [--small] [NAME ...]
+
+Start: from a new sandbox to a kernel whose delivery is proven. Round trip: a cell without output. The
+providers take turns, so that the load of the machine affects all alike. Without a NAME: all that ship and can
+be used here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pytest_super.kernel.conformance.support import started
+from pytest_super.kernel.providers.registry import SHIPPED, find_provider
+from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.tasks.task import SandboxSpec
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.sandbox import Sandbox
+
+SETTINGS = SandboxSettings()
+
+
+def make(name: str) -> Sandbox:
+    return find_provider(name).make(SandboxSpec(), SETTINGS)
+
+
+def seconds_to_start(name: str) -> float:
+    began = time.perf_counter()
+    with started(make(name)):
+        return time.perf_counter() - began
+
+
+def seconds_of_cell(kernel: Kernel) -> float:
+    began = time.perf_counter()
+    kernel.execute("x = 1")
+    return time.perf_counter() - began
+
+
+def measure_starts(names: list[str], rounds: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            times[name].append(seconds_to_start(name))
+    return times
+
+
+def measure_cells(names: list[str], rounds: int) -> dict[str, list[float]]:
+    with ExitStack() as stack:
+        kernels = {name: stack.enter_context(started(make(name))) for name in names}
+        times: dict[str, list[float]] = {name: [] for name in names}
+        for _ in range(rounds):
+            for name, kernel in kernels.items():
+                times[name].append(seconds_of_cell(kernel))
+    return times
+
+
+def usable() -> list[str]:
+    names = [entry.name for entry in SHIPPED]
+    reasons = {name: find_provider(name).why_unavailable(SETTINGS) for name in names}
+    for name, reason in reasons.items():
+        if reason:
+            print(f"{name}: not measured: {reason}")
+    return [name for name in names if not reasons[name]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--starts", type=int, default=9)
+    parser.add_argument("--cells", type=int, default=300)
+    parser.add_argument("--small", action="store_true", help="two starts and ten cells, as CI runs it")
+    given = parser.parse_args()
+    starts, cells = (2, 10) if given.small else (given.starts, given.cells)
+    names = given.names or usable()
+    ready, trips = measure_starts(names, starts), measure_cells(names, cells)
+    for name in names:
+        start, trip = statistics.median(ready[name]), statistics.median(trips[name]) * 1000
+        print(f"{name}: kernel ready after {start:.2f} s, round trip of a cell {trip:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
