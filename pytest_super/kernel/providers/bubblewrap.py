@@ -55,7 +55,7 @@ ETC = (
     *("perl", "pki", "protocols", "python3", "services", "ssl", "terminfo", "timezone", "xattr.conf"),
 )
 ETC_OF_NETWORK = ("resolv.conf", "gai.conf", "host.conf", "pip.conf")
-COPIES = "lib*/python3*/*-packages/pytest_super/starter"
+COPIES = "lib*/python3*/*-packages/pytest_super"
 PROBE_SECONDS = 20.0
 HOW_TO_INSTALL = "install it (the package `bubblewrap` of most distributions)"
 HOW_TO_PERMIT = (
@@ -70,7 +70,7 @@ BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 SCOPE_FOLDER = '"/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)"'
 SHOW_LIMITS = f"cd {SCOPE_FOLDER} && cat memory.max pids.max"
 # The kernel's bridge reads there whether memory ran out.
-BWRAP_IN_SCOPE = f'unset {" ".join(BUS_VARIABLES)}; exec bwrap --ro-bind {SCOPE_FOLDER} /sys/fs/cgroup "$@"'
+BWRAP_IN_SCOPE = f'unset {" ".join(BUS_VARIABLES)}; exec "$0" --ro-bind {SCOPE_FOLDER} /sys/fs/cgroup "$@"'
 # bwrap is killed when the thread that started it ends; threads that start sandboxes ahead are short-lived.
 STARTER = ThreadPoolExecutor(1, thread_name_prefix="pytest-super-bubblewrap")
 
@@ -131,14 +131,14 @@ def system_binds(extra: Iterable[str]) -> list[str]:
 
 @cache
 def shipped_tasks() -> tuple[Path, ...]:
-    """The tasks that ship with this package, with their answers, wherever it is installed in what is visible.
+    """Folders with the tasks of this package, and their answers, wherever it is installed in what is visible.
 
     An editable installation leaves a copy beside its link, and the base interpreter may have one of its own.
     """
     prefixes = dict.fromkeys([Path("/usr"), Path("/usr/local"), *(part.parent for part in python_parts())])
     copies = [found for prefix in prefixes for found in prefix.glob(COPIES)]
-    beside = [part / "pytest_super/starter" for part in python_parts()]
-    return (*copies, *beside, PACKAGE / "starter")
+    packages = [*copies, *(part / PACKAGE.name for part in python_parts()), PACKAGE]
+    return tuple({path.parent for package in packages for path in package.glob("**/*.task.yaml")})
 
 
 def covered(hidden: Iterable[Path], folders: Iterable[Path]) -> list[str]:
@@ -153,11 +153,10 @@ def covered(hidden: Iterable[Path], folders: Iterable[Path]) -> list[str]:
 
 
 def scope(memory: int, pids: int) -> list[str]:
-    """The command before a shell that is to run in a cgroup of its own with these limits."""
+    """The command before a shell script that is to run in a cgroup of its own with these limits."""
     manager = "--system" if os.geteuid() == 0 else "--user"
-    limits = (f"MemoryMax={memory}", "MemorySwapMax=0", f"TasksMax={pids}")
-    properties = (f"--property={limit}" for limit in limits)
-    return ["systemd-run", manager, "--scope", "--quiet", "--collect", *properties, "--", "sh", "-c"]
+    limits = (f"-pMemoryMax={memory}", "-pMemorySwapMax=0", f"-pTasksMax={pids}")
+    return ["systemd-run", manager, "--scope", "--quiet", "--collect", *limits, "--", "sh", "-c"]
 
 
 @cache
@@ -167,9 +166,9 @@ def can_limit() -> bool:
     try:
         command = [*scope(memory, pids), SHOW_LIMITS]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECONDS)
+        return done.stdout.split() == [str(memory), str(pids)]
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.stdout.split() == [str(memory), str(pids)]
 
 
 class BubblewrapSandbox:
@@ -230,7 +229,7 @@ class BubblewrapSandbox:
         own = [(self.folder / "tmp", "/tmp"), (self.folder / "work", WORKDIR)]
         own += [(self.folder / "home", HOME), (self.folder / "venv", VENV)]
         return [
-            *("bwrap", *isolation(has_network=has_network)),
+            *(shutil.which("bwrap") or "bwrap", *isolation(has_network=has_network)),
             *system_binds(ETC_OF_NETWORK if has_network else ()),
             *covered(hidden, [Path(name) for name in SYSTEM if not os.path.islink(name)]),
             *("--proc", "/proc", "--dev", "/dev", "--dir", "/run"),
@@ -256,14 +255,15 @@ class BubblewrapSandbox:
 
     def _environment(self) -> dict[str, str]:
         files = self._files()
-        seen = [*map(Path, SYSTEM), *(Path("/etc", name) for name in ETC), *python_parts()]
+        mounts = map(Path, self.settings.mounts.values())
+        seen = [*map(Path, SYSTEM), *(Path("/etc", name) for name in ETC), *python_parts(), *mounts]
         allowed = {
             name: value
             for name, value in allowed_environment(self.settings.environment).items()
             # A path that is not there inside, such as the cache of pip.
             if not value.startswith("/") or is_within(Path(value), seen)
         }
-        path = allowed_environment(self.settings.environment).get("PATH", os.defpath).split(":")
+        path = self.settings.environment.get("PATH", os.defpath).split(":")
         return {
             "LANG": "C.UTF-8",
             **allowed,
@@ -294,7 +294,7 @@ class BubblewrapSandbox:
         return str(enter)
 
     def close(self) -> None:
-        # With the first process of a process namespace end all others.
+        # When the first process of a process namespace ends, the kernel kills all others.
         if self._bridge is not None:
             self._bridge.close()
         self._folder.remove()
