@@ -168,7 +168,7 @@ def test_mini_swe_agent_solves_a_shipped_task_as_a_command(
     ]
     openai_server.reply(*(bash(command, number) for number, command in enumerate(commands)))
     ini = (project.path / "tox.ini").read_text() + "\n"
-    ini += example("agents.md", "mini.ini").removeprefix("[pytest]\n").replace("/data/mini", str(mini))
+    ini += example("agent-command.md", "mini.ini").removeprefix("[pytest]\n").replace("/data/mini", str(mini))
     (project.path / "tox.ini").write_text(ini)
     project.runpytest_subprocess(".")
     result = result_of(project)
@@ -185,7 +185,7 @@ def test_mini_swe_agent_solves_a_shipped_task_as_a_command(
 def test_mini_swe_agents_loop_solves_a_shipped_task_over_the_trial(
     project: pytest.Pytester, openai_server: OpenAIServer, mini: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project.path / "mini.py").write_text(example("agents.md", "mini.py"))
+    (project.path / "mini.py").write_text(example("agent-command.md", "mini.py"))
     monkeypatch.setenv("PYTHONPATH", f"{project.path}:{mini}")
     commands = [
         *solving(),

@@ -209,8 +209,8 @@ def test_the_example_of_the_pages_works(project: Project, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     project.add_task()
     project.script("print(40 + 2)", "SUBMIT 42")
-    project.add_program("beside", example("agents.md", "beside.py"))
-    project.pytester.makeini(example("agents.md", "beside.ini"))
+    project.add_program("beside", example("agent-host-command.md", "beside.py"))
+    project.pytester.makeini(example("agent-host-command.md", "beside.ini"))
     project.pytester.runpytest_subprocess(SCRIPT, *OPTIONS).assert_outcomes(passed=1)
     assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit", "host_command"]
 

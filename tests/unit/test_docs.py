@@ -144,8 +144,8 @@ def project(pytester: pytest.Pytester) -> Project:
 
 
 def test_the_agent_and_the_fake_kernel_work(project: Project) -> None:
-    project.write("agents.py", example("agents.md", "agents.py"))
-    project.write("conftest.py", example("agents.md", "fake_kernel.py"))
+    project.write("agents.py", example("agent-python.md", "agents.py"))
+    project.write("conftest.py", example("agent-python.md", "fake_kernel.py"))
     project.write("script.json", json.dumps(["print(40 + 2)", "SUBMIT 42"]))
     project.run("agents:Looper", "--super-model=scripted:script.json").assert_outcomes(passed=1)
 
@@ -153,7 +153,7 @@ def test_the_agent_and_the_fake_kernel_work(project: Project) -> None:
 def test_the_script_works(project: Project) -> None:
     project.write("tasks/mean.task.yaml", example("quickstart.md", "tasks/mean.task.yaml"))
     project.write("script.yaml", example("models.md", "script.yaml"))
-    project.write("conftest.py", example("agents.md", "fake_kernel.py"))
+    project.write("conftest.py", example("agent-python.md", "fake_kernel.py"))
     result = project.run("react", "--super-model=scripted:script.yaml", "-k", "mean")
     result.assert_outcomes(passed=1, deselected=1)
 
@@ -162,12 +162,12 @@ def test_the_script_works(project: Project) -> None:
 def test_the_quickstarts_task_and_agent_work(project: Project, agent: str) -> None:
     for name in ("tasks/mean.task.yaml", "agents.py"):
         project.write(name, example("quickstart.md", name))
-    project.write("conftest.py", example("agents.md", "fake_kernel.py"))
+    project.write("conftest.py", example("agent-python.md", "fake_kernel.py"))
     project.run(agent, "tasks/mean.task.yaml").assert_outcomes(passed=1)
 
 
 def test_the_fixtures_work(project: Project) -> None:
-    project.write("conftest.py", example("agents.md", "fixtures.py"))
+    project.write("conftest.py", example("agent-python.md", "fixtures.py"))
     project.write(
         "agents.py",
         "class Curious:\n"
