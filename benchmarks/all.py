@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent
 SCRIPTS: dict[str, list[str]] = {
     "startup.py": [],
     "containers.py": [],
+    "providers.py": [],
     "kernel.py": [],
     "trial.py": [],
     "collection.py": ["--large"],

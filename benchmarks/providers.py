@@ -1,4 +1,4 @@
-"""What each sandbox provider costs: the start of a kernel, and the round trip of a cell.
+"""What each sandbox provider costs beside the last one: the start of a kernel, and the round trip of a cell.
 
 Usage: python benchmarks/providers.py [--starts 9] [--cells 300] [--small] [NAME ...]
 
@@ -14,6 +14,8 @@ import statistics
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
+
+from rows import print_row
 
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.registry import SHIPPED, find_provider
@@ -83,8 +85,15 @@ def main() -> None:
     names = given.names or usable()
     ready, trips = measure_starts(names, starts), measure_cells(names, cells)
     for name in names:
-        start, trip = statistics.median(ready[name]), statistics.median(trips[name]) * 1000
-        print(f"{name}: kernel ready after {start:.2f} s, round trip of a cell {trip:.1f} ms")
+        print_median(f"kernel ready in {name}", ready[name], ready[names[-1]], names[-1])
+    for name in names:
+        print_median(f"round trip of a cell in {name}", trips[name], trips[names[-1]], names[-1])
+
+
+def print_median(what: str, ours: list[float], other: list[float], name: str) -> None:
+    """One row: our median in milliseconds beside that of the provider `name`."""
+    median, peer = statistics.median(ours), statistics.median(other)
+    print_row(what, f"{median * 1000:.1f} ms", peer=f"{name} {peer * 1000:.1f} ms", ratio=median / peer)
 
 
 if __name__ == "__main__":
