@@ -144,13 +144,13 @@ def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
     """A kernel that runs cells, with the task's repository beside it. Raises InfrastructureError."""
     from pytest_super.kernel.sandbox import missing_capabilities
     from pytest_super.session.kernels import ready_kernel
-    from pytest_super.session.start_ahead import Place
+    from pytest_super.session.start_ahead import Placement
     from pytest_super.snapshots.prefix import Prefix
 
     sandbox = maker(task)
     if missing := missing_capabilities(task.sandbox, sandbox.capabilities):
         raise UnsupportedError(f"it requires {', '.join(missing)}, which the sandbox lacks")
-    return ready_kernel(Place(sandbox, Prefix(task)), task).kernel
+    return ready_kernel(Placement(sandbox, Prefix(task)), task).kernel
 
 
 def sandbox_maker(name: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Sandbox]:

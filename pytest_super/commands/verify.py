@@ -42,19 +42,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from pytest_super.authoring.verify.gold_run import read_gold, run_gold
-    from pytest_super.authoring.verify.lines import verdict_data, verdict_lines
-    from pytest_super.authoring.verify.verdict import verify
+    from pytest_super.authoring.verify.lines import verification_data, verification_lines
+    from pytest_super.authoring.verify.verification import verify
     from pytest_super.commands.json_file import write_json
     from pytest_super.commands.task_files import valid_tasks
 
     tasks = valid_tasks(arguments.paths)
     folder = arguments.stored or run_gold(arguments.paths, pytest_options(arguments), arguments.dir)
-    verdict = verify(tasks, read_gold(folder))
-    for line in verdict_lines(verdict, folder):
+    verification = verify(tasks, read_gold(folder))
+    for line in verification_lines(verification, folder):
         print(line)
     if arguments.json is not None:
-        write_json(arguments.json, verdict_data(verdict, folder))
-    return 1 if verdict.findings else 0
+        write_json(arguments.json, verification_data(verification, folder))
+    return 1 if verification.findings else 0
 
 
 def pytest_options(arguments: Namespace) -> list[str]:

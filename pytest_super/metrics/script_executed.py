@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_super.metrics.evidence import Evidence
-    from pytest_super.metrics.script_runs.shell_runs import Run
+    from pytest_super.metrics.script_runs.shell_runs import ScriptRun
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Entrypoint, Task
 
@@ -92,7 +92,7 @@ def _counts(cell: _Cell, notebook: Notebook, entrypoint: Entrypoint) -> bool:
     return any(not is_failure(cell.output, run.path) for run in runs)
 
 
-def _is_entrypoint(run: Run, entrypoint: str, notebook: Notebook) -> bool:
+def _is_entrypoint(run: ScriptRun, entrypoint: str, notebook: Notebook) -> bool:
     if not may_be(run.path, entrypoint):
         return False
     relative = [path for root in notebook.clones if (path := inside(run.path, root)) is not None]

@@ -21,7 +21,7 @@ from pytest_super.model.token_estimate import count_characters
 
 if TYPE_CHECKING:
     from pytest_super.model.answer import Answer, Request
-    from pytest_super.model.provider import Provider
+    from pytest_super.model.provider import ModelProvider
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import ModelSettings
 
@@ -46,7 +46,7 @@ class KnownTrial:
 class Caller:
     """The calls of all trials of a run. Belongs to one event loop."""
 
-    def __init__(self, settings: ModelSettings, provider: Provider, retry: RetryPolicy) -> None:
+    def __init__(self, settings: ModelSettings, provider: ModelProvider, retry: RetryPolicy) -> None:
         """Raises OSError if calls cannot be booked."""
         self.settings = settings
         self.provider = provider

@@ -33,7 +33,7 @@ from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import ModelSettings
 
 if TYPE_CHECKING:
-    from pytest_super.model.provider import Provider
+    from pytest_super.model.provider import ModelProvider
 
 # Prompts grow with a trial: 50,000 characters of the last observation, and hundreds of steps before it.
 MAX_REQUEST = 256 * 2**20
@@ -48,7 +48,7 @@ class GatewayServer:
     """Answers HTTP requests, and knows which trial each one belongs to."""
 
     def __init__(
-        self, settings: ModelSettings, provider: Provider | None = None, retry: RetryPolicy | None = None
+        self, settings: ModelSettings, provider: ModelProvider | None = None, retry: RetryPolicy | None = None
     ) -> None:
         """Raises OSError if calls cannot be booked, SuperError if a script is wrong."""
         self.settings = settings

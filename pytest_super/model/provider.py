@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_super.model.token_estimate import MaxUsage
 
 
-class Provider(Protocol):
+class ModelProvider(Protocol):
     @property
     def takes_seed(self) -> bool:
         """Whether a request's `seed` makes a difference."""
@@ -31,7 +31,7 @@ class Provider(Protocol):
         ...
 
 
-def make_provider(settings: ModelSettings) -> Provider:
+def make_provider(settings: ModelSettings) -> ModelProvider:
     """Raises SuperError if a script is wrong."""
     # Imported here: a scripted run must not wait for litellm, whose import takes seconds.
     if settings.name.startswith(SCRIPTED):

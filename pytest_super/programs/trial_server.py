@@ -52,8 +52,8 @@ class TrialServer:
         for request in list(self._requests):
             request.leave()
 
-    def ask(self, client: endpoint.Handler, path: str, size: int) -> None:
-        """Answer one request whose body is not read yet. Raises endpoint.Gone, OSError."""
+    def ask(self, client: endpoint.EndpointHandler, path: str, size: int) -> None:
+        """Answer one request whose body is not read yet. Raises endpoint.ClientGone, OSError."""
         request = HttpRequest(0, client.command, path, size)
         request.body = client.read_piece(size)
         replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -61,7 +61,7 @@ class TrialServer:
         threading.Thread(target=self._serve, args=(request, replies), daemon=True).start()
         try:
             fields, body = client.wait(cast("queue.Queue[Any]", replies))
-        except endpoint.Gone:
+        except endpoint.ClientGone:
             request.leave()
             raise
         finally:
@@ -80,7 +80,7 @@ class TrialServer:
             replies.put(({"status": reply.status, "type": reply.type}, reply.body))
 
 
-class Server(endpoint.Server):
+class Server(endpoint.EndpointServer):
     """Checks the token of each request."""
 
     def __init__(self, trial_server: TrialServer) -> None:
@@ -94,7 +94,7 @@ class Server(endpoint.Server):
         return secrets.compare_digest(authorization.encode("utf-8", "replace"), self._expected)
 
 
-class Handler(endpoint.Handler):
+class Handler(endpoint.EndpointHandler):
     """One connection."""
 
     server: Server

@@ -50,9 +50,9 @@ def activate(config: pytest.Config) -> None:
         # What is loaded by now stays: pytest looks through it all at its end, twice, for garbage.
         gc.freeze()
     elif not config.option.collectonly:
-        from pytest_super.session.controller import Recorder
+        from pytest_super.session.controller import Controller
 
-        config.pluginmanager.register(Recorder(config, run), "super-recorder")
+        config.pluginmanager.register(Controller(config, run), "super-controller")
 
 
 def refuse_dist_modes(config: pytest.Config) -> None:

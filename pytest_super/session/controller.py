@@ -31,7 +31,7 @@ MAX_RERUNS = 1
 """A trial whose worker died is run once more. A second death is an error."""
 
 
-class Recorder:
+class Controller:
     """Gathers the results of a run and tells of them."""
 
     def __init__(self, config: pytest.Config, run: Run) -> None:

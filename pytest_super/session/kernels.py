@@ -14,7 +14,7 @@ from pytest_super.kernel.sandbox import missing_capabilities, name_of
 from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
 from pytest_super.session.private_pytest import fixture_definitions
 from pytest_super.session.run import RUN
-from pytest_super.session.start_ahead import START_AHEAD, Place, ReadyKernel
+from pytest_super.session.start_ahead import START_AHEAD, Placement, ReadyKernel
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
 
 if TYPE_CHECKING:
@@ -61,18 +61,18 @@ def first_ready(item: TaskItem, task: Task) -> ReadyKernel:
         if not isinstance(place.prefix, RestoredPrefix):
             raise
         place.prefix.refuse(error)
-    return ready_kernel(Place(choose_sandbox(item, task), Prefix(task)), task)
+    return ready_kernel(Placement(choose_sandbox(item, task), Prefix(task)), task)
 
 
-def choose_place(item: TaskItem, task: Task, *, may_make: bool = True) -> Place:
+def choose_place(item: TaskItem, task: Task, *, may_make: bool = True) -> Placement:
     """Raises UnsupportedError as `choose_sandbox`, NotMadeError as `prefix_of`."""
     sandbox = choose_sandbox(item, task)
     if not uses_snapshots(item):
-        return Place(sandbox, Prefix(task))
-    return Place(sandbox, prefix_of(task, sandbox, may_make=may_make))
+        return Placement(sandbox, Prefix(task))
+    return Placement(sandbox, prefix_of(task, sandbox, may_make=may_make))
 
 
-def choose_next_place(item: TaskItem, task: Task) -> Place:
+def choose_next_place(item: TaskItem, task: Task) -> Placement:
     """For a trial whose turn has not come: it makes no snapshot, which would take time of the one that runs.
 
     Raises what `choose_place` does.
@@ -107,7 +107,7 @@ def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:
     return sandbox
 
 
-def ready_kernel(place: Place, task: Task) -> ReadyKernel:
+def ready_kernel(place: Placement, task: Task) -> ReadyKernel:
     """Raises InfrastructureError."""
     from pytest_super.kernel.client import Kernel
 

@@ -30,7 +30,7 @@ OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception)
 START_AHEAD = pytest.StashKey["StartAhead"]()
 
 
-class Place(NamedTuple):
+class Placement(NamedTuple):
     """The sandbox of a trial, and how its prefix is run there."""
 
     sandbox: Sandbox
@@ -58,8 +58,8 @@ class StartAhead:
 
     def __init__(
         self,
-        choose: Callable[[TaskItem, Task], Place],
-        start: Callable[[Place, Task], ReadyKernel],
+        choose: Callable[[TaskItem, Task], Placement],
+        start: Callable[[Placement, Task], ReadyKernel],
     ) -> None:
         """`choose` runs in the caller's thread, `start` in a thread of its own."""
         self.next: TaskItem | None = None
@@ -84,7 +84,7 @@ class StartAhead:
             return
         self._item, self._future = item, future
 
-    def _work(self, future: Future[ReadyKernel], place: Place, task: Task) -> None:
+    def _work(self, future: Future[ReadyKernel], place: Placement, task: Task) -> None:
         try:
             future.set_result(self._start(place, task))
         except BaseException as error:

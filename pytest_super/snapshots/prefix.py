@@ -11,7 +11,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.snapshots.naming import owner_name, snapshot_name
 from pytest_super.snapshots.plan import plan_of
 from pytest_super.snapshots.record import (
-    Record,
+    SnapshotRecord,
     StillMadeError,
     archive_of,
     lock,
@@ -74,7 +74,7 @@ class RestoredPrefix(Prefix):
 
     holds_repository = True
 
-    def __init__(self, task: Task, plan: Plan, path: Path, record: Record) -> None:
+    def __init__(self, task: Task, plan: Plan, path: Path, record: SnapshotRecord) -> None:
         super().__init__(task)
         self.plan = plan
         self.path = path
@@ -102,7 +102,7 @@ class RestoredPrefix(Prefix):
         """Stop using the snapshot: for good if it differs, for a while if it could not be restored."""
         expires = None if isinstance(error, UnlikeError) else time.time() + FAILED_SECONDS
         with suppress(OSError):
-            write_record(self.path, Record(useless=str(error), expires=expires))
+            write_record(self.path, SnapshotRecord(useless=str(error), expires=expires))
             archive_of(self.path).unlink(missing_ok=True)
 
 
@@ -144,19 +144,21 @@ class SavedPrefix(Prefix):
         try:
             record = self.make(kernel, done)
         except (InfrastructureError, OSError) as error:
-            record = Record(useless=f"it could not be saved: {error}", expires=time.time() + FAILED_SECONDS)
+            record = SnapshotRecord(
+                useless=f"it could not be saved: {error}", expires=time.time() + FAILED_SECONDS
+            )
         with suppress(OSError):
             write_record(self.path, record)
             replace_snapshot(self.path, owner_name(self.task))
 
-    def make(self, kernel: Kernel, done: list[Step]) -> Record:
+    def make(self, kernel: Kernel, done: list[Step]) -> SnapshotRecord:
         """Raises InfrastructureError and OSError."""
         seconds = sum(step.seconds for step in done)
         if seconds < WORTH_SECONDS:
-            return Record(useless=f"it would spare {seconds:.2f} s")
+            return SnapshotRecord(useless=f"it would spare {seconds:.2f} s")
         after = state_of(kernel)
         if useless := unsaved_change(self.before, after):
-            return Record(useless=useless)
+            return SnapshotRecord(useless=useless)
         draft = self.path.with_suffix(f".{os.getpid()}.tar")
         try:
             self.sandbox.save(draft)
@@ -164,7 +166,7 @@ class SavedPrefix(Prefix):
         finally:
             draft.unlink(missing_ok=True)
         expires = time.time() + NETWORK_SECONDS if self.task.sandbox.network else None
-        return Record(steps=done, kernel=str(after.get(KERNEL)), expires=expires)
+        return SnapshotRecord(steps=done, kernel=str(after.get(KERNEL)), expires=expires)
 
     def close(self) -> None:
         self.claim.close()

@@ -21,7 +21,7 @@ FORMAT = 3
 # Suffix of the file that names the last snapshot of a task.
 OWNER = ".owner"
 # How long, in seconds, a trial waits for another one that makes the snapshot both need.
-PATIENCE = 300.0
+LOCK_SECONDS = 300.0
 LOOK_SECONDS = 0.1
 
 
@@ -30,7 +30,7 @@ class StillMadeError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class SnapshotRecord:
     steps: list[Step] = field(default_factory=list)
     """The steps it covers, as they were run when it was made."""
     kernel: str = ""
@@ -46,18 +46,18 @@ def archive_of(path: Path) -> Path:
     return path.with_suffix(".tar")
 
 
-def read_record(path: Path) -> Record | None:
+def read_record(path: Path) -> SnapshotRecord | None:
     """None if there is no valid record, or its archive is missing."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        record = Record(**{**data, "steps": [step_from_data(step) for step in data["steps"]]})
+        record = SnapshotRecord(**{**data, "steps": [step_from_data(step) for step in data["steps"]]})
         is_over = record.expires is not None and record.expires < time.time()
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return None if is_over or not (record.useless or archive_of(path).exists()) else record
 
 
-def write_record(path: Path, record: Record) -> None:
+def write_record(path: Path, record: SnapshotRecord) -> None:
     """Raises OSError."""
     data: dict[str, Any] = {**asdict(record), "steps": [step_to_data(step) for step in record.steps]}
     write_atomically(path, json.dumps(data))
@@ -93,7 +93,7 @@ def remove_snapshot(path: Path) -> bool:
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
     """Hold a lock between processes of this machine. Raises StillMadeError and OSError."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LOCK_SECONDS
     with path.open("w") as file:
         while not try_lock(file.fileno()):
             if time.monotonic() > deadline:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
     from pytest_super.model.answer import Request
-    from pytest_super.model.provider import Provider
+    from pytest_super.model.provider import ModelProvider
     from tests.openai_server import OpenAIServer
 
 ASK = [{"role": "user", "content": "step " * 100}]
@@ -117,7 +117,7 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, provider: Provider, max_cost: float | None = None, sleep: Any = None
+    folder: Path, provider: ModelProvider, max_cost: float | None = None, sleep: Any = None
 ) -> AsyncIterator[Served]:
     """A gateway whose retries do not pause, unless `sleep` does. It lasts a minute at most."""
     (folder / "script").write_text('["one"]')

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 from pytest_super.authoring.generate import command, material, report
 from pytest_super.authoring.generate.answers import json_object
-from pytest_super.authoring.generate.generation import Generation, Settings
+from pytest_super.authoring.generate.generation import Generation, GenerationSettings
 from pytest_super.authoring.generate.pinning import pin
 from pytest_super.authoring.generate.prompts import read_prompts
-from pytest_super.authoring.generate.refusal import REASONS, Refused
+from pytest_super.authoring.generate.refusal import REASONS, RepositoryRefused
 from pytest_super.authoring.generate.repositories import Named, ids_of, parse, read_all
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
@@ -36,7 +36,7 @@ from pytest_super.tasks.loading import load_tasks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_super.authoring.generate.record import Outcome
+    from pytest_super.authoring.generate.record import RepositoryOutcome
 
 YES = {
     "q_supported_dataset": "MRPC",
@@ -86,7 +86,7 @@ class Workplace:
         self.output = path / "auto"
         self.model = Player()
         self.told: list[str] = []
-        self.settings = Settings(
+        self.settings = GenerationSettings(
             output=self.output,
             model="played",
             parameters={},
@@ -118,7 +118,7 @@ class Workplace:
             generation.close()
         return generation
 
-    def outcome(self, *named: str | Path) -> Outcome:
+    def outcome(self, *named: str | Path) -> RepositoryOutcome:
         (outcome,) = self.run(*named or [self.output / "matcher"]).outcomes.values()
         return outcome
 
@@ -575,7 +575,7 @@ def test_any_bytes_are_legible(data: bytes) -> None:
 def test_any_answer_is_an_object_or_refused(text: str) -> None:
     try:
         value = json_object(text)
-    except Refused as refused:
+    except RepositoryRefused as refused:
         reason = refused.reason
     else:
         reason = type(value).__name__

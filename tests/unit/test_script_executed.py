@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_super.metrics.script_executed import script_executed
 from pytest_super.metrics.script_runs.cell_runs import Notebook
-from pytest_super.metrics.script_runs.shell import Command, commands
+from pytest_super.metrics.script_runs.shell import SimpleCommand, commands
 from pytest_super.store.trajectory import Action, Origin, Step
 from pytest_super.tasks.task import Entrypoint
 
@@ -377,7 +377,7 @@ def test_shell_text_is_read_as_simple_commands(text: str, expected: list[tuple[s
 
 @given(st.text(st.sampled_from("ab \\'\"#;&|()<>\n$-{}!%="), max_size=40))
 def test_any_shell_text_and_any_cell_is_read(text: str) -> None:
-    assert all(isinstance(command, Command) for command in commands(text))
+    assert all(isinstance(command, SimpleCommand) for command in commands(text))
     for source in (text, f"!{text}", f"%%bash\n{text}", f"%cd {text}", f"%run {text}"):
         Notebook().read(source)
 

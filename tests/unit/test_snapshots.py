@@ -13,7 +13,7 @@ from pytest_super.errors import EngineError
 from pytest_super.snapshots.plan import Plan, plan_of
 from pytest_super.snapshots.prefix import NotMadeError, Prefix, RestoredPrefix, SavedPrefix, prefix_of
 from pytest_super.snapshots.record import (
-    Record,
+    SnapshotRecord,
     archive_of,
     read_record,
     replace_snapshot,
@@ -119,12 +119,12 @@ def name(task: Task, folder: Path, place: Place | None = None) -> str:
     return prefix.path.stem
 
 
-def make(task: Task, folder: Path, record: Record | None = None) -> Path:
+def make(task: Task, folder: Path, record: SnapshotRecord | None = None) -> Path:
     """Make its snapshot; gives the place of the record."""
     prefix = choose(task, folder)
     assert isinstance(prefix, SavedPrefix)
     archive_of(prefix.path).touch()
-    write_record(prefix.path, record or Record())
+    write_record(prefix.path, record or SnapshotRecord())
     prefix.close()
     return prefix.path
 
@@ -143,19 +143,19 @@ def test_a_snapshot_whose_files_are_gone_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_that_has_expired_is_made_again(tmp_path: Path) -> None:
-    make(task("!make data"), tmp_path, Record(expires=time.time() - 1))
+    make(task("!make data"), tmp_path, SnapshotRecord(expires=time.time() - 1))
     assert name(task("!make data"), tmp_path)
-    make(task("!make data"), tmp_path, Record(expires=time.time() + 1000))
+    make(task("!make data"), tmp_path, SnapshotRecord(expires=time.time() + 1000))
     assert isinstance(choose(task("!make data"), tmp_path), RestoredPrefix)
 
 
 def test_a_prefix_that_is_not_worth_it_is_run_by_every_trial(tmp_path: Path) -> None:
-    make(task("!make data"), tmp_path, Record(useless="it would spare nothing"))
+    make(task("!make data"), tmp_path, SnapshotRecord(useless="it would spare nothing"))
     assert type(choose(task("!make data"), tmp_path, may_make=False)) is Prefix
 
 
 def test_nobody_waits_for_ever_for_a_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_super.snapshots.record.PATIENCE", 0.0)
+    monkeypatch.setattr("pytest_super.snapshots.record.LOCK_SECONDS", 0.0)
     maker = choose(task("!make data"), tmp_path)
     assert type(choose(task("!make data"), tmp_path)) is Prefix
     maker.close()
@@ -232,7 +232,7 @@ def test_pruned_snapshots_are_made_again(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = tmp_path / "pytest-super/snapshots"
     replace_snapshot(make(task("!make data"), folder), "me")
-    write_record(folder / "other.json", Record(useless="it would spare nothing"))
+    write_record(folder / "other.json", SnapshotRecord(useless="it would spare nothing"))
     assert main(["prune"]) == 0
     assert capsys.readouterr().out == "removed 1 snapshots\n"
     assert [path.suffix for path in folder.iterdir()] == [".lock"]

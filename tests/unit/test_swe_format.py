@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_super.agents.swe.commands import FormatError, arguments_of, parse_edit
+from pytest_super.agents.swe.commands import CommandError, arguments_of, parse_edit
 from pytest_super.agents.swe.format import parse_answer, parse_submission, render_answer
 from tests.unit.published import expert_trajectories
 
@@ -85,18 +85,18 @@ def test_a_command_is_found_in_every_form_that_can_mean_one_thing_only(text: str
     ],
 )
 def test_what_is_not_one_command_is_refused_with_the_form_that_is_wanted(text: str, why: str) -> None:
-    with pytest.raises(FormatError, match=why):
+    with pytest.raises(CommandError, match=why):
         parse_answer(text)
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 def test_an_answer_that_was_cut_is_never_carried_out(reason: str) -> None:
-    with pytest.raises(FormatError, match="cut off"):
+    with pytest.raises(CommandError, match="cut off"):
         parse_answer("```\n!rm -r data\n```", reason)
 
 
 def test_a_refusal_keeps_what_was_meant_and_why() -> None:
-    with pytest.raises(FormatError) as refused:
+    with pytest.raises(CommandError) as refused:
         parse_answer("DISCUSSION\nI change it.\n```\nedit 1:2\nx\n```")
     assert refused.value.thought == "I change it."
     assert refused.value.action is not None
@@ -199,9 +199,9 @@ def test_a_command_may_stand_where_the_language_of_a_fence_does() -> None:
 
 
 def test_an_open_quote_is_told() -> None:
-    with pytest.raises(FormatError, match="quote is not closed"):
+    with pytest.raises(CommandError, match="quote is not closed"):
         arguments_of("search_file don't a.py")
-    with pytest.raises(FormatError, match="too long"):
+    with pytest.raises(CommandError, match="too long"):
         arguments_of("search_file " + "x" * 5000)
 
 
@@ -246,7 +246,7 @@ def test_a_submission_is_a_json_value(content: str, answer: object) -> None:
 )
 def test_a_submission_that_is_no_json_is_refused(content: str) -> None:
     assert command(content)[0] == "submit"
-    with pytest.raises(FormatError, match="not JSON"):
+    with pytest.raises(CommandError, match="not JSON"):
         parse_submission(content)
 
 
@@ -276,7 +276,7 @@ ANSWERS = st.lists(PIECES | st.text(max_size=8), max_size=14).map("\n".join) | s
 def test_every_answer_is_read_or_refused_and_reads_the_same_when_it_is_shown_again(text: str) -> None:
     try:
         answer = parse_answer(text)
-    except FormatError:
+    except CommandError:
         return
     assert parse_answer(render_answer(answer.thought, answer.action.content)) == answer
 
@@ -285,7 +285,7 @@ def is_read_or_refused(read: Callable[[str], Any], text: str) -> bool:
     """Whether it is, a refusal with words; anything else is raised."""
     try:
         read(text)
-    except FormatError as error:
+    except CommandError as error:
         return bool(str(error))
     return True
 
@@ -323,7 +323,7 @@ def test_long_answers_are_read_or_refused_too(unit: str, frame: str) -> None:
     text = frame.replace("{}", unit * (300_000 // len(unit)))
     for read in (parse_answer, arguments_of, parse_submission):
         assert is_read_or_refused(read, text)
-    with contextlib.suppress(FormatError):
+    with contextlib.suppress(CommandError):
         content = parse_answer(text).action.content
         assert is_read_or_refused(arguments_of, content)
         assert is_read_or_refused(parse_submission, content)
@@ -349,7 +349,7 @@ def test_the_published_actions_are_read_as_they_were() -> None:
     for published in (step.action for one in trajectories for step in one.steps):
         try:
             ours = parse_answer(f"DISCUSSION\nso\n```\n{published.content}\n```").action
-        except FormatError as error:
+        except CommandError as error:
             why = next(why for _, why in DIFFERENCES if why in str(error))
             differences[published.type, why] += 1
             continue

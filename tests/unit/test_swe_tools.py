@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.agents.swe.edit import make_edit, refusal, replaced
-from pytest_super.agents.swe.files import LARGEST, Refused
+from pytest_super.agents.swe.files import LARGEST, ToolRefused
 from pytest_super.agents.swe.syntax import introduced_error
 from pytest_super.agents.swe.tools import Editor
 from pytest_super.agents.swe.window import lines_of, window
@@ -576,7 +576,7 @@ def test_a_refused_edit_is_shown_as_in_the_published_runs() -> None:
         after = [known_after.get(number, "").encode() for number in range(1, total_after + 1)]
         try:
             edit = make_edit(f"{first}:{last}", [""] * count, total)
-        except Refused:
+        except ToolRefused:
             wrong.append((first, last))
             continue
         ours = refusal(SyntaxError("invalid syntax"), path, lines, after, edit)

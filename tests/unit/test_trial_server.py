@@ -307,7 +307,7 @@ def strangers(program: Beside) -> Iterator[list[socket.socket]]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No connection is closed for being idle."""
-    monkeypatch.setattr(endpoint.Handler, "timeout", 600.0)
+    monkeypatch.setattr(endpoint.EndpointHandler, "timeout", 600.0)
     monkeypatch.setattr(endpoint, "IDLE_SECONDS", 600.0)
     monkeypatch.setattr(endpoint, "AUTHENTICATION_SECONDS", 600.0, raising=False)
 

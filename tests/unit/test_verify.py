@@ -13,7 +13,7 @@ from pytest_super.authoring.verify.gold_run import GoldTrial
 from pytest_super.authoring.verify.numbers import numbers_in, shortest
 from pytest_super.authoring.verify.texts import repository_texts
 from pytest_super.authoring.verify.values import telling_values
-from pytest_super.authoring.verify.verdict import verify
+from pytest_super.authoring.verify.verification import verify
 from pytest_super.cli import main
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step
@@ -89,9 +89,9 @@ def test_a_task_with_a_solution_that_was_not_run_is_not_passed_over() -> None:
 
 
 def test_a_task_without_a_solution_is_named_and_searched_for_leaks() -> None:
-    verdict = verify([task(solution=None, query="we got 0.7744")], {})
-    assert verdict.without_solution == ["t"]
-    assert [finding.kind for finding in verdict.findings] == ["leaks"]
+    verification = verify([task(solution=None, query="we got 0.7744")], {})
+    assert verification.without_solution == ["t"]
+    assert [finding.kind for finding in verification.findings] == ["leaks"]
 
 
 # Flaky
@@ -326,7 +326,7 @@ def test_the_repository_of_several_tasks_is_read_once(
         read.append(folder)
         return repository_texts(folder)
 
-    monkeypatch.setattr("pytest_super.authoring.verify.verdict.repository_texts", noted)
+    monkeypatch.setattr("pytest_super.authoring.verify.verification.repository_texts", noted)
     findings = verify(tasks, {"t": [trial({"f1": 0.8127})]}).findings
     assert [finding.facts["place"] for finding in findings if finding.kind == "leaks"] == [
         "code/README.md, line 1"

@@ -10,7 +10,7 @@ from pytest_super.agents.clipping import EARLIER, LAST, LAST_MARK, clipped
 from pytest_super.agents.history import PRE_EXECUTED_THOUGHT
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.react.agent import INVALID_SUBMISSION, repository_lines
-from pytest_super.agents.swe.commands import FormatError
+from pytest_super.agents.swe.commands import CommandError
 from pytest_super.agents.swe.files import printable
 from pytest_super.agents.swe.format import parse_answer, parse_submission, render_answer
 from pytest_super.agents.swe.tools import Editor
@@ -58,7 +58,7 @@ class SweAgent:
             completion = ask(trial, self._messages, DECODING)
             try:
                 answer = parse_answer(completion.text, completion.finish_reason)
-            except FormatError as error:
+            except CommandError as error:
                 trial.reject(str(error), error.action, error.thought if error.action else completion.text)
             else:
                 self._act(trial, answer.action, answer.thought)
@@ -116,7 +116,7 @@ def task_text(task: PublicTask) -> str:
 def submit(trial: Trial, action: Action, thought: str) -> Step:
     try:
         answer = parse_submission(action.content)
-    except FormatError as error:
+    except CommandError as error:
         return trial.reject(str(error), Action(type=INVALID_SUBMISSION, content=action.content), thought)
     return trial.submit(answer, thought)
 

@@ -53,7 +53,7 @@ _WAIT = re.compile(r"(continue_wait|interrupt)\s*+(?:\(\s*+\))?+\s*+;?+")
 _ACTION_LABEL = re.compile(r"action\s*+:\s*+", re.IGNORECASE)
 
 
-class FormatError(Exception):
+class CommandError(Exception):
     """The answer cannot be acted on. The text tells the agent why.
 
     `action` is the refused action, if it is clear, and `thought` the text before it.
@@ -66,7 +66,7 @@ class FormatError(Exception):
 
 
 def parse_action(content: str) -> Action:
-    """The action: a command, whose name is the type, or else a notebook cell. Raises FormatError."""
+    """The action: a command, whose name is the type, or else a notebook cell. Raises CommandError."""
     text = content.strip()
     if type := _waiting(text):
         return Action(type=type, content=content)
@@ -77,7 +77,7 @@ def parse_action(content: str) -> Action:
         return action
     if call and (call[1] == "submit" or _literals(text) is not None):
         if call[1] == "edit":
-            raise FormatError(
+            raise CommandError(
                 f"An edit is not written as a call.\n{EDIT_FORM}", Action(type="edit", content=content)
             )
         return Action(type=call[1], content=content)
@@ -105,17 +105,17 @@ def without_name(content: str) -> str:
 
 
 def arguments_of(content: str) -> list[str]:
-    """A command's arguments: words, quoted texts, or the arguments of a call. Raises FormatError."""
+    """A command's arguments: words, quoted texts, or the arguments of a call. Raises CommandError."""
     literals = _literals(content.strip())
     if literals is not None:
         return literals
     text = without_name(content)
     if len(text) > LONGEST_ARGUMENTS:
-        raise FormatError("The command is too long, so nothing was done.")
+        raise CommandError("The command is too long, so nothing was done.")
     try:
         return shlex.split(text)
     except ValueError:
-        raise FormatError(
+        raise CommandError(
             "A quote is not closed, so nothing was done: put an argument that holds spaces, or quotes of one "
             "kind, between quotes of the other kind."
         ) from None
@@ -145,19 +145,19 @@ def _waiting(text: str) -> str | None:
     if type in WAITING and not fields.get("content"):
         return str(type)
     if label:
-        raise FormatError("An action is no JSON here, so nothing was done: write the command itself.")
+        raise CommandError("An action is no JSON here, so nothing was done: write the command itself.")
     return None
 
 
 def _check_alone(action: Action, text: str) -> None:
-    """Raises FormatError if more text follows the command, or if an edit does not end."""
+    """Raises CommandError if more text follows the command, or if an edit does not end."""
     _, *lines = text.split("\n")
     if action.type == "edit":
         if END_OF_EDIT not in (line.strip() for line in lines):
-            raise FormatError(f"The edit does not end, so nothing was done.\n{EDIT_FORM}", action)
+            raise CommandError(f"The edit does not end, so nothing was done.\n{EDIT_FORM}", action)
         lines = lines[[line.strip() for line in lines].index(END_OF_EDIT) + 1 :]
     if action.type != "submit" and any(line.strip() for line in lines):
-        raise FormatError(
+        raise CommandError(
             f"More follows the command, so nothing was done: `{action.type}` stands alone between fences; "
             "send what comes after it when you have its result.",
             action,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.swe.commands import usage
-from pytest_super.agents.swe.files import Refused
+from pytest_super.agents.swe.files import ToolRefused
 from pytest_super.agents.swe.syntax import error_line, introduced_error
 from pytest_super.agents.swe.window import window
 
@@ -26,7 +26,7 @@ DO NOT re-run the same failed edit command. Running it again will lead to the sa
 
 
 @dataclass(frozen=True, kw_only=True)
-class Edit:
+class LineEdit:
     """Replaces the lines `first` to `last`, counted from 1, by `text`, lines without newlines."""
 
     first: int
@@ -34,34 +34,38 @@ class Edit:
     text: Sequence[str]
 
 
-def make_edit(span: str, text: Sequence[str], total: int) -> Edit:
+def make_edit(span: str, text: Sequence[str], total: int) -> LineEdit:
     """The edit of `edit <span>` in a file with `total` lines; an empty file counts as one empty line.
 
-    Raises Refused.
+    Raises ToolRefused.
     """
     numbers = re.fullmatch(r"(\d{1,9})\s*:\s*(\d{1,9})", span)
     if numbers is None:
-        raise Refused(f"{usage('edit')}\nError: it edits the open file, and takes the numbers of two lines")
+        raise ToolRefused(
+            f"{usage('edit')}\nError: it edits the open file, and takes the numbers of two lines"
+        )
     first, last, total = int(numbers[1]), int(numbers[2]), max(total, 1)
     if not 1 <= first <= total:
-        raise Refused(f"{usage('edit')}\nError: <start_line> must be from 1 to {total}, the file's last line")
+        raise ToolRefused(
+            f"{usage('edit')}\nError: <start_line> must be from 1 to {total}, the file's last line"
+        )
     if last < first:
-        raise Refused(f"{usage('edit')}\nError: <end_line> must not be less than <start_line>")
-    return Edit(first=first, last=min(last, total), text=text)
+        raise ToolRefused(f"{usage('edit')}\nError: <end_line> must not be less than <start_line>")
+    return LineEdit(first=first, last=min(last, total), text=text)
 
 
-def edited(path: str, lines: Sequence[bytes], edit: Edit) -> list[bytes]:
-    """The file's lines after the edit. Raises Refused if it would introduce an error into a Python file."""
+def edited(path: str, lines: Sequence[bytes], edit: LineEdit) -> list[bytes]:
+    """The file's lines after the edit. Raises ToolRefused if it adds an error to a Python file."""
     result = replaced(lines, edit)
     if path.endswith(".py"):
         last = edit.first + len(edit.text) - 1
         error = introduced_error(b"".join(lines), b"".join(result), edit.first, last)
         if error is not None:
-            raise Refused(refusal(error, path, lines, result, edit))
+            raise ToolRefused(refusal(error, path, lines, result, edit))
     return result
 
 
-def replaced(lines: Sequence[bytes], edit: Edit) -> list[bytes]:
+def replaced(lines: Sequence[bytes], edit: LineEdit) -> list[bytes]:
     """The lines after the edit; new lines have the line ends of the lines that they replace."""
     before, old, after = lines[: edit.first - 1], lines[edit.first - 1 : edit.last], lines[edit.last :]
     end = line_end(old) or line_end(before[-1:]) or b"\n"
@@ -79,7 +83,7 @@ def line_end(lines: Sequence[bytes]) -> bytes:
 
 
 def refusal(
-    error: SyntaxError, path: str, lines: Sequence[bytes], result: Sequence[bytes], edit: Edit
+    error: SyntaxError, path: str, lines: Sequence[bytes], result: Sequence[bytes], edit: LineEdit
 ) -> str:
     """The reason of the refusal, the code as it would be after the edit, and the code as it is."""
     above, old, new = edit.first - 1, edit.last - edit.first + 1, len(edit.text)

@@ -13,27 +13,27 @@ LARGEST = 32 * 2**20
 TEXT_SAMPLE = 8192
 
 
-class Refused(Exception):
+class ToolRefused(Exception):
     """The command was not carried out. The text tells the agent why."""
 
 
-class MissingFile(Refused):
+class MissingFile(ToolRefused):
     """The file does not exist."""
 
 
 def read(kernel: Kernel, name: str) -> bytes:
-    """The bytes of a text file of at most LARGEST bytes. Raises Refused."""
+    """The bytes of a text file of at most LARGEST bytes. Raises ToolRefused."""
     try:
         data = kernel.read_file(name, LARGEST)
     except OSError as error:
         raise refused(error, name) from None
     if b"\0" in data[:TEXT_SAMPLE]:
-        raise Refused(f"Error: {printable(name)} is a binary file, which the editor cannot show")
+        raise ToolRefused(f"Error: {printable(name)} is a binary file, which the editor cannot show")
     return data
 
 
 def write(kernel: Kernel, name: str, data: bytes) -> None:
-    """Raises Refused."""
+    """Raises ToolRefused."""
     try:
         kernel.write_file(name, data)
     except OSError as error:
@@ -51,13 +51,15 @@ def exists(kernel: Kernel, name: str) -> bool:
     return True
 
 
-def refused(error: OSError, name: str) -> Refused:
+def refused(error: OSError, name: str) -> ToolRefused:
     name = printable(name)
     if isinstance(error, FileNotFoundError):
         return MissingFile(f"File {name} not found")
     if error.errno == errno.EFBIG:
-        return Refused(f"Error: {name} is larger than {LARGEST // 2**20} MiB: look at parts of it by a cell")
-    return Refused(f"Error: {name}: {error.strerror or error}")
+        return ToolRefused(
+            f"Error: {name} is larger than {LARGEST // 2**20} MiB: look at parts of it by a cell"
+        )
+    return ToolRefused(f"Error: {name}: {error.strerror or error}")
 
 
 def printable(name: str) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.agents.react.format import CUT, Response
 from pytest_super.agents.swe.commands import (
     END_OF_EDIT,
-    FormatError,
+    CommandError,
     is_command_word,
     is_edit,
     parse_action,
@@ -59,10 +59,10 @@ def parse_answer(text: str, finish_reason: str = "stop") -> Response:
     """The one command of an answer, with the discussion before it; text after the command is ignored.
 
     The action's type is the command's name or `execute`; its content is the command as written. Raises
-    FormatError for a cut answer, and for one that does not hold exactly one command.
+    CommandError for a cut answer, and for one that does not hold exactly one command.
     """
     if finish_reason in CUT:
-        raise FormatError(f"The answer was cut off at its end, so nothing was done: be brief.\n{FORM}")
+        raise CommandError(f"The answer was cut off at its end, so nothing was done: be brief.\n{FORM}")
     lines = text.replace("\r\n", "\n").split("\n")
     block = _sole_block(lines)
     thought = "\n".join(lines[: block.start])
@@ -70,7 +70,7 @@ def parse_answer(text: str, finish_reason: str = "stop") -> Response:
     thought = thought[heading.end() if heading else 0 :].strip()
     try:
         return Response(thought=thought, action=parse_action(block.content))
-    except FormatError as error:
+    except CommandError as error:
         error.thought = thought
         raise
 
@@ -86,7 +86,7 @@ def render_answer(thought: str, content: str) -> str:
 
 
 def parse_submission(content: str) -> Any:
-    """The JSON value of a `submit` command. Raises FormatError."""
+    """The JSON value of a `submit` command. Raises CommandError."""
     text = without_name(content)
     if len(text) > 1 and text[0] == text[-1] == "'":
         # A shell would remove the quotes too.
@@ -95,25 +95,25 @@ def parse_submission(content: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else error
-    raise FormatError(
+    raise CommandError(
         f"The submission is not JSON, so it was not handed in: {why}.\n"
         'Write `submit {"metric": 0.5}`, keys and texts in double quotes, or `submit null` for no answer.'
     )
 
 
 def _sole_block(lines: Sequence[str]) -> _Block:
-    """The only block. Raises FormatError if there is none or more than one, or if it is empty."""
+    """The only block. Raises CommandError if there is none or more than one, or if it is empty."""
     blocks = _blocks(lines)
     first = next(blocks, None)
     if first is None:
-        raise FormatError(f"The answer holds no command, so nothing was done.\n{FORM}")
+        raise CommandError(f"The answer holds no command, so nothing was done.\n{FORM}")
     if next(blocks, None) is not None:
-        raise FormatError(
+        raise CommandError(
             "The answer holds more than one fenced block, so nothing was done: send one command and wait for "
             f"its result. A command that holds fences itself stands between longer ones.\n{FORM}"
         )
     if not first.content:
-        raise FormatError(f"The command is empty, so nothing was done.\n{FORM}")
+        raise CommandError(f"The command is empty, so nothing was done.\n{FORM}")
     return first
 
 
@@ -131,7 +131,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
 
 
 def _block(lines: Sequence[str], start: int, opening: re.Match[str]) -> _Block:
-    """The block that the fence opens. Raises FormatError if it does not end."""
+    """The block that the fence opens. Raises CommandError if it does not end."""
     label = opening[2].strip()
     # A label that cannot be a language's name is the beginning of the command.
     has_command = bool(label) and not _LANGUAGE.fullmatch(label)
@@ -139,7 +139,7 @@ def _block(lines: Sequence[str], start: int, opening: re.Match[str]) -> _Block:
     text_start = head if is_edit(label if has_command else lines[head]) else None
     end = _end(lines, start, len(opening[1]), text_start)
     if end is None:
-        raise FormatError(f"The command is not closed by a fence, so nothing was done.\n{FORM}")
+        raise CommandError(f"The command is not closed by a fence, so nothing was done.\n{FORM}")
     content = _without_blank_ends([label if has_command else "", *lines[start + 1 : end]])
     if not content and is_command_word(label):
         content = label
@@ -168,12 +168,12 @@ def _end(lines: Sequence[str], start: int, size: int, edit: int | None) -> int |
 
 
 def _mark(lines: Sequence[str], start: int) -> int | None:
-    """The number of the line that ends the edit's text. Raises FormatError if another answer begins first."""
+    """The number of the line that ends the edit's text. Raises CommandError if another answer starts."""
     for number in range(start, len(lines)):
         if lines[number].strip() == END_OF_EDIT:
             return number
         if _NEXT_ANSWER.fullmatch(lines[number]):
-            raise FormatError(
+            raise CommandError(
                 f"Another command follows before the text of the edit is closed by a line {END_OF_EDIT}, so "
                 f"nothing was done.\n{FORM}"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.swe.files import Refused, printable, refused
+from pytest_super.agents.swe.files import ToolRefused, printable, refused
 from pytest_super.agents.swe.window import shown_lines
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def search(
     try:
         return kernel.search_files(folder, name=name, text=text, hidden=hidden, seconds=SEARCH_SECONDS)
     except (FileNotFoundError, NotADirectoryError):
-        raise Refused(f"Directory {printable(folder)} not found") from None
+        raise ToolRefused(f"Directory {printable(folder)} not found") from None
     except OSError as error:
         raise refused(error, folder) from None
 

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.swe.commands import FormatError, arguments_of, parse_edit, usage
+from pytest_super.agents.swe.commands import CommandError, arguments_of, parse_edit, usage
 from pytest_super.agents.swe.edit import UPDATED, edited, make_edit
-from pytest_super.agents.swe.files import MissingFile, Refused, exists, printable, read, write
+from pytest_super.agents.swe.files import MissingFile, ToolRefused, exists, printable, read, write
 from pytest_super.agents.swe.search import find_file, search_dir, search_lines
 from pytest_super.agents.swe.window import OVERLAP, WINDOW, lines_of, window, within
 
@@ -52,7 +52,7 @@ class Editor:
         def work(kernel: Kernel) -> tuple[str, str]:
             try:
                 return self._do(kernel, action), "ok"
-            except (Refused, FormatError) as refused:
+            except (ToolRefused, CommandError) as refused:
                 return str(refused), "error"
             except OSError as error:
                 return f"Error: {error.strerror or error}", "error"
@@ -95,7 +95,7 @@ class Editor:
         path, lines = self._opened(kernel)
         goal = number(line, "goto", "line_number")
         if goal > len(lines):
-            raise Refused(f"Error: <line> must be less than or equal to {len(lines)}")
+            raise ToolRefused(f"Error: <line> must be less than or equal to {len(lines)}")
         return self._show(path, lines, goal + WINDOW // 2 - ABOVE_GOAL)
 
     def _scroll(self, kernel: Kernel, direction: int) -> str:
@@ -105,7 +105,7 @@ class Editor:
 
     def _create(self, kernel: Kernel, name: str) -> str:
         if exists(kernel, name):
-            raise Refused(f"Error: File '{printable(name)}' already exists.\n{self._open(kernel, name)}")
+            raise ToolRefused(f"Error: File '{printable(name)}' already exists.\n{self._open(kernel, name)}")
         # One empty line, so that `edit 1:1` can replace it.
         write(kernel, name, b"\n")
         self._open(kernel, name)
@@ -119,7 +119,7 @@ class Editor:
             lines = lines_of(read(kernel, name))
         except MissingFile:
             missing = f"File name {printable(name)} not found. Please provide a valid file name."
-            raise Refused(f"{usage('search_file')}\nError: {missing}") from None
+            raise ToolRefused(f"{usage('search_file')}\nError: {missing}") from None
         return search_lines(term, kernel.resolve(name), lines)
 
     def _edit(self, kernel: Kernel, span: str, text: Sequence[str]) -> str:
@@ -131,7 +131,7 @@ class Editor:
 
     def _opened(self, kernel: Kernel) -> tuple[str, list[bytes]]:
         if self.path is None:
-            raise Refused("No file open. Use the open command first.")
+            raise ToolRefused("No file open. Use the open command first.")
         return self.path, lines_of(read(kernel, self.path))
 
     def _show(self, path: str, lines: Sequence[bytes], center: int) -> str:
@@ -140,10 +140,10 @@ class Editor:
 
 
 def checked(name: str, arguments: Sequence[str]) -> Sequence[str]:
-    """The arguments. Raises Refused if the command does not take this many."""
+    """The arguments. Raises ToolRefused if the command does not take this many."""
     least, most = COUNTS[name]
     if not least <= len(arguments) <= most or not all(arguments):
-        raise Refused(
+        raise ToolRefused(
             f"{usage(name)}\nError: got {len(arguments)} arguments; one with spaces stands in quotes"
         )
     return arguments
@@ -151,5 +151,5 @@ def checked(name: str, arguments: Sequence[str]) -> Sequence[str]:
 
 def number(text: str, command: str, name: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text):
-        raise Refused(f"{usage(command)}\nError: <{name}> must be a number")
+        raise ToolRefused(f"{usage(command)}\nError: <{name}> must be a number")
     return int(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from pytest_super.authoring.generate.refusal import Refused
+from pytest_super.authoring.generate.refusal import RepositoryRefused
 
 if TYPE_CHECKING:
     from pytest_super.sources.tree import Tree
@@ -66,22 +66,22 @@ class Proposal(Strict):
 
 
 def suitability(text: str) -> Suitability:
-    """Raises Refused for an answer that does not have the required form."""
+    """Raises RepositoryRefused for an answer that does not have the required form."""
     try:
         return Suitability.model_validate(json_object(text))
     except ValidationError as error:
-        raise Refused("bad_answer", explain(error)) from None
+        raise RepositoryRefused("bad_answer", explain(error)) from None
 
 
 def refuse_unsuitable(found: Suitability) -> None:
-    """Raises Refused for the first question whose answer is no."""
+    """Raises RepositoryRefused for the first question whose answer is no."""
     for question, reason in NO.items():
         if getattr(found, question) in (None, False):
-            raise Refused(reason, shown(getattr(found, f"{question}_reason")))
+            raise RepositoryRefused(reason, shown(getattr(found, f"{question}_reason")))
 
 
 def proposal(text: str, tree: Tree) -> Proposal | None:
-    """The task, with a script that exists; None when the model found no task. Raises Refused."""
+    """The task, with a script that exists; None when the model found no task. Raises RepositoryRefused."""
     answer = json_object(text)
     output = answer.get("output")
     if not answer or ("output" in answer and output in ({}, None)):
@@ -89,36 +89,36 @@ def proposal(text: str, tree: Tree) -> Proposal | None:
     try:
         given = Proposal.model_validate(output)
     except ValidationError as error:
-        raise Refused("bad_answer", explain(error, "output")) from None
+        raise RepositoryRefused("bad_answer", explain(error, "output")) from None
     found = Proposal(task=checked_text(given.task), entrypoint=script_in(tree, given.entrypoint))
     if posixpath.basename(found.entrypoint) not in found.task:
-        raise Refused("bad_answer", f"`task` does not name {found.entrypoint}, the script to run")
+        raise RepositoryRefused("bad_answer", f"`task` does not name {found.entrypoint}, the script to run")
     return found
 
 
 def script_in(tree: Tree, path: str) -> str:
-    """The path of a script in the repository, normalised. Raises Refused for any other path."""
+    """The path of a script in the repository, normalised. Raises RepositoryRefused for any other path."""
     clean = posixpath.normpath(path.strip())
     if not clean.isprintable() or not tree.has(clean):
-        raise Refused("entrypoint_missing", f"there is no file {shown(path)!r} in the repository")
+        raise RepositoryRefused("entrypoint_missing", f"there is no file {shown(path)!r} in the repository")
     if not tree.is_script(clean):
-        raise Refused("entrypoint_type", f"{clean} is neither a Python nor a shell file")
+        raise RepositoryRefused("entrypoint_type", f"{clean} is neither a Python nor a shell file")
     return clean
 
 
 def checked_text(text: str) -> str:
-    """The text with plain line ends and blanks. Raises Refused for content that no agent should read."""
+    """The text with plain line ends and blanks. Raises RepositoryRefused for unprintable text."""
     text = re.sub(r"\r\n?", "\n", text).replace("\t", " ").strip()
     if not text.replace("\n", " ").isprintable():
-        raise Refused("bad_answer", "`task` has characters that are not text")
+        raise RepositoryRefused("bad_answer", "`task` has characters that are not text")
     # The author of a README is a stranger, and could send an agent with a network anywhere.
     if re.search(r"://|\bwww\.", text):
-        raise Refused("bad_answer", "`task` has a web address")
+        raise RepositoryRefused("bad_answer", "`task` has a web address")
     return text
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The JSON object in the text: all of it, in a fence, or from the first brace on. Raises Refused."""
+    """The JSON object in the text: all of it, fenced, or after the first brace. Raises RepositoryRefused."""
     text = text.strip()
     start = text.find("{")
     for candidate in (text, *_FENCE.findall(text), text[start:] if start >= 0 else ""):
@@ -130,8 +130,8 @@ def json_object(text: str) -> dict[str, Any]:
             return value
         # An answer that is a list does not mean any of its objects; but prose can begin with a number.
         if candidate is text and end == len(text):
-            raise Refused("bad_answer", "it is JSON, but not an object")
-    raise Refused("bad_answer", "it has no JSON object" if text else "it is empty")
+            raise RepositoryRefused("bad_answer", "it is JSON, but not an object")
+    raise RepositoryRefused("bad_answer", "it has no JSON object" if text else "it is empty")
 
 
 def explain(error: ValidationError, *outer: str) -> str:

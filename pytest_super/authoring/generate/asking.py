@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_super.authoring.generate.prompts import PROBLEM
 from pytest_super.authoring.generate.record import digest
-from pytest_super.authoring.generate.refusal import Refused
+from pytest_super.authoring.generate.refusal import RepositoryRefused
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_super.authoring.generate.prompts import Prompts
-    from pytest_super.authoring.generate.record import Record
+    from pytest_super.authoring.generate.record import GenerationRecord
     from pytest_super.model.completion import Completion, Message, Model
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class Asker:
     """Asks the questions about all repositories, from several threads."""
 
     def __init__(
-        self, record: Record, prompts: Prompts, identity: Any, open_model: Callable[[str], Model]
+        self, record: GenerationRecord, prompts: Prompts, identity: Any, open_model: Callable[[str], Model]
     ) -> None:
         """`identity` identifies the model and its parameters; `open_model` takes the id of a task."""
         self._record = record
@@ -46,18 +46,18 @@ class Asker:
         self.asked = self.remembered = self.under_way = 0
 
     def ask(self, task: str, prompt: str, material: str, judge: Callable[[str], T]) -> T:
-        """What `judge` makes of the model's answer. If it raises Refused, the model is asked once more.
+        """What `judge` makes of the model's answer. If it raises RepositoryRefused, the model is asked again.
 
-        Raises Refused for the second answer or when the provider refuses; ModelError; Stopped.
+        Raises RepositoryRefused for the second answer or when the provider refuses; ModelError; Stopped.
         """
         messages = [{"role": "system", "content": prompt}, {"role": "user", "content": material}]
         for left in reversed(range(ROUNDS)):
             text, finish_reason = self._answer(task, messages)
             try:
                 if finish_reason == "length":
-                    raise Refused("bad_answer", "it was cut off, being too long")
+                    raise RepositoryRefused("bad_answer", "it was cut off, being too long")
                 return judge(text)
-            except Refused as refused:
+            except RepositoryRefused as refused:
                 if not left:
                     raise
                 messages = [*messages, *self._again(text, str(refused))]
@@ -97,8 +97,8 @@ class Asker:
         try:
             return self._open_model(task).complete(messages, **DECODING)
         except FilteredError as error:
-            raise Refused("model_refused", f"content policy: {error}") from None
+            raise RepositoryRefused("model_refused", f"content policy: {error}") from None
         except BudgetSpentError as error:
-            raise Refused("model_refused", f"no room in the model's {error.limit}") from None
+            raise RepositoryRefused("model_refused", f"no room in the model's {error.limit}") from None
         except ValueError as error:
             raise ModelError(f"the request cannot be sent: {error}") from None

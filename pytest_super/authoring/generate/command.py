@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.generate import report
-from pytest_super.authoring.generate.generation import Generation, Settings
+from pytest_super.authoring.generate.generation import Generation, GenerationSettings
 from pytest_super.authoring.generate.prompts import read_prompts
 from pytest_super.authoring.generate.record import CALLS
 from pytest_super.authoring.generate.repositories import read_all
@@ -39,7 +39,7 @@ def generate(arguments: Namespace) -> int:
     named = read_all(arguments.repositories, arguments.list)
     model = model_settings(arguments)
     models = Models(model)
-    settings = Settings(
+    settings = GenerationSettings(
         output=arguments.output,
         model=model.name,
         parameters=model.parameters,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.authoring.generate import answers, material
 from pytest_super.authoring.generate.asking import Asker, Stopped
 from pytest_super.authoring.generate.pinning import pin
-from pytest_super.authoring.generate.record import KEPT, Outcome, Record, digest
-from pytest_super.authoring.generate.refusal import Refused
+from pytest_super.authoring.generate.record import KEPT, GenerationRecord, RepositoryOutcome, digest
+from pytest_super.authoring.generate.refusal import RepositoryRefused
 from pytest_super.authoring.generate.repositories import ids_of
 from pytest_super.authoring.generate.screening import screen
 from pytest_super.authoring.generate.tasks import task_fields, write_task
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class GenerationSettings:
     output: Path
     model: str
     parameters: dict[str, Any]
@@ -55,13 +55,13 @@ class Settings:
 class Generation:
     """One run into one folder. Raises SuperError for a folder that cannot be used."""
 
-    def __init__(self, named: Sequence[Named], settings: Settings) -> None:
+    def __init__(self, named: Sequence[Named], settings: GenerationSettings) -> None:
         self.named = named
         self.settings = settings
-        self.record = Record(settings.output)
+        self.record = GenerationRecord(settings.output)
         self.asker = Asker(self.record, settings.prompts, settings.identity, settings.open_model)
         self.ids = ids_of(named, self.record.ids, settings.output)
-        self.outcomes: dict[str, Outcome] = {}
+        self.outcomes: dict[str, RepositoryOutcome] = {}
         """By the text of the repository."""
         self.error: BaseException | None = None
         """What ended the run early."""
@@ -103,7 +103,7 @@ class Generation:
             ended.set()
 
     def _take(self, named: Named) -> None:
-        outcome = Outcome(named=named.text, id=self.ids[named.text], model=self.settings.model)
+        outcome = RepositoryOutcome(named=named.text, id=self.ids[named.text], model=self.settings.model)
         is_known = self._decide(named, outcome)
         # Ctrl-C also reaches git, so that a fetch under way fails: that says nothing about the repository.
         if self.asker.stop.is_set() and not outcome.is_settled:
@@ -113,7 +113,7 @@ class Generation:
         self.outcomes[named.text] = outcome
         self.settings.tell(line_of(outcome))
 
-    def _decide(self, named: Named, outcome: Outcome) -> bool:
+    def _decide(self, named: Named, outcome: RepositoryOutcome) -> bool:
         """Fill in the outcome. Returns whether an earlier run had settled it.
 
         Raises Stopped, and SuperError for an error that every other repository would meet, too.
@@ -128,7 +128,7 @@ class Generation:
                 repository = Repository.model_validate(outcome.repository)
                 tree = Tree(fetch(repository, base=self.settings.output))
             self._make(named, tree, outcome)
-        except Refused as refused:
+        except RepositoryRefused as refused:
             outcome.drop(refused.reason, answers.shown(str(refused)))
         except ModelError as error:
             if error.is_final:
@@ -136,7 +136,7 @@ class Generation:
             outcome.drop("model_failed", answers.shown(str(error)))
         return False
 
-    def _pin(self, named: Named, outcome: Outcome) -> None:
+    def _pin(self, named: Named, outcome: RepositoryOutcome) -> None:
         """Set what the outcome is made from: the pinned repository, as in an earlier run, and its key."""
         settings, is_folder = self.settings, named.kind == "folder"
         # A branch can move during a long run that was interrupted.
@@ -146,15 +146,15 @@ class Generation:
         made_from = [outcome.id, outcome.repository, content, *settings.identity, settings.prompts.digest]
         outcome.key = digest(made_from)
 
-    def _take_over(self, known: Outcome, outcome: Outcome) -> None:
+    def _take_over(self, known: RepositoryOutcome, outcome: RepositoryOutcome) -> None:
         """Take over what an earlier run settled, and write its file again."""
         for name in ("outcome", "reason", "detail", "questions", "task", "sha256"):
             setattr(outcome, name, getattr(known, name))
         if known.outcome == KEPT:
             self._write(known.task)
 
-    def _make(self, named: Named, tree: Tree, outcome: Outcome) -> None:
-        """Ask the model for a task, and write it. Raises Refused, ModelError, Stopped."""
+    def _make(self, named: Named, tree: Tree, outcome: RepositoryOutcome) -> None:
+        """Ask the model for a task, and write it. Raises RepositoryRefused, ModelError, Stopped."""
         screen(tree)
         settings, prompts = self.settings, self.settings.prompts
         shown = material.for_questions(named.short, tree)
@@ -164,7 +164,7 @@ class Generation:
         shown = material.for_task(named.short, tree)
         proposal = self.asker.ask(outcome.id, prompts.task, shown, lambda text: answers.proposal(text, tree))
         if proposal is None:
-            raise Refused("skipped", "it answered {}")
+            raise RepositoryRefused("skipped", "it answered {}")
         metadata = {
             # The path of a script belongs to this machine.
             "model": "scripted" if settings.model.startswith(SCRIPTED) else settings.model,
@@ -189,13 +189,13 @@ class Generation:
 
 @contextmanager
 def fetch_errors() -> Iterator[None]:
-    """Turn an error about the source of one repository into Refused."""
+    """Turn an error about the source of one repository into RepositoryRefused."""
     try:
         yield
     except (InfrastructureError, TaskFileError) as error:
         if getattr(error, "is_final", False):
             raise
-        raise Refused("fetch_failed", str(error)) from None
+        raise RepositoryRefused("fetch_failed", str(error)) from None
 
 
 def wait_for(events: Sequence[threading.Event]) -> None:
@@ -203,7 +203,7 @@ def wait_for(events: Sequence[threading.Event]) -> None:
         event.wait()
 
 
-def line_of(outcome: Outcome) -> str:
+def line_of(outcome: RepositoryOutcome) -> str:
     if outcome.outcome == KEPT:
         return f"kept     {outcome.id}  {outcome.task['entrypoint']['path']}"
     return f"dropped  {outcome.id}  {outcome.reason}: {outcome.detail or 'no reason given'}"

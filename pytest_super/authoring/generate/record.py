@@ -27,7 +27,7 @@ KEPT, DROPPED = "kept", "dropped"
 
 
 @dataclass(kw_only=True)
-class Outcome:
+class RepositoryOutcome:
     """What became of one repository, filled in step by step; plain JSON values only."""
 
     named: str
@@ -61,7 +61,7 @@ class Outcome:
         self.outcome, self.reason, self.detail = DROPPED, reason, detail
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Outcome:
+    def from_data(cls, data: dict[str, Any]) -> RepositoryOutcome:
         """Raises TypeError for other data."""
         names = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in names})
@@ -106,7 +106,7 @@ class Journal:
         self._file.flush()
 
 
-class Record:
+class GenerationRecord:
     """The record of one folder, opened by the one process that generates into it."""
 
     def __init__(self, folder: Path) -> None:
@@ -123,7 +123,7 @@ class Record:
 
     def _read(self) -> None:
         try:
-            outcomes = [Outcome.from_data(line) for line in self._report.lines]
+            outcomes = [RepositoryOutcome.from_data(line) for line in self._report.lines]
             self._known = {line["key"]: (line["text"], line["finish_reason"]) for line in self._answers.lines}
         except (TypeError, KeyError, AttributeError):
             raise SuperError(f"{self.folder}: {REPORT} or {ANSWERS} has a line that is not ours") from None
@@ -132,10 +132,10 @@ class Record:
         self.pins = {each.named: each.repository for each in outcomes if each.repository}
         self._written = {each.sha256 for each in outcomes if each.sha256}
 
-    def settled(self, key: str) -> Outcome | None:
+    def settled(self, key: str) -> RepositoryOutcome | None:
         return self._settled.get(key)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RepositoryOutcome) -> None:
         self._report.append(asdict(outcome))
 
     def answer(self, key: str) -> tuple[str, str] | None:

@@ -23,7 +23,7 @@ REASONS = {
 PASSING = frozenset({"fetch_failed", "model_failed"})
 
 
-class Refused(Exception):
+class RepositoryRefused(Exception):
     """`reason` is a key of REASONS; the text says what was found."""
 
     def __init__(self, reason: str, detail: str) -> None:

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.generate.refusal import Refused
+from pytest_super.authoring.generate.refusal import RepositoryRefused
 
 if TYPE_CHECKING:
     from pytest_super.sources.tree import Tree
@@ -35,12 +35,12 @@ _IMPORTS = {
 
 
 def screen(tree: Tree) -> None:
-    """Raises Refused for a repository that uses an LLM's API, or has no README or no script."""
+    """Raises RepositoryRefused for a repository that uses an LLM's API, or has no README or no script."""
     for path, content in tree.contents(tuple(_IMPORTS)):
         if found := _IMPORTS[PurePosixPath(path).suffix].search(content):
             name = next(group for group in found.groups() if group).decode()
-            raise Refused("llm_api", f"{path} imports {name}")
+            raise RepositoryRefused("llm_api", f"{path} imports {name}")
     if not tree.readme:
-        raise Refused("no_readme", "no README at the top, or an empty one")
+        raise RepositoryRefused("no_readme", "no README at the top, or an empty one")
     if not tree.scripts:
-        raise Refused("no_script", "no file is Python or shell")
+        raise RepositoryRefused("no_script", "no file is Python or shell")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.generate.refusal import Refused
+from pytest_super.authoring.generate.refusal import RepositoryRefused
 from pytest_super.errors import SuperError, TaskFileError
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.task import TASK_SUFFIX
@@ -48,7 +48,7 @@ def where(repository: dict[str, str], folder: str) -> str:
 def write_task(fields: dict[str, Any], folder: Path) -> bytes:
     """Write the task file, after the loader has accepted it, and return its content.
 
-    Raises Refused when the task is not valid, SuperError when the file cannot be written.
+    Raises RepositoryRefused when the task is not valid, SuperError when the file cannot be written.
     """
     path = folder / f"{fields['id']}{TASK_SUFFIX}"
     # In the same folder, since a task can name a folder next to it; with a name that is not collected.
@@ -59,7 +59,7 @@ def write_task(fields: dict[str, Any], folder: Path) -> bytes:
         load_tasks(draft, shown=path.name)
         draft.replace(path)
     except (TaskFileError, ValueError) as error:
-        raise Refused("bad_answer", f"the task is not valid: {error}") from None
+        raise RepositoryRefused("bad_answer", f"the task is not valid: {error}") from None
     except OSError as error:
         raise SuperError(f"{path} cannot be written: {error.strerror}") from None
     finally:

@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.authoring.verify.finding import Kind
-    from pytest_super.authoring.verify.verdict import Verdict
+    from pytest_super.authoring.verify.verification import Verification
 
 KINDS: tuple[Kind, ...] = ("fails", "flaky", "leaks", "unknown")
 
 
-def verdict_lines(verdict: Verdict, run: Path) -> Iterator[str]:
-    for finding in verdict.findings:
+def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
+    for finding in verification.findings:
         yield one_line(f"{finding.kind:<7} {finding.text}")
-    if without := verdict.without_solution:
+    if without := verification.without_solution:
         yield one_line(f"not run {counted(len(without), 'task')} without a solution: {', '.join(without)}")
-    if verdict.epochs == 1:
+    if verification.epochs == 1:
         yield "one epoch alone cannot show whether tasks are flaky"
-    of = f"{counted(verdict.tasks, 'task')}, {counted(verdict.trials, 'trial')}"
-    yield f"{of} in {counted(verdict.epochs, 'epoch')}: {counts_of(verdict)}"
+    of = f"{counted(verification.tasks, 'task')}, {counted(verification.trials, 'trial')}"
+    yield f"{of} in {counted(verification.epochs, 'epoch')}: {counts_of(verification)}"
     yield f"results: {run}"
 
 
-def counts_of(verdict: Verdict) -> str:
+def counts_of(verification: Verification) -> str:
     """How many tasks have each kind of finding."""
-    tasks = Counter(kind for kind, _ in {(finding.kind, finding.task) for finding in verdict.findings})
+    tasks = Counter(kind for kind, _ in {(finding.kind, finding.task) for finding in verification.findings})
     return ", ".join(f"{tasks[kind]} {kind}" for kind in KINDS if tasks[kind]) or "nothing was found"
 
 
-def verdict_data(verdict: Verdict, run: Path) -> dict[str, Any]:
+def verification_data(verification: Verification, run: Path) -> dict[str, Any]:
     """The same as plain JSON values, with no text shortened."""
-    return {"run": str(run), **asdict(verdict)}
+    return {"run": str(run), **asdict(verification)}

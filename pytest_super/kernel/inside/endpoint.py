@@ -42,7 +42,7 @@ WRITE_SECONDS = 600.0
 CHECK_SECONDS = 0.2
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client has closed the connection."""
 
 
@@ -55,7 +55,7 @@ class Endpoint:
         self._send = send
         self._ids = itertools.count(1)
         self._inboxes: dict[int, queue.Queue[tuple[dict[str, Any], bytes]]] = {}
-        self._server = Server(self)
+        self._server = EndpointServer(self)
         self.port: int = self._server.server_address[1]
 
     def start(self) -> None:
@@ -67,8 +67,8 @@ class Endpoint:
         if inbox is not None:
             inbox.put((fields, payload))
 
-    def ask(self, client: Handler, path: str, size: int) -> None:
-        """Let the host answer one request whose body of `size` bytes is not read yet. Raises Gone."""
+    def ask(self, client: EndpointHandler, path: str, size: int) -> None:
+        """Let the host answer one request whose body of `size` bytes is not read yet. Raises ClientGone."""
         number = next(self._ids)
         inbox = self._inboxes[number] = queue.Queue()
         try:
@@ -78,7 +78,7 @@ class Endpoint:
             del self._inboxes[number]
             self._send_message(number, "gone")
 
-    def _exchange(self, number: int, inbox: queue.Queue[Any], client: Handler, size: int) -> None:
+    def _exchange(self, number: int, inbox: queue.Queue[Any], client: EndpointHandler, size: int) -> None:
         fields, payload = client.wait(inbox)
         while fields["what"] == "more":
             piece = client.read_piece(min(size, PIECE))
@@ -95,7 +95,7 @@ class Endpoint:
         self._send(encode_control("call", payload, id=number, what=what, **fields))
 
 
-class Server(socketserver.ThreadingTCPServer):
+class EndpointServer(socketserver.ThreadingTCPServer):
     """Handles each connection in a thread. Clients without the secret cannot block those that know it.
 
     `process_request` must never block: the server could neither accept other connections nor end.
@@ -111,7 +111,7 @@ class Server(socketserver.ThreadingTCPServer):
         self._authenticated: set[Any] = set()
         self._serving = threading.Semaphore(MAX_CONNECTIONS)
         self._open = threading.Semaphore(2 * MAX_CONNECTIONS)
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), EndpointHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
@@ -161,14 +161,14 @@ class Server(socketserver.ThreadingTCPServer):
         """Print nothing: clients can disconnect at any time, and nobody reads the output."""
 
 
-class Handler(BaseHTTPRequestHandler):
+class EndpointHandler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
     timeout = IDLE_SECONDS
     # Head and body of an answer are two writes; with Nagle's algorithm the second waits for the client's ACK.
     disable_nagle_algorithm = True
-    server: Server
+    server: EndpointServer
 
     def do_POST(self) -> None:
         self._handle()
@@ -193,7 +193,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             try:
                 endpoint.ask(self, self.path[len(endpoint.prefix) - 1 :], int(size))
-            except (Gone, OSError):
+            except (ClientGone, OSError):
                 self.close_connection = True
 
     def _refuse(self, status: int, message: str) -> None:
@@ -217,7 +217,7 @@ class Handler(BaseHTTPRequestHandler):
     def read_piece(self, size: int) -> bytes:
         piece: bytes = self.rfile.read(size)
         if len(piece) < size:
-            raise Gone
+            raise ClientGone
         return piece
 
     def wait(self, inbox: queue.Queue[tuple[dict[str, Any], bytes]]) -> tuple[dict[str, Any], bytes]:
@@ -226,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
                 return inbox.get(timeout=CHECK_SECONDS)
             except queue.Empty:
                 if self._has_left():
-                    raise Gone from None
+                    raise ClientGone from None
 
     def _has_left(self) -> bool:
         readable, _, _ = select.select([self.connection], [], [], 0)

@@ -7,10 +7,10 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
-from pytest_super.metrics.script_runs.literals import Names, value_of
+from pytest_super.metrics.script_runs.literals import KnownNames, value_of
 from pytest_super.metrics.script_runs.places import UNKNOWN, join
 from pytest_super.metrics.script_runs.shell import commands
-from pytest_super.metrics.script_runs.shell_runs import Run, Shell, module_runs
+from pytest_super.metrics.script_runs.shell_runs import ScriptRun, Shell, module_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +32,9 @@ class Notebook:
     def __init__(self) -> None:
         self.folder = ""
         self.clones: list[str] = []
-        self.names = Names()
+        self.names = KnownNames()
 
-    def read(self, source: str) -> list[Run]:
+    def read(self, source: str) -> list[ScriptRun]:
         """The runs of a cell; [] when it is not valid, for then nothing of it was run."""
         reader = _CellReader(self)
         reader.read(source)
@@ -69,7 +69,7 @@ def as_python(source: str) -> ast.Module | None:
 
 class _CellReader(ast.NodeVisitor):
     def __init__(self, notebook: Notebook) -> None:
-        self.runs: list[Run] = []
+        self.runs: list[ScriptRun] = []
         self._notebook = notebook
         self._names = notebook.names
         self._called: set[str] = set()
@@ -120,7 +120,7 @@ class _CellReader(ast.NodeVisitor):
         elif function == "os.chdir":
             self._change_folder(texts[0])
         elif function == "runpy.run_path":
-            self.runs.append(Run(join(self._notebook.folder, texts[0])))
+            self.runs.append(ScriptRun(join(self._notebook.folder, texts[0])))
         elif function == "runpy.run_module":
             self.runs += module_runs(texts[0])
         elif function in ("get_ipython().run_line_magic", "get_ipython().run_cell_magic"):
@@ -153,7 +153,9 @@ class _CellReader(ast.NodeVisitor):
         """`exec(open("train.py").read())`"""
         calls = [child for child in ast.walk(node) if isinstance(child, ast.Call) and child.args]
         opened = [value_of(call.args[0], self._names) for call in calls if ast.unparse(call.func) == "open"]
-        self.runs += [Run(join(self._notebook.folder, path)) for path in opened if isinstance(path, str)]
+        self.runs += [
+            ScriptRun(join(self._notebook.folder, path)) for path in opened if isinstance(path, str)
+        ]
 
     def _read_magic(self, name: str, line: str = "", body: str | None = None) -> None:
         if body is not None and name in _SHELL_MAGICS:
@@ -186,7 +188,7 @@ class _CellReader(ast.NodeVisitor):
                 return
             if not skip and not word.startswith("-"):
                 path = word if "." in word.rpartition("/")[2] else f"{word}.py"
-                self.runs.append(Run(join(self._notebook.folder, path)))
+                self.runs.append(ScriptRun(join(self._notebook.folder, path)))
                 return
             skip = word in _RUN_OPTIONS_WITH_VALUE
 

@@ -15,7 +15,7 @@ Value = str | list[str] | None
 _VARIABLE = re.compile(r"\{(\w+)\}|\$(\w+)")
 
 
-class Names:
+class KnownNames:
     """Names that cells bind: modules and functions by import, texts and lists of texts by assignment."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Names:
         return value if isinstance(value, str) else match[0]
 
 
-def value_of(node: ast.expr, names: Names) -> Value:
+def value_of(node: ast.expr, names: KnownNames) -> Value:
     """A text, in which `{?}` stands for what is not known; a list of texts; None when nothing is known."""
     match node:
         case ast.Constant(value=str(text)):
@@ -70,7 +70,7 @@ def value_of(node: ast.expr, names: Names) -> Value:
     return None
 
 
-def _value_of_call(node: ast.Call, names: Names) -> Value:
+def _value_of_call(node: ast.Call, names: KnownNames) -> Value:
     function = names.function(node.func)
     texts = [_text(argument, names) for argument in node.args]
     if function == "os.path.join" and texts:
@@ -85,7 +85,7 @@ def _value_of_call(node: ast.Call, names: Names) -> Value:
     return None
 
 
-def _text(node: ast.expr, names: Names) -> str:
+def _text(node: ast.expr, names: KnownNames) -> str:
     value = value_of(node, names)
     return value if isinstance(value, str) else UNKNOWN
 

@@ -21,14 +21,14 @@ _REDIRECTIONS = ("<", ">", ">>", "<<<", "&>", "&>>", "<&", ">&", *_HEREDOC)
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SimpleCommand:
     """The words of a simple command, quotes and redirections taken off, and the operator that ends it."""
 
     words: tuple[str, ...]
     end: str
 
 
-def commands(text: str) -> Iterator[Command]:
+def commands(text: str) -> Iterator[SimpleCommand]:
     """The simple commands in order; `(` and `)` end (possibly empty) commands too. Any text is read."""
     words: list[str] = []
     heredocs: list[str] = []
@@ -38,7 +38,7 @@ def commands(text: str) -> Iterator[Command]:
         if is_operator and token in _REDIRECTIONS:
             redirection = token
         elif is_operator:
-            yield Command(tuple(words), token)
+            yield SimpleCommand(tuple(words), token)
             words, redirection = [], ""
             if token == "\n":
                 lexer.skip_heredocs(heredocs)
@@ -47,7 +47,7 @@ def commands(text: str) -> Iterator[Command]:
             redirection = ""
         else:
             words.append(token)
-    yield Command(tuple(words), "")
+    yield SimpleCommand(tuple(words), "")
 
 
 class _Lexer:

@@ -17,7 +17,7 @@ DEPTH = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ScriptRun:
     """A script that was started, by its path as seen from the working directory of the sandbox."""
 
     path: str
@@ -28,11 +28,11 @@ class Shell:
 
     def __init__(self, folder: str, *, depth: int = 0) -> None:
         self.folder = folder
-        self.runs: list[Run] = []
+        self.runs: list[ScriptRun] = []
         self.clones: list[str] = []
         self._previous = folder
-        self._started: list[Run] = []
-        self._background: list[Run] = []
+        self._started: list[ScriptRun] = []
+        self._background: list[ScriptRun] = []
         self._depth = depth
 
     def read(self, text: str) -> None:
@@ -83,7 +83,7 @@ class Shell:
         if launch.kind == "shell":
             self._read_inner(launch.text)
         elif launch.kind == "script":
-            self._started.append(Run(join(self.folder, launch.text)))
+            self._started.append(ScriptRun(join(self.folder, launch.text)))
         else:
             self._started += module_runs(launch.text)
 
@@ -94,7 +94,7 @@ class Shell:
             self._started += inner.runs
 
 
-def module_runs(name: str) -> list[Run]:
+def module_runs(name: str) -> list[ScriptRun]:
     """A module may lie wherever the interpreter looks, as a file or as a package with a main module."""
     path = posixpath.join(UNKNOWN, *name.split("."))
-    return [Run(f"{path}.py"), Run(f"{path}/__main__.py")]
+    return [ScriptRun(f"{path}.py"), ScriptRun(f"{path}/__main__.py")]

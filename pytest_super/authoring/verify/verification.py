@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verification:
     """The findings, and how much was looked at."""
 
     findings: list[Finding]
@@ -31,13 +31,13 @@ class Verdict:
     """Ids of the tasks that cannot be run, and were only searched for leaks."""
 
 
-def verify(tasks: Sequence[Task], gold: Mapping[str, Sequence[GoldTrial]]) -> Verdict:
+def verify(tasks: Sequence[Task], gold: Mapping[str, Sequence[GoldTrial]]) -> Verification:
     """Judge tasks by their trials, by task id; trials of other tasks are ignored."""
     trials = [trial for task in tasks for trial in gold.get(task.id, ())]
     # Tasks that share a repository follow each other, and its texts can be many.
     read_texts = lru_cache(maxsize=1)(repository_texts)
     found = (findings_of(task, gold.get(task.id, ()), read_texts) for task in tasks)
-    return Verdict(
+    return Verification(
         findings=[finding for findings in found for finding in findings],
         tasks=len(tasks),
         trials=len(trials),
