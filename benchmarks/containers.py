@@ -25,9 +25,10 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from rows import print_row
 
 from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
-from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.tasks.task import SandboxSpec
 
 if TYPE_CHECKING:

@@ -32,8 +32,9 @@ from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
 from rows import print_row
 
 from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
-from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.model.litellm_provider import import_litellm
 from pytest_super.tasks.task import SandboxSpec
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from rows import print_row
 
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.kernel.providers.docker.container_config import DockerSettings
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.tasks.task import SandboxSpec
 

@@ -25,12 +25,22 @@ sys.modules["pytest_super.kernel.inside"] = type(sys)("pytest_super.kernel.insid
 launcher, processes = take(), load("processes")
 folder = processes.private_folder()
 kernel = processes.KernelProcess(folder, 1, launcher)
-for name in ("frames", "outbox", "message_size", "lookup", "filework", "bridge"):
+for name in ("frames", "channels", "outbox", "message_size", "lookup", "filework", "bridge"):
     module = load(name)
 module.main(launcher, folder, kernel)
 """
 # In the order in which STARTER reads them.
-TEXTS = ("launcher", "processes", "frames", "outbox", "message_size", "lookup", "filework", "bridge")
+TEXTS = (
+    "launcher",
+    "processes",
+    "frames",
+    "channels",
+    "outbox",
+    "message_size",
+    "lookup",
+    "filework",
+    "bridge",
+)
 
 
 def bridge_source() -> str:

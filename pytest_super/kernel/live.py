@@ -172,10 +172,7 @@ class LiveKernel:
             self._request(RunningCell(code, listener, output=output, started=self._clock()))
 
     def evaluate(self, expression: str) -> str:
-        """The value of a Python expression as the kernel displays it.
-
-        CellStateError while a cell runs, InfrastructureError when there is no value.
-        """
+        """See Kernel.evaluate."""
         with self._changed:
             if self._cell is not None:
                 raise CellStateError("a cell still runs")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.token_estimate import UNBOUNDED
-from pytest_super.store.results import read_lines
+from pytest_super.store.json_lines import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

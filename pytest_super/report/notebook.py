@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.results import disk_errors
+from pytest_super.store.json_lines import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

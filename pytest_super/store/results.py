@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -19,12 +18,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError
 from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.json_lines import disk_errors, encodable, read_lines, to_line
 from pytest_super.store.trajectory import step_from_data, step_to_data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_super.store.trajectory import Step
@@ -95,17 +93,6 @@ class TrialResult:
         """The result in `data`. Keys of a later version are ignored."""
         known = {f.name for f in fields(cls)}
         return cls(**{key: value for key, value in data.items() if key in known})
-
-
-def encodable(value: Any) -> Any:
-    """The JSON value with text that UTF-8 can write: half a surrogate pair would end an xdist worker."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
-        return {encodable(key): encodable(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [encodable(child) for child in value]
-    return value
 
 
 def epoch_name(task_id: str, epoch: int) -> str:
@@ -261,47 +248,8 @@ def read_trajectory(path: Path) -> list[Step]:
     return [step_from_data(data) for data in read_lines(path)]
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """A file's whole JSON lines: a dying process may have cut the last one short; none without the file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return
-    for line in text.split("\n"):
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
-
-
 def read_result(path: Path) -> TrialResult | None:
     try:
         return TrialResult.from_data(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def to_line(data: dict[str, Any]) -> str:
-    # Outputs of a sandbox may hold lone surrogates, which UTF-8 cannot: escape what is not ASCII.
-    return json.dumps(data) + "\n"
-
-
-# No trial after this one could be stored either.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-
-
-class disk_errors:
-    """Turns an OSError of writing results into an InfrastructureError that names the place."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, OSError):
-            is_final = error.errno in FULL
-            what_to_do = ": make room, or name another folder by --super-dir" if is_final else ""
-            message = f"results cannot be written under {self.path}: {error.strerror or error}{what_to_do}"
-            raise InfrastructureError(message, is_final=is_final) from error

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.engine import connect, engine_trouble
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
-from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from tests.docker.containers import SPEC, read_all
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+    from pytest_super.kernel.providers.docker.container_config import DockerSettings
+    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
     from pytest_super.kernel.sandbox import Stream
 
 SPEC = SandboxSpec()

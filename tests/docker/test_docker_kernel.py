@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-    from pytest_super.kernel.providers.docker.sandbox import DockerSettings
+    from pytest_super.kernel.providers.docker.container_config import DockerSettings
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.tasks.task import SandboxSpec
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
-from pytest_super.kernel.providers.docker.sandbox import DockerSettings
+from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.sweep import is_abandoned, sweep
 from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.tasks.task import SandboxSpec
@@ -157,7 +157,8 @@ def test_a_refused_start_leaves_nothing(make_sandbox: MakeSandbox, engine: APICl
 
 OWNER = """
 import sys, time
-from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.kernel.providers.docker.container_config import DockerSettings
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.tasks.task import SandboxSpec
 settings = DockerSettings(image=sys.argv[1])
 sandbox = DockerSandbox(SandboxSpec(), settings, command=["python3", "-c", sys.argv[2]])

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.providers.docker.sandbox import DockerSandbox, DockerSettings
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, SavedPrefix, UnlikeError, prefix_of
 from pytest_super.tasks.task import Task
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pytest_super.kernel.providers.docker.container_config import DockerSettings
     from pytest_super.store.trajectory import Step
 
 pytestmark = pytest.mark.docker

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from pytest_super.cli import main
-from pytest_super.store.results import TrialResult, to_line
+from pytest_super.store.json_lines import to_line
+from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step, step_to_data
 from tests.unit.published import ARCHIVE, RECOVERED, data_folder
 from tests.unit.test_published import REACT, SWE, Cell, step_cells, write

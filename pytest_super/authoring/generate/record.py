@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.generate.refusal import PASSING
 from pytest_super.errors import SuperError
-from pytest_super.store.results import read_lines, to_line
+from pytest_super.store.json_lines import read_lines, to_line
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,25 +6,29 @@ import hashlib
 import json
 import secrets
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
 from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.providers.docker import death
 from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.attach import AttachedStream, attach
+from pytest_super.kernel.providers.docker.container_config import (
+    GIB,
+    OWN_FOLDER,
+    PIP_FILE,
+    WORKDIR,
+    ContainerConfig,
+    DockerSettings,
+)
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.snapshot import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
 from pytest_super.kernel.providers.docker.watchdog import Watchdog
-from pytest_super.kernel.providers.host_environment import CA_VARIABLES
-from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.kernel.sandbox import Capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     import requests
@@ -32,44 +36,9 @@ if TYPE_CHECKING:
 
     from pytest_super.tasks.task import SandboxSpec
 
-GIB = 2**30
-WORKDIR = "/workspace"
 KEPT = "pytest-super-kept"
-# Without these five `tar` of foreign owners and `apt-get` fail. No other: no raw sockets, mounts, devices.
-CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
-OWN_FOLDER = "etc/pytest-super"
-CA_FILE = f"{OWN_FOLDER}/ca.pem"
-PIP_FILE = f"{OWN_FOLDER}/pip.conf"
 # The words by which an engine warns that its kernel cannot enforce a limit, which it then drops.
 DROPPED = {"memory": "memory limit cap", "cpus": "cpu", "pids": "pids"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DockerSettings:
-    """What a project sets for all its containers; a task's own `sandbox` values win.
-
-    The defaults hold what SUPER's tasks need and keep sixteen of them from taking down a shared machine.
-    """
-
-    image: str = DEFAULT_IMAGE
-    cpus: float | None = None
-    """None: all, shared fairly with the other containers; a number that a small machine lacks is refused."""
-    memory: int = 4 * GIB
-    """Bytes, without swap; /dev/shm (half of it) is counted."""
-    pids: int = 1024
-    """Processes and threads; numpy alone starts a thread a core."""
-    disk: int = 10 * GIB
-    """Bytes written outside of /dev/shm, checked every few seconds: a fast writer overshoots by that long."""
-    ca_bundle: Path | None = None
-    """Certificates (PEM); a copy is what pip, requests, curl and git inside trust if there is a network."""
-    pip_config: Path | None = None
-    """A pip.conf, a copy of which pip inside reads."""
-    mounts: Mapping[str, str] = field(default_factory=dict)
-    """Shared caches: a folder on the engine's host to where it is seen inside, read-only."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """`run`, `task`, `worker`: labels of the container, each behind `pytest-super.`."""
-    lease: float = 3600.0
-    """Seconds to the deadline past which a sweep removes a container; renewed while this process lives."""
 
 
 class DockerSandbox:
@@ -102,6 +71,7 @@ class DockerSandbox:
             snapshots=not settings.mounts,
         )
         self._command = command
+        self._config = ContainerConfig(spec=spec, settings=settings, image=self.image)
         self._archive: Path | None = None
         self._token = secrets.token_hex(6)
         self._container = ""
@@ -124,13 +94,17 @@ class DockerSandbox:
     def _create(self, api: APIClient) -> None:
         name = container_name(self._token, time.time() + self.settings.lease)
         with engine_errors("create a container", image=self.image, is_shared=not self.spec.image):
-            created = api.create_container(name=name, **self._config(api))
+            created = api.create_container(name=name, **self._config.for_engine(api, self._bridge_command()))
             self._container = created["Id"]
-            if files := self._files():
+            if files := self._config.files():
                 api.put_archive(self._container, "/", tar_of(files))
             if self._archive is not None:
                 put_changes(self._container, self._archive)
         self._refuse_dropped(created.get("Warnings") or [])
+
+    def _bridge_command(self) -> list[str]:
+        command = list(self._command or ("python3", "-u", "-c", bridge_source()))
+        return command if self._archive is None else command_after(command)
 
     def _start(self, api: APIClient) -> AttachedStream:
         with engine_errors("start a container", image=self.image, is_shared=not self.spec.image):
@@ -146,81 +120,6 @@ class DockerSandbox:
         )
         self._watchdog.start()
         return self._stream
-
-    def _config(self, api: APIClient) -> dict[str, Any]:
-        command = list(self._command or ("python3", "-u", "-c", bridge_source()))
-        return {
-            "image": self.image,
-            # The way to say that an image's own entry point is not wanted.
-            "entrypoint": [""],
-            "command": command if self._archive is None else command_after(command),
-            "user": "0:0",
-            "hostname": "sandbox",
-            "working_dir": self.workdir,
-            "environment": self._environment(),
-            "labels": self._labels(),
-            # Makes docker-py set StdinOnce: the engine closes the input when this process is gone.
-            "stdin_open": True,
-            "host_config": self._host_config(api),
-        }
-
-    def _host_config(self, api: APIClient) -> dict[str, Any]:
-        from docker.types import LogConfig, Ulimit
-
-        memory = self.spec.memory or self.settings.memory
-        cpus = self.spec.cpus or self.settings.cpus
-        return api.create_host_config(
-            network_mode="bridge" if self.spec.network else "none",
-            cap_drop=["ALL"],
-            cap_add=CAPABILITIES,
-            security_opt=["no-new-privileges"],
-            mem_limit=memory,
-            memswap_limit=memory,
-            shm_size=memory // 2,
-            nano_cpus=int(cpus * 1e9) if cpus else None,
-            pids_limit=self.spec.pids or self.settings.pids,
-            init=True,
-            auto_remove=True,
-            log_config=LogConfig(type="none"),
-            ulimits=[Ulimit(name="core", soft=0, hard=0)],
-            mounts=self._mounts(),
-            device_requests=self._devices(),
-        )
-
-    def _mounts(self) -> list[Any]:
-        from docker.types import Mount
-
-        return [
-            Mount(target, source, type="bind", read_only=True)
-            for source, target in self.settings.mounts.items()
-        ]
-
-    def _devices(self) -> list[Any] | None:
-        from docker.types import DeviceRequest
-
-        return [DeviceRequest(count=self.spec.gpus, capabilities=[["gpu"]])] if self.spec.gpus else None
-
-    def _environment(self) -> dict[str, str]:
-        given = {"LANG": "C.UTF-8"}
-        if self._certificates:
-            given |= dict.fromkeys(CA_VARIABLES, f"/{CA_FILE}")
-        if self.settings.pip_config:
-            given["PIP_CONFIG_FILE"] = f"/{PIP_FILE}"
-        return given | self.spec.env
-
-    def _files(self) -> dict[str, bytes]:
-        given = {CA_FILE: self._certificates, PIP_FILE: self.settings.pip_config}
-        return {name: read_setting(path) for name, path in given.items() if path}
-
-    @property
-    def _certificates(self) -> Path | None:
-        """Of no use without a network, and the engine takes a tenth of a second to copy a file."""
-        return self.settings.ca_bundle if self.spec.network else None
-
-    def _labels(self) -> dict[str, str]:
-        ours = {f"{LABEL}.{name}": value for name, value in self.settings.labels.items()}
-        deadline = str(int(time.time() + self.settings.lease))
-        return ours | {LABEL: "1", f"{LABEL}.owner": owner_label(), f"{LABEL}.deadline": deadline}
 
     def _refuse_dropped(self, warnings: list[str]) -> None:
         for name, words in DROPPED.items():
@@ -289,9 +188,9 @@ class DockerSandbox:
         with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
             image = connect().inspect_image(self.image)["Id"]  # type: ignore[no-untyped-call]
         limits = [getattr(self.settings, name) for name in ("cpus", "memory", "pids", "disk")]
-        files = {name: hashlib.sha256(data).hexdigest() for name, data in self._files().items()}
+        files = {name: hashlib.sha256(data).hexdigest() for name, data in self._config.files().items()}
         spec, command = self.spec.model_dump(), list(self._command or ())
-        return json.dumps([image, spec, limits, files, self._environment(), command])
+        return json.dumps([image, spec, limits, files, self._config.environment(), command])
 
     def save(self, archive: Path) -> None:
         save_changes(self._container, archive, but=OWN_FOLDER)
@@ -319,13 +218,6 @@ def has_gpus(api: APIClient) -> bool:
     """Whether the engine has the runtime that gives GPUs to containers."""
     with engine_errors("list its runtimes"):
         return "nvidia" in (api.info().get("Runtimes") or {})
-
-
-def read_setting(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InfrastructureError(f"a file that the containers are to get cannot be read: {error}") from None
 
 
 def remove_quietly(container: str) -> None:

@@ -1,0 +1,149 @@
+"""What a container is created with: its limits, environment, labels and files."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.sweep import LABEL
+from pytest_super.kernel.providers.host_environment import CA_VARIABLES
+from pytest_super.kernel.providers.owner import owner_label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from docker import APIClient
+
+    from pytest_super.tasks.task import SandboxSpec
+
+GIB = 2**30
+WORKDIR = "/workspace"
+# Without these five `tar` of foreign owners and `apt-get` fail. No other: no raw sockets, mounts, devices.
+CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
+OWN_FOLDER = "etc/pytest-super"
+CA_FILE = f"{OWN_FOLDER}/ca.pem"
+PIP_FILE = f"{OWN_FOLDER}/pip.conf"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DockerSettings:
+    """What a project sets for all its containers; a task's own `sandbox` values win.
+
+    The defaults suffice for SUPER's tasks, and sixteen of them do not take down a shared machine.
+    """
+
+    image: str = DEFAULT_IMAGE
+    cpus: float | None = None
+    """None: all, shared fairly with other containers. A number that a small machine lacks is refused."""
+    memory: int = 4 * GIB
+    """Bytes, without swap. /dev/shm counts, and has half of it."""
+    pids: int = 1024
+    """Processes and threads; numpy alone starts a thread a core."""
+    disk: int = 10 * GIB
+    """Bytes written outside of /dev/shm, checked every few seconds: a fast writer overshoots by that long."""
+    ca_bundle: Path | None = None
+    """Certificates (PEM); a copy is what pip, requests, curl and git inside trust if there is a network."""
+    pip_config: Path | None = None
+    """A pip.conf, a copy of which pip inside reads."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Shared caches: a folder on the engine's host to where it is seen inside, read-only."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """`run`, `task`, `worker`: labels of the container, each behind `pytest-super.`."""
+    lease: float = 3600.0
+    """Seconds to the deadline past which a sweep removes a container; renewed while this process lives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerConfig:
+    """A task's specification and the project's settings, as the engine takes them."""
+
+    spec: SandboxSpec
+    settings: DockerSettings
+    image: str
+
+    def for_engine(self, api: APIClient, command: list[str]) -> dict[str, Any]:
+        """The arguments of docker-py's `create_container`, without the name."""
+        return {
+            "image": self.image,
+            # This disables the entry point of the image.
+            "entrypoint": [""],
+            "command": command,
+            "user": "0:0",
+            "hostname": "sandbox",
+            "working_dir": WORKDIR,
+            "environment": self.environment(),
+            "labels": self._labels(),
+            # Makes docker-py set StdinOnce: the engine closes the input when this process is gone.
+            "stdin_open": True,
+            "host_config": self._host_config(api),
+        }
+
+    def _host_config(self, api: APIClient) -> dict[str, Any]:
+        from docker.types import LogConfig, Ulimit
+
+        memory = self.spec.memory or self.settings.memory
+        cpus = self.spec.cpus or self.settings.cpus
+        return api.create_host_config(
+            network_mode="bridge" if self.spec.network else "none",
+            cap_drop=["ALL"],
+            cap_add=CAPABILITIES,
+            security_opt=["no-new-privileges"],
+            mem_limit=memory,
+            memswap_limit=memory,
+            shm_size=memory // 2,
+            nano_cpus=int(cpus * 1e9) if cpus else None,
+            pids_limit=self.spec.pids or self.settings.pids,
+            init=True,
+            auto_remove=True,
+            log_config=LogConfig(type="none"),
+            ulimits=[Ulimit(name="core", soft=0, hard=0)],
+            mounts=self._mounts(),
+            device_requests=self._devices(),
+        )
+
+    def _mounts(self) -> list[Any]:
+        from docker.types import Mount
+
+        return [
+            Mount(target, source, type="bind", read_only=True)
+            for source, target in self.settings.mounts.items()
+        ]
+
+    def _devices(self) -> list[Any] | None:
+        from docker.types import DeviceRequest
+
+        return [DeviceRequest(count=self.spec.gpus, capabilities=[["gpu"]])] if self.spec.gpus else None
+
+    def environment(self) -> dict[str, str]:
+        given = {"LANG": "C.UTF-8"}
+        if self._certificates:
+            given |= dict.fromkeys(CA_VARIABLES, f"/{CA_FILE}")
+        if self.settings.pip_config:
+            given["PIP_CONFIG_FILE"] = f"/{PIP_FILE}"
+        return given | self.spec.env
+
+    def files(self) -> dict[str, bytes]:
+        """What is copied into the container before it starts: certificates, pip's settings."""
+        given = {CA_FILE: self._certificates, PIP_FILE: self.settings.pip_config}
+        return {name: read_setting(path) for name, path in given.items() if path}
+
+    @property
+    def _certificates(self) -> Path | None:
+        """None without a network: they are useless there, and the engine takes 0.1 s to copy a file."""
+        return self.settings.ca_bundle if self.spec.network else None
+
+    def _labels(self) -> dict[str, str]:
+        ours = {f"{LABEL}.{name}": value for name, value in self.settings.labels.items()}
+        deadline = str(int(time.time() + self.settings.lease))
+        return ours | {LABEL: "1", f"{LABEL}.owner": owner_label(), f"{LABEL}.deadline": deadline}
+
+
+def read_setting(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InfrastructureError(f"a file for the containers cannot be read: {error}") from None

@@ -1,0 +1,63 @@
+"""Files of JSON lines that are written while processes can die: reading, writing, and errors of the disk."""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The complete JSON lines of a file, none without the file. A dying process can cut the last."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    for line in text.split("\n"):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def to_line(data: dict[str, Any]) -> str:
+    # Outputs of a sandbox can contain lone surrogates, which UTF-8 cannot encode, so non-ASCII is escaped.
+    return json.dumps(data) + "\n"
+
+
+def encodable(value: Any) -> Any:
+    """The JSON value with text that UTF-8 can write: half a surrogate pair would end an xdist worker."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {encodable(key): encodable(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [encodable(child) for child in value]
+    return value
+
+
+# No trial after this one could be stored either.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+class disk_errors:
+    """Turns an OSError of writing results into an InfrastructureError that names the place."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError):
+            is_final = error.errno in FULL
+            what_to_do = ": make room, or name another folder by --super-dir" if is_final else ""
+            message = f"results cannot be written under {self.path}: {error.strerror or error}{what_to_do}"
+            raise InfrastructureError(message, is_final=is_final) from error
