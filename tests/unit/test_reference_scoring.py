@@ -88,6 +88,11 @@ def test_what_the_types_or_infinity_keep_apart_is_wrong(gold: Any, submission: A
     assert reference_accuracy(gold, submission) == 0.0
 
 
+def test_a_value_is_only_compared_with_one_of_its_type() -> None:
+    assert reference_accuracy(["a", 1.0], [1.0, "a"]) == 0.0
+    assert reference_accuracy(1.0, 1.0 + 0.0078125) == 1.0
+
+
 @pytest.mark.parametrize("gold", [0, 0.0, False, "", {}, [], None])
 def test_a_falsy_gold_has_no_accuracy(gold: Any) -> None:
     assert reference_accuracy(gold, gold) is None
