@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.metrics.accuracy import accuracy
+from pytest_super.metrics.accuracy import accuracy, is_right
 from pytest_super.tasks.fields import has_leaf
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
@@ -153,3 +153,9 @@ def shuffled(value: Any, mixer: random.Random) -> Any:
         keys = sorted(value, key=lambda _: mixer.random())
         return {key: shuffled(value[key], mixer) for key in keys}
     return [shuffled(child, mixer) for child in value] if isinstance(value, list) else value
+
+
+def test_a_single_value_is_right_by_the_same_rules() -> None:
+    assert is_right(0.6, 0.61, 0.01)
+    assert not is_right(0.6, 0.62, 0.01)
+    assert not is_right("1", 1, 0.01)

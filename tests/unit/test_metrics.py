@@ -39,6 +39,7 @@ def test_the_metrics_that_ship_are_the_papers_in_the_order_of_the_columns() -> N
     names = ["accuracy", "landmarks", "submitted", "script_executed"]
     assert [metric.name for metric in installed_metrics()] == names
     assert [metric.heading for metric in BUILT_IN] == [*names[:3], "executed"]
+    assert {metric.best for metric in BUILT_IN} == {1.0}
 
 
 def test_an_entry_that_only_has_a_name_applies_always_and_is_better_when_higher() -> None:
@@ -121,7 +122,8 @@ def test_a_metric_that_does_not_apply_is_not_computed() -> None:
     never = Metric(name="never", compute=fails, applies=lambda task: task.set == "auto")
     assert score([never], task(), evidence()) == {"never": None}
     auto = Task.model_validate({"id": "t", "set": "auto", "query": "q", "entrypoint": {"path": "a.py"}})
-    assert score(BUILT_IN, auto, evidence())["accuracy"] is None
+    values = score(BUILT_IN, auto, evidence())
+    assert (values["accuracy"], values["script_executed"]) == (None, 0.0)
     with pytest.raises(AssertionError):
         score([never], auto, evidence())
 
