@@ -1,4 +1,4 @@
-"""The model call of SUPER's agents."""
+"""Asks the model for the next action of SUPER's agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a kernel lives: what a sandbox does, what it can enforce, and what a run sets for all of them."""
+"""The interface of sandboxes, which every provider implements: operations, capabilities and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JUnit XML: the file that pytest has written, with what its format has no place for in pytest.
+"""Adds a run's totals, errors of the infrastructure and single testcases to pytest's JUnit XML file.
 
 Rewritten afterwards, since only the file is a public interface: the run's totals as suite
 properties, trouble of the infrastructure as <error> in whatever phase it came, and one testcase

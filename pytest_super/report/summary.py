@@ -1,4 +1,4 @@
-"""The figures of a run: groups of trials, and what is derived from their results."""
+"""The means of a run by set and category, computed from results alone."""
 
 from __future__ import annotations
 

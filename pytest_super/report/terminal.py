@@ -1,4 +1,4 @@
-"""The summary in the terminal, made by one iterator of lines."""
+"""The summary of a run in the terminal, made by one iterator of lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for how a trial went."""
+"""Short texts about trials: why one is unsolved, what an exception says, printable characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The only place that reads a private attribute of pytest: an item's `_fixtureinfo`, where it exists.
+"""Reads the one private attribute of pytest that is used: an item's `_fixtureinfo`, where it exists.
 
 No public name gives the fixtures that an item will use before it is set up. Without the attribute nothing
 breaks: collection is slower, and prefixes run in every trial instead of starting from snapshots.

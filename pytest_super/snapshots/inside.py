@@ -1,4 +1,4 @@
-"""Facts about a kernel, collected by itself. Sent into the sandbox as text, which has Python 3.8 or newer."""
+"""Runs in a kernel and reports facts about that kernel. Sent as text; Python 3.8 or newer is there."""
 
 from __future__ import annotations
 

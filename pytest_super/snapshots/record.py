@@ -1,4 +1,4 @@
-"""A snapshot on disk: a record and an archive of files, in the user's cache folder."""
+"""Reads and writes a snapshot in the user's cache folder: an archive of its files, a record of its steps."""
 
 from __future__ import annotations
 

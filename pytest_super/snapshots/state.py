@@ -1,4 +1,4 @@
-"""Whether a snapshot gives the kernel that its steps gave, as far as shell steps can change one."""
+"""Checks that a restored snapshot leaves the kernel as its steps did, as far as shell steps change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a few words, why the figures of a trial differ: stored and computed, or the two ways of scoring."""
+"""Explains briefly why figures differ: stored from computed ones, or one way of scoring from the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names and expressions of notebook cells are worth, as far as their text tells."""
+"""Finds the values of names and expressions in notebook cells from their text, without running them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths as far as the text of cells tells them."""
+"""Finds the paths that the text of cells names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written in a container since it was made, as a tar archive, and put into another one.
+"""Decides which files of a container a snapshot saves, and puts them into a new container.
 
 Not an image: in one that starts from an image a folder of the image's cannot be renamed, times are cut to
 seconds, and what was written before is not counted with what is written then.

@@ -1,4 +1,4 @@
-"""Whose a container is, until when, and the removal of those that nobody owns any more.
+"""Finds the owner and the deadline of each container, and removes containers without a living owner.
 
 A container ends with its owner's process, since its standard input does. What can stay is one that was
 created and never started, or one whose main process the code inside has stopped.
