@@ -41,8 +41,7 @@ def task_files_below(folder: Path) -> list[Path]:
 
 def load_all(files: Iterable[Path]) -> tuple[list[Task], list[str]]:
     """The tasks of the valid files, and one text for each other file, with all its errors."""
-    from pytest_super.session.collection import refuse_known_ids
-    from pytest_super.tasks.loading import load_tasks
+    from pytest_super.tasks.loading import load_tasks, refuse_known_ids
 
     tasks: list[Task] = []
     errors: list[str] = []

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError, TaskFileError
+from pytest_super.errors import SuperError
 from pytest_super.session.item import TaskItem
 from pytest_super.session.private_pytest import fixture_closure
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import refuse_late_metrics
 from pytest_super.store.results import epoch_name
-from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.loading import load_tasks, refuse_known_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,15 +87,3 @@ class TaskFile(pytest.Module):
         )
         closures[self.parent] = fixture_closure(item)
         return item
-
-
-def refuse_known_ids(tasks: list[Task], places: dict[str, str], file: str) -> None:
-    """Results are kept by task id, so an id is unique in a run. Raises TaskFileError."""
-    errors = []
-    for task in tasks:
-        place = f"{file}:{task._line}"
-        known = places.setdefault(task.id, place)
-        if known != place:
-            errors.append(f"{place}:1: the id `{task.id}` stands already at {known}")
-    if errors:
-        raise TaskFileError("\n".join(errors))

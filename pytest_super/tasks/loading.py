@@ -241,3 +241,15 @@ def duplicate_ids(tasks: list[Task]) -> Iterator[Problem]:
         if task.id in lines:
             yield Problem(task._line, 1, f"the id `{task.id}` stands already at line {lines[task.id]}")
         lines.setdefault(task.id, task._line)
+
+
+def refuse_known_ids(tasks: list[Task], places: dict[str, str], file: str) -> None:
+    """Results are kept by task id, so an id is unique in a run. Raises TaskFileError."""
+    errors = []
+    for task in tasks:
+        place = f"{file}:{task._line}"
+        known = places.setdefault(task.id, place)
+        if known != place:
+            errors.append(f"{place}:1: the id `{task.id}` stands already at {known}")
+    if errors:
+        raise TaskFileError("\n".join(errors))
