@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Listener = Callable[[str], None]
 
+OUTPUT_KINDS = frozenset(
+    ("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output")
+)
 # Messages that only the cell that sent them can use.
 OWN_KINDS = frozenset(("clear_output", "error"))
 

@@ -11,7 +11,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, CellStateError, Outcome, SandboxLostError
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
-from pytest_super.kernel.listeners import Listeners
+from pytest_super.kernel.listeners import OUTPUT_KINDS, Listeners
 from pytest_super.kernel.output import CellOutput
 from pytest_super.kernel.readiness import PROOF_SECONDS, Readiness
 from pytest_super.kernel.running_cell import RunningCell
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
     Listener = Callable[[str], None]
 
-OUTPUT_KINDS = frozenset(
-    ("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output")
-)
 # How long to wait for a cell to begin before interrupting it anyway.
 BEGIN_SECONDS = 2.0
+# IPython announces a cell, then runs callbacks, in which it swallows an interrupt, and only then the code.
+CALLBACK_SECONDS = 0.05
 # A cell that is not over by then is followed by a probe: code can break the messages that would end it.
 PROBE_SECONDS = 1.0
 # The pause between two requests of a cell that the kernel refused.
@@ -194,6 +193,8 @@ class LiveKernel:
             self._changed.wait_for(
                 lambda: cell.has_begun or cell.is_over or not self.is_alive, min(seconds, BEGIN_SECONDS)
             )
+            if cell.has_begun:
+                self._changed.wait_for(lambda: cell.is_over or not self.is_alive, CALLBACK_SECONDS)
             self._link.interrupt()
             self._probe(cell)
         return self.await_cell(seconds, is_interrupt=True)
