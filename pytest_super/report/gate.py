@@ -39,12 +39,12 @@ class Gate:
         return mean < self.bound - ROUNDING
 
 
-def parse_gate(text: str, metrics: Sequence[Metric]) -> Gate:
+def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail-under") -> Gate:
     """The gate that `text` asks for: NAME:BOUND, NAME<BOUND, or a number, which bounds the accuracy.
 
-    Raises SuperError.
+    `source` names the option or ini value in errors. Raises SuperError.
     """
-    given = f"--super-fail-under={text}"
+    given = f"{source}={text}"
     named = _NAMED.fullmatch(text)
     if named is None:
         bound = bound_of(given, text)

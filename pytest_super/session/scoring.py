@@ -37,10 +37,15 @@ def read_scoring(config: pytest.Config, gates: Sequence[str]) -> Scoring:
     offered = reversed(config.hook.pytest_super_metrics(config=config))
     try:
         metrics = checked([*installed_metrics(), *(metric for some in offered for metric in some)])
-        parsed = [parse_gate(text, metrics) for text in gates]
+        parsed = [parse_gate(text, metrics, source_of_gates(config)) for text in gates]
     except SuperError as error:
         raise pytest.UsageError(str(error)) from None
     return Scoring(metrics=metrics, gates=tuple(parsed), providers=providers(config))
+
+
+def source_of_gates(config: pytest.Config) -> str:
+    is_option = config.getoption("super_fail_under") is not None
+    return "--super-fail-under" if is_option else "the ini value super_fail_under"
 
 
 def providers(config: pytest.Config) -> int:

@@ -85,10 +85,24 @@ def test_the_output_that_an_agent_prints_is_captured_by_pytest(project: Project)
     project.run().stdout.fnmatch_lines(["*Captured stdout call*", "a word of the agent"])
 
 
-@pytest.mark.parametrize("hook", ["score", "step"])
+HOOKS = {
+    "step": "def pytest_super_step():\n    raise KeyError('my hook')\n",
+    "metrics": """
+from pytest_super.metrics import Metric
+
+def compute(task, evidence):
+    raise KeyError("my hook")
+
+def pytest_super_metrics():
+    return [Metric(name="mine", compute=compute)]
+""",
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_that_raises_is_not_the_agents_failure(project: Project, hook: str) -> None:
     set_agent(project, {"t": "trial.submit(42)"})
-    add_to_conftest(project, f"def pytest_super_{hook}():\n    raise KeyError('my hook')\n")
+    add_to_conftest(project, HOOKS[hook])
     result = project.run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     row = project.results["t[1]"]

@@ -584,6 +584,8 @@ def test_it_is_no_agent_that_may_fall_back_to_no_isolation(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
+    # Without bwrap, too, which isolates.
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     result = pytester.runpytest_subprocess("--super-agent=host-command: true", ".")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 

@@ -341,6 +341,8 @@ def is_parsed(option: Option, text: str) -> bool:
 # Of the options whose value must have a form of its own, or name what is there.
 OF_FORM = {
     "agent": "agent:Agent",
+    "sandbox": "local",
+    "fail-under": "0.5",
     "set": "expert",
     "category": "data",
     "ca-bundle": "given.txt",
