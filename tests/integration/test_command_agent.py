@@ -451,9 +451,7 @@ def test_a_program_cannot_be_replayed_and_holds_up_no_other_task(project: Projec
         "--super-agent=replay", f"--super-trajectory={stored}", "--super-sandbox=local", "."
     )
     outcome.assert_outcomes(passed=1, errors=1)
-    outcome.stdout.fnmatch_lines(
-        ["error   a: *step 1 cannot be replayed: it is a whole program*not rec*"]
-    )
+    outcome.stdout.fnmatch_lines(["error   a: *step 1 cannot be replayed: it is a whole program*not rec*"])
 
 
 def test_whether_a_program_ran_the_entrypoint_is_not_known_and_solves_nothing(project: Project) -> None:
