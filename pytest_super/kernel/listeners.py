@@ -63,7 +63,8 @@ class Listeners:
 
     def tell_leftover(self, listener: Listener | None, leftover: CellOutput) -> None:
         """Tell the listener of the next cell what arrived before it."""
-        self.tell(listener, "".join(map(output_text, leftover.outputs())))
+        if listener is not None:
+            self.tell(listener, "".join(map(output_text, leftover.outputs())))
 
     def raise_error(self) -> None:
         """Raise what a listener has raised since the last call."""

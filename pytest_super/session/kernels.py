@@ -32,7 +32,7 @@ KERNELS = frozenset({"super_kernel", "super_make_kernel"})
 
 
 def start_kernel(item: TaskItem, task: Task) -> Kernel:
-    """A kernel that is ready, in a sandbox that can what the task requires. Raises InfrastructureError."""
+    """A kernel that is ready, in a sandbox that has what the task requires. Raises InfrastructureError."""
     # So that a trial whose process dies while the kernel starts is known.
     item.open_folder()
     ahead = item.config.stash[START_AHEAD]
@@ -81,7 +81,7 @@ def choose_next_place(item: TaskItem, task: Task) -> Placement:
 
 
 def uses_snapshots(item: TaskItem) -> bool:
-    """No where a fixture of the project handles the kernel: no snapshot's name covers what it does there."""
+    """Not if a fixture of the project handles the kernel: a snapshot's name does not cover what it does."""
     if item.config.stash[RUN].settings.no_cache:
         return False
     fixtures = fixture_definitions(item)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def deselect(items: list[pytest.Item], config: pytest.Config) -> None:
-    """Keep the tasks that --super-set and --super-category ask for, and all that is no task."""
+    """Keep the tasks that --super-set and --super-category ask for, and all items that are not tasks."""
     settings = config.stash[RUN].settings
     dropped = [item for item in items if isinstance(item, TaskItem) and not is_wanted(item.task, settings)]
     if dropped:

@@ -72,10 +72,12 @@ def named_in_tree() -> set[str]:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
+    circle: list[str] = []
     try:
-        list(TopologicalSorter(GRAPH).static_order())
+        TopologicalSorter(GRAPH).prepare()
     except CycleError as error:
-        raise AssertionError(" imports ".join(reversed(error.args[1]))) from None
+        circle = error.args[1]
+    assert circle == []
 
 
 def test_no_module_imports_one_of_a_floor_above_its_own() -> None:
