@@ -1,8 +1,12 @@
-"""For property tests: how long an example takes says more of the machine than of the code."""
+"""How property tests run: few examples each time, many with `HYPOTHESIS_PROFILE=thorough`, as CI does each night."""
 
 from __future__ import annotations
 
+import os
+
 import hypothesis
 
-hypothesis.settings.register_profile("no deadline", deadline=None)
-hypothesis.settings.load_profile("no deadline")
+# No deadlines: how long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
