@@ -1,4 +1,4 @@
-"""How property tests run: few examples each time, many with `HYPOTHESIS_PROFILE=thorough`, as CI does each night."""
+"""How many examples property tests take: few, or many with `HYPOTHESIS_PROFILE=thorough`."""
 
 from __future__ import annotations
 

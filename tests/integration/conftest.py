@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import pytest_super.session.activation  # noqa: F401  # Once, not in every run of `runpytest`.
 import tests.property_settings  # noqa: F401
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# One worker reports to its controller as several do.
+WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["", "n1"])
 
 FAKE_KERNEL = """
 import pytest
@@ -79,6 +83,10 @@ class Project:
         return path
 
     def run(self, *arguments: str, agent: str = "agent:Agent") -> pytest.RunResult:
+        return self.pytester.runpytest(f"--super-agent={agent}", "--super-sandbox=local", *arguments)
+
+    def run_in_subprocess(self, *arguments: str, agent: str = "agent:Agent") -> pytest.RunResult:
+        """Where a test changes what a process reads once: its path, its temporary folder, its packages."""
         return self.pytester.runpytest_subprocess(
             f"--super-agent={agent}", "--super-sandbox=local", *arguments
         )

@@ -155,7 +155,7 @@ def test_every_fixture_of_the_starter_conftest_can_be_uncommented(pytester: pyte
     (pytester.path / "a.task.yaml").write_text(
         "id: a\nset: expert\nquery: list\nanswer: {files: [notes.txt]}\n"
     )
-    result = pytester.runpytest_subprocess("--super-agent=gold", "--super-sandbox=local", "a.task.yaml")
+    result = pytester.runpytest("--super-agent=gold", "--super-sandbox=local", "a.task.yaml")
     result.assert_outcomes(passed=1)
 
 

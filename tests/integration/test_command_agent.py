@@ -65,7 +65,7 @@ class Project:
 
     def run(self, command: str, *arguments: str) -> dict[str, Any]:
         """Run all tasks; the result of the last. `command` finds the programs in `$P`."""
-        self.outcome = self.pytester.runpytest_subprocess(
+        self.outcome = self.pytester.runpytest(
             f"--super-agent=command: P={self.path}; {command}", "--super-sandbox=local", ".", *arguments
         )
         lines = (self.latest / "results.jsonl").read_text().splitlines()
@@ -418,7 +418,7 @@ def test_a_kernel_that_the_program_kills_takes_nothing_with_it(project: Project)
 def test_a_command_line_that_cannot_be_meant_is_refused_at_once(
     pytester: pytest.Pytester, command: str, words: str
 ) -> None:
-    result = pytester.runpytest_subprocess(f"--super-agent=command:{command}", "--super-sandbox=local", ".")
+    result = pytester.runpytest(f"--super-agent=command:{command}", "--super-sandbox=local", ".")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert words in result.stderr.str()
 
@@ -447,7 +447,7 @@ def test_a_program_cannot_be_replayed_and_holds_up_no_other_task(project: Projec
     submit = {"number": 1, "origin": "agent", "action": {"type": "submit", "content": "42"}}
     other.write_text(json.dumps(submit))
     stored = project.latest.resolve()
-    outcome = project.pytester.runpytest_subprocess(
+    outcome = project.pytester.runpytest(
         "--super-agent=replay", f"--super-trajectory={stored}", "--super-sandbox=local", "."
     )
     outcome.assert_outcomes(passed=1, errors=1)

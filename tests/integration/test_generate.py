@@ -99,7 +99,7 @@ def test_folders_become_tasks_that_validate_and_are_collected_and_a_second_run_a
     assert openai_server.requests[0].body["temperature"] == 0
     assert len(list(Path("calls").rglob("*.jsonl"))) == 3
     assert main(["validate", "auto"]) == 0
-    collected = pytester.runpytest_subprocess(
+    collected = pytester.runpytest(
         "--super-agent=react", "--super-model=m", "--collect-only", "-q", str(Path("auto").absolute())
     )
     collected.stdout.fnmatch_lines(["*a.task.yaml::a*", "*c.task.yaml::c*"])

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from lxml import etree
 
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
+
 if TYPE_CHECKING:
     from tests.integration.conftest import Project
-
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 
 
 def read_valid(project: Project) -> etree._Element:
@@ -34,7 +34,7 @@ def cases(suite: etree._Element) -> dict[str, etree._Element]:
     return {case.get("name", ""): case for case in suite.iterfind("testcase")}
 
 
-@WORKERS
+@WITH_AND_WITHOUT_XDIST
 def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
     project: Project, workers: tuple[str, ...]
 ) -> None:
@@ -66,7 +66,7 @@ def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
     assert "accuracy 0" in message
 
 
-@WORKERS
+@WITH_AND_WITHOUT_XDIST
 def test_trouble_of_the_infrastructure_is_an_error_in_whatever_phase(
     project: Project, workers: tuple[str, ...]
 ) -> None:
@@ -96,7 +96,7 @@ def add_to_conftest(project: Project, text: str) -> None:
     conftest.write_text(f"{conftest.read_text()}\n\n{text}")
 
 
-@WORKERS
+@WITH_AND_WITHOUT_XDIST
 def test_a_trial_whose_teardown_fails_too_is_one_testcase_that_tells_both(
     project: Project, workers: tuple[str, ...]
 ) -> None:
@@ -144,7 +144,7 @@ def test_hostile_text_leaves_a_valid_file(project: Project) -> None:
 class Agent:
     def run(self, trial):
         hostile = "\x00\x1b[31m]]> <b> \ud800 \U0001f600 \uffff "
-        print(hostile.encode("utf-8", "replace").decode() * 500_000)
+        print(hostile.encode("utf-8", "replace").decode() * 100_000)
         trial.execute("print(" + repr(hostile) + ")")
         raise ValueError(hostile)
 """

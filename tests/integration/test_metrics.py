@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.integration.conftest import Project
-
-WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 
 TEN_LINES = """
 from pytest_super.metrics import Metric
@@ -168,7 +168,7 @@ def test_a_metric_of_a_package_is_shown_stored_and_gated_and_rescore_knows_it(
     install(project.path)
     monkeypatch.setenv("PYTHONPATH", str(project.path))
     project.add_task("right")
-    result = project.run("--super-fail-under=steps_taken:3")
+    result = project.run_in_subprocess("--super-fail-under=steps_taken:3")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         ["set *  executed  steps  errors", "gate: passed, mean steps_taken 3.0000 is at least 3"]
@@ -188,7 +188,7 @@ def test_a_metric_of_a_package_that_cannot_be_imported_is_one_line(
     (project.path / "lengths.py").unlink()
     monkeypatch.setenv("PYTHONPATH", str(project.path))
     project.add_task("right")
-    result = project.run()
+    result = project.run_in_subprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         ["*the metric `lengths:STEPS` cannot be imported: No module named 'lengths'*"]

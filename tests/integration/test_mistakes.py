@@ -50,7 +50,7 @@ USAGE = pytest.ExitCode.USAGE_ERROR
 )
 def test_a_wrong_option_is_one_message(project: Project, arguments: list[str], message: str) -> None:
     project.add_task("right")
-    result = project.pytester.runpytest_subprocess(*arguments)
+    result = project.pytester.runpytest(*arguments)
     assert result.ret == USAGE
     result.stderr.fnmatch_lines([message])
     result.stderr.no_fnmatch_line("*Traceback*")
@@ -77,14 +77,14 @@ def test_a_wrong_ini_value_is_one_message_that_names_it(project: Project, table:
     (project.path / "tox.ini").unlink()
     agent = "" if "agent" in line else "super_agent = 'agent:Agent'\n"
     (project.path / "pyproject.toml").write_text(f"[tool.{table}]\n{agent}{line}\n")
-    result = project.pytester.runpytest_subprocess("--super-sandbox=local")
+    result = project.pytester.runpytest("--super-sandbox=local")
     assert result.ret == USAGE
     [message] = [text for text in result.errlines if text]
     assert f"the ini value {line.partition(' ')[0]}" in message
 
 
 def test_no_folder_of_tasks_is_told_with_what_to_do(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--super-agent=gold", "--super-sandbox=local")
+    result = pytester.runpytest("--super-agent=gold", "--super-sandbox=local")
     assert result.ret == USAGE
     result.stderr.fnmatch_lines(["*to collect tasks from*pytest-super init*"])
 
@@ -99,7 +99,7 @@ def no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_isolation")
 def test_where_nothing_isolates_an_untrusted_agent_is_refused(project: Project) -> None:
     project.add_task("right")
-    result = project.pytester.runpytest_subprocess("--super-agent=agent:Agent")
+    result = project.pytester.runpytest("--super-agent=agent:Agent")
     assert result.ret == USAGE
     result.stderr.fnmatch_lines(
         ["*no container engine answers at*--super-sandbox=local*; there is no program bwrap*"]
@@ -109,7 +109,7 @@ def test_where_nothing_isolates_an_untrusted_agent_is_refused(project: Project) 
 @pytest.mark.usefixtures("no_isolation")
 def test_where_nothing_isolates_the_gold_agent_runs_locally_and_says_so(project: Project) -> None:
     project.add_task("a", solution={"cells": ["40 + 2"]})
-    result = project.pytester.runpytest_subprocess("--super-agent=gold")
+    result = project.pytester.runpytest("--super-agent=gold")
     result.assert_outcomes(passed=1)
     note = "no isolation, since no container engine answers at * and there is no program bwrap"
     result.stdout.fnmatch_lines([f"super: agent gold, sandbox local ({note}), *"])
@@ -162,7 +162,7 @@ class Agent:
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=True)
     try:
-        result = project.run()
+        result = project.run_in_subprocess()
         result.assert_outcomes(errors=1)
         result.stdout.fnmatch_lines(
             ["results cannot be written under *: No space left on device: make room, *"]

@@ -280,7 +280,7 @@ def test_a_folder_that_the_gateway_cannot_use_stops_the_run_as_an_error(
     with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
         (Path(temporary) / f"pytest-super-{os.getuid()}").write_text("in the way")
         monkeypatch.setenv("TMPDIR", temporary)
-        result = asking.run(MODEL)
+        result = asking.run_in_subprocess(MODEL)
     assert result.parseoutcomes()["errors"] == len(asking.results)
     assert all("no place for the model gateway" in row["error"] for row in asking.results.values())
 
@@ -295,10 +295,10 @@ def test_a_wrong_base_url_stops_the_run_with_one_message_that_says_so(
     anywhere.respond_with_data(page, status=404, content_type="text/html")
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.setenv(name, openai_server.http.url_for("/wrong"))
-    result = asking.run(MODEL, "-n2")
+    result = asking.run(MODEL)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    # The trial's request and the harmless question, for each of two calls at most.
-    assert sum(request.path.startswith("/wrong") for request, _ in openai_server.http.log) <= 4
+    # The trial's request and the harmless question.
+    assert sum(request.path.startswith("/wrong") for request, _ in openai_server.http.log) <= 2
     told = [row["error"] for row in asking.results.values()]
     assert told
     assert all("/wrong/chat/completions: check the base URL" in error for error in told)

@@ -14,11 +14,10 @@ import pytest
 
 from pytest_super.options import OPTIONS, Option
 from pytest_super.session import fixtures
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Project
-
-WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n0",), ("-n2",)], ids=["", "n0", "n2"])
 
 
 def add_to_conftest(project: Project, text: str) -> None:
@@ -144,7 +143,7 @@ def test_tasks_are_selected_by_set_category_and_name(
 def test_a_keyword_that_selects_more_than_the_category_is_hinted_at(project: Project) -> None:
     project.add_task("squad", set="masked", category="data")
     project.add_task("database")
-    for workers in ((), ("-n2",)):
+    for workers in ((), ("-n1",)):
         project.run("-k", "data", *workers).stdout.fnmatch_lines(["*-k data also selects 1 task outside*"])
 
 
@@ -196,10 +195,11 @@ def test_collect_only_lists_what_would_run_and_leaves_nothing(project: Project) 
     assert not (project.path / ".super").exists()
 
 
-@WITH_AND_WITHOUT_XDIST
-@pytest.mark.parametrize(("threshold", "status"), [("0.5", 0), ("0.51", 1)])
+@pytest.mark.parametrize(
+    ("threshold", "status", "workers"), [("0.5", 0, ()), ("0.51", 1, ()), ("0.51", 1, ("-n1",))]
+)
 def test_under_a_gate_the_mean_accuracy_decides(
-    project: Project, workers: tuple[str, ...], threshold: str, status: int
+    project: Project, threshold: str, status: int, workers: tuple[str, ...]
 ) -> None:
     project.add_task("right")
     project.add_task("wrong")
@@ -307,7 +307,7 @@ def pytest_collection_finish(session):
     )
 
     def seen(*arguments: str) -> tuple[dict[str, Any], str]:
-        project.pytester.runpytest_subprocess("--collect-only", *arguments)
+        project.pytester.runpytest("--collect-only", *arguments)
         values, settings = json.loads((project.path / "seen.json").read_text())
         (project.path / "seen.json").unlink()
         return values, settings
@@ -530,13 +530,13 @@ def test_a_trial_that_never_got_a_sandbox_is_neither_isolated_nor_not(project: P
     assert {name: row["isolated"] for name, row in rows.items()} == {"setup[1]": None, "right[1]": False}
 
 
-@WITH_AND_WITHOUT_XDIST
 @pytest.mark.parametrize(
-    ("statement", "words"),
+    ("statement", "words", "workers"),
     [
-        ("raise ValueError('no room for results')", "ValueError: no room for results"),
-        ("pytest.fail('no room for results')", "Failed: no room for results"),
-        ("pytest.skip('no room for results')", "Skipped: no room for results"),
+        ("raise ValueError('no room for results')", "ValueError: no room for results", ()),
+        ("raise ValueError('no room for results')", "ValueError: no room for results", ("-n1",)),
+        ("pytest.fail('no room for results')", "Failed: no room for results", ()),
+        ("pytest.skip('no room for results')", "Skipped: no room for results", ()),
     ],
 )
 def test_a_hook_that_fails_when_a_trial_is_over_makes_it_an_error(
