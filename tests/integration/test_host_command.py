@@ -77,7 +77,7 @@ class Project:
 
     def run(self, command: str, *arguments: str) -> dict[str, Any]:
         """Run all tasks; the result of the last."""
-        self.outcome = self.pytester.runpytest(self.agent(command), *OPTIONS, *arguments)
+        self.outcome = self.pytester.runpytest_subprocess(self.agent(command), *OPTIONS, *arguments)
         return self.results[-1]
 
     def run_python(self, source: str, *arguments: str) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def test_the_example_of_the_pages_works(project: Project, monkeypatch: pytest.Mo
     project.script("print(40 + 2)", "SUBMIT 42")
     project.add_program("beside", example("agent-host-command.md", "beside.py"))
     project.pytester.makeini(example("agent-host-command.md", "beside.ini"))
-    project.pytester.runpytest(SCRIPT, *OPTIONS).assert_outcomes(passed=1)
+    project.pytester.runpytest_subprocess(SCRIPT, *OPTIONS).assert_outcomes(passed=1)
     assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit", "host_command"]
 
 
@@ -310,7 +310,9 @@ def test_an_attempt_without_a_submission_is_followed_by_another(project: Project
 def test_what_it_did_can_be_replayed_without_it(project: Project) -> None:
     project.add_task()
     project.run("echo x=41 | pytest-super trial execute; echo 42 > {answer_file}; exit 3")
-    project.pytester.runpytest("--super-agent=replay", f"--super-trajectory={project.latest}", *OPTIONS)
+    project.pytester.runpytest_subprocess(
+        "--super-agent=replay", f"--super-trajectory={project.latest}", *OPTIONS
+    )
     assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit"]
     assert project.results[-1]["solved"]
 
@@ -573,7 +575,7 @@ def test_no_program_outlives_its_run(
 def test_a_command_line_that_cannot_be_meant_is_refused_at_once(
     pytester: pytest.Pytester, command: str, words: str
 ) -> None:
-    result = pytester.runpytest(f"--super-agent=host-command:{command}", *OPTIONS)
+    result = pytester.runpytest_subprocess(f"--super-agent=host-command:{command}", *OPTIONS)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert words in result.stderr.str()
 
@@ -584,7 +586,7 @@ def test_it_is_no_agent_that_may_fall_back_to_no_isolation(
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
     # Without bwrap, too, which isolates.
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    result = pytester.runpytest("--super-agent=host-command: true", ".")
+    result = pytester.runpytest_subprocess("--super-agent=host-command: true", ".")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 

@@ -63,7 +63,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest(
+    return project.runpytest_subprocess(
         "--super-agent=agent:Agent", "--super-sandbox=local", "all.task.yaml", *arguments
     )
 

@@ -21,7 +21,9 @@ def test_without_an_agent_nothing_heavy_is_imported_and_nothing_is_made(pytester
     pytester.makeconftest(LIST_MODULES)
     pytester.makepyfile("def test_a(): pass")
     (pytester.path / "a.task.yaml").write_text("nonsense")
-    result = pytester.runpytest("-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:platformdirs", ".")
+    result = pytester.runpytest_subprocess(
+        "-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:platformdirs", "."
+    )
     result.assert_outcomes(passed=1)
     modules = set(json.loads((pytester.path / "modules.json").read_text()))
     assert "pytest_super.plugin" in modules
@@ -38,6 +40,6 @@ def test_without_an_agent_nothing_heavy_is_imported_and_nothing_is_made(pytester
 def test_collecting_tasks_imports_neither_engine_nor_kernel_nor_models(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(LIST_MODULES)
     (pytester.path / "a.task.yaml").write_text("id: a\nset: expert\nquery: x\nanswer: 1\n")
-    pytester.runpytest("--super-agent=gold", "--collect-only", "a.task.yaml")
+    pytester.runpytest_subprocess("--super-agent=gold", "--collect-only", "a.task.yaml")
     modules = set(json.loads((pytester.path / "modules.json").read_text()))
     assert not {"docker", "jupyter_client", "zmq", "litellm", "requests"} & modules
