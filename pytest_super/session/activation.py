@@ -1,8 +1,9 @@
-"""Turns a pytest session into a run, after every check that can be made before money is spent."""
+"""Turns a pytest session into a run, after all checks that are possible before money is spent."""
 
 from __future__ import annotations
 
 import gc
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,9 @@ from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
-from pytest_super.session.kernels import choose_next_place, ready_kernel
+from pytest_super.session.kernels import ready_kernel
 from pytest_super.session.run import RUN, is_worker, open_run
+from pytest_super.session.sandboxes import choose_place
 from pytest_super.session.scoring import SCORING, read_scoring
 from pytest_super.session.settings import read_settings
 from pytest_super.session.signals import Interrupts, die_with_parent
@@ -27,10 +29,7 @@ DIST_MODES = ("no", "load")
 
 
 def activate(config: pytest.Config) -> None:
-    """Make this session a run; check first all that can be checked before money is spent.
-
-    Raises pytest.UsageError.
-    """
+    """Make this session a run. Raises pytest.UsageError before anything is spent."""
     settings = read_settings(config)
     scoring = read_scoring(config, settings.fail_under)
     if not is_worker(config):
@@ -41,13 +40,14 @@ def activate(config: pytest.Config) -> None:
     run = open_run(config, settings)
     config.stash[RUN] = run
     config.stash[SCORING] = scoring
-    config.stash[START_AHEAD] = StartAhead(choose_next_place, ready_kernel)
+    # Making a snapshot would take processor time of the trial that runs.
+    config.stash[START_AHEAD] = StartAhead(partial(choose_place, may_make=False), ready_kernel)
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
     if is_worker(config):
         die_with_parent()
-        # What is loaded by now stays: pytest looks through it all at its end, twice, for garbage.
+        # Pytest collects garbage twice at its end. Objects that exist now live until then, so skip them.
         gc.freeze()
     elif not config.option.collectonly:
         from pytest_super.session.controller import Controller
@@ -58,14 +58,14 @@ def activate(config: pytest.Config) -> None:
 def refuse_dist_modes(config: pytest.Config) -> None:
     mode = config.getoption("dist", "no")
     if mode not in DIST_MODES:
-        raise pytest.UsageError(f"tasks run under --dist=load (what -n means by itself), not --dist={mode}")
-    # The order of the items counts only when they are handed out one by one.
+        raise pytest.UsageError(f"tasks run under --dist=load (the default of -n), not --dist={mode}")
+    # Items keep their order only if xdist hands them out one by one.
     if getattr(config.option, "maxschedchunk", 1) is None:
         config.option.maxschedchunk = 1
 
 
 def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
-    """A conftest or plugin may make agents by names that are its own."""
+    """Raises pytest.UsageError, unless a conftest or plugin makes agents, whose names only it knows."""
     own = ("super_agent", "pytest_super_make_agent")
     if any(hasattr(plugin, attribute) for plugin in config.pluginmanager.get_plugins() for attribute in own):
         return
@@ -76,21 +76,19 @@ def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
 
 
 def refuse_missing_options(settings: Settings) -> None:
-    """An agent that ships is told of what it needs before a sandbox is started for it."""
+    """Raises pytest.UsageError if an option is missing that the built-in agent needs."""
     if settings.agent in NEED_MODEL and settings.model is None:
         raise pytest.UsageError(
             f"--super-agent={settings.agent} needs --super-model, for example --super-model=openai/gpt-4o"
         )
     if settings.attempts > 1 and settings.model is None:
-        raise pytest.UsageError(
-            "--super-attempts needs --super-model, to reflect on the attempts that failed"
-        )
+        raise pytest.UsageError("--super-attempts needs --super-model, to reflect on failed attempts")
     if settings.agent == "replay" and settings.for_agent.trajectory is None:
         raise pytest.UsageError("--super-agent=replay needs --super-trajectory, the run or file to replay")
 
 
 def collect_tasks_by_default(config: pytest.Config) -> None:
-    """With an agent and no path, the ini value super_tasks says what is collected."""
+    """Collect from the ini value super_tasks if the command line has no path."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         return
     paths = [config.rootpath / path for path in ini_value(config, "super_tasks")]

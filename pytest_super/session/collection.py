@@ -1,7 +1,6 @@
 """Task files as pytest modules and tasks as pytest functions.
 
-The arguments of `run_task` are the fixtures of the item, so that a conftest overrides them as those of
-any test.
+The arguments of `run_task` are fixtures, so a conftest can override them as it does those of any test.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pytest_super.store.results import epoch_name
 from pytest_super.tasks.loading import load_tasks, refuse_known_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.model.completion import Model
@@ -39,18 +38,17 @@ def run_task(
     super_budget: Budget,
     super_model: Model | None,
     super_kernel: Kernel,
+    super_make_kernel: Callable[[], Kernel],
 ) -> None:
-    """The body of a task item; its arguments are the fixtures that a conftest may override.
+    """The body of a task item.
 
     The model comes before the kernel, so that its gateway starts while the sandbox does.
     """
     from pytest_super.session.runner import run_trial
 
-    def make_kernel() -> Kernel:
-        kernel: Kernel = request.getfixturevalue("super_make_kernel")()
-        return kernel
-
-    run_trial(request.node, super_task, super_agent, super_budget, super_model, super_kernel, make_kernel)
+    run_trial(
+        request.node, super_task, super_agent, super_budget, super_model, super_kernel, super_make_kernel
+    )
 
 
 class TaskFile(pytest.Module):
@@ -72,9 +70,10 @@ class TaskFile(pytest.Module):
                 yield self.make_item(name, task, epoch)
 
     def make_item(self, name: str, task: Task, epoch: int) -> TaskItem:
-        """All items of a folder see the same fixtures, and computing their closure for each is expensive.
+        """Make an item that shares the fixture closure of the first item of its folder.
 
-        Items share the closure of the first, as pytest shares it among the items of a parametrized test.
+        All items of a folder see the same fixtures, and computing the closure for each is expensive. Pytest
+        shares it in the same way among the items of a parametrized test.
         """
         closures = self.session.stash.setdefault(FIXTURE_CLOSURES, {})
         item = TaskItem.from_parent(

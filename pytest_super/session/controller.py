@@ -1,7 +1,7 @@
 """The controller's side of a run: results stored as their reports arrive, the summary, the gate, JUnit XML.
 
-The same object with and without xdist. A trial's report carries its result; where no report arrives
-(an interrupted item, a worker that died) the trial's folder tells, so the folders are swept at the end.
+It works the same with and without xdist. A trial's report carries its result. If no report arrives, because
+the item was interrupted or its worker died, the result is read from the trial's folder at the end of the run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_RERUNS = 1
 
 
 class Controller:
-    """Gathers the results of a run and tells of them."""
+    """Collects the results of a run and reports them."""
 
     def __init__(self, config: pytest.Config, run: Run) -> None:
         self.config = config
@@ -44,9 +44,10 @@ class Controller:
         self.failed_by_error = 0
         self.trouble: list[str] = []
         self.worker_hints: list[str] = []
-        # By name of the trial, of its last run: whether it failed, and what failed after it.
+        # Names of trials whose last run failed.
         self.failed_trials: set[str] = set()
         self.afterwards: dict[str, str] = {}
+        """By name of the trial: the error of its last run's teardown."""
 
     def pytest_report_header(self) -> str:
         settings, note = self.run.settings, self.run.sandbox_note
@@ -72,7 +73,7 @@ class Controller:
             self.open_folder()
 
     def open_folder(self) -> None:
-        """Make the run's folder, once, when it is known that a task will run. Raises pytest.UsageError."""
+        """Make the run's folder once it is known that a task will run. Raises pytest.UsageError."""
         if self.folder is not None:
             return
         try:
@@ -95,7 +96,7 @@ class Controller:
             self.follow(report)
 
     def follow(self, report: Any) -> None:
-        """Remember how the last run of a trial, and then its teardown, went."""
+        """Remember whether the last run of a trial and its teardown failed."""
         name = report.nodeid.rpartition("::")[2]
         if report.when == "setup":
             self.failed_trials.discard(name)
@@ -117,7 +118,7 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Every worker collects all; one that has died gives no output."""
+        """Take the hints of any worker, since all collect the same. One that died has no output."""
         self.worker_hints = getattr(node, "workeroutput", {}).get(HINTS, self.worker_hints)
 
     @pytest.hookimpl(optionalhook=True)
@@ -132,7 +133,7 @@ class Controller:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
-        """After xdist has ended its workers and pytest has written its XML, before the summary is printed."""
+        """Runs after xdist has ended its workers and pytest has written its XML, before the summary."""
         try:
             return (yield)
         finally:
@@ -148,16 +149,16 @@ class Controller:
         except InfrastructureError as error:
             self.trouble.append(str(error))
         results = folder.final()
-        self.tell_hooks(results)
+        self.call_finished_hook(results)
         if xml := self.config.getoption("xmlpath", None):
             self.complete_junit(xml, folder)
         session.exitstatus = self.exit_status(session.exitstatus, results)
 
-    def tell_hooks(self, results: list[TrialResult]) -> None:
+    def call_finished_hook(self, results: list[TrialResult]) -> None:
         try:
             self.config.hook.pytest_super_run_finished(config=self.config, results=results)
         except Exception as error:
-            # Beyond this point there would be no summary of what was paid for.
+            # Raising here would lose the summary of a run that was paid for.
             self.trouble.append(f"pytest_super_run_finished raised {words_of(error)}")
 
     def complete_junit(self, path: str, folder: RunFolder) -> None:
@@ -168,9 +169,9 @@ class Controller:
             self.trouble.append(str(error))
 
     def exit_status(self, status: int, results: list[TrialResult]) -> int:
-        """Pytest's own, but for the gate, errors that are allowed, and results that could not be stored.
+        """Pytest's exit status, changed by gates, allowed errors, and results that could not be stored.
 
-        What the results say counts too: a worker that died may have taken a failure with it.
+        Results count in addition to reports, because a worker that died can have lost a failed report.
         """
         settings = self.run.settings
         only_errors = self.failed_reports == self.failed_by_error
@@ -185,26 +186,25 @@ class Controller:
         return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and has_failed else status
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        lines = [*self.told_lines(), *self.worker_hints]
+        lines = [*self.summary(), *self.worker_hints]
         if lines:
             terminalreporter.section("super")
         for line in lines:
             terminalreporter.write_line(line)
 
-    def told_lines(self) -> list[str]:
+    def summary(self) -> list[str]:
+        """Empty if no trial began and nothing failed."""
         if self.folder is None:
             return []
         lines = [*self.result_lines(self.folder), *map(one_line, dict.fromkeys(self.trouble))]
-        return lines and [*lines, *self.hints(self.folder.final()), f"results: {self.folder.path}"]
+        if not lines:
+            return []
+        categories = [result.category for result in self.folder.final()]
+        hints = keyword_hints(self.config.option.keyword, categories)
+        return [*lines, *hints, f"results: {self.folder.path}"]
 
     def result_lines(self, folder: RunFolder) -> Iterator[str]:
-        """Nothing where no trial began and all went well."""
         if results := folder.final():
             runs, scoring = list(folder.results.values()), self.scoring
             return summary_lines(results, scoring.metrics, scoring.gates, runs, self.afterwards)
         return trouble_lines(self.afterwards)
-
-    def hints(self, results: list[TrialResult]) -> list[str]:
-        return list(
-            keyword_hints(self.config.option.keyword, ((result.id, result.category) for result in results))
-        )

@@ -1,4 +1,4 @@
-"""A plugin for `pytest -p`: the session ends as at Ctrl-C when the process that started it has ended."""
+"""A plugin for `pytest -p`: when the process that started the session ends, the session ends as by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # xdist hands its workers this plugin, too: those end with the controller.
+    # xdist loads this plugin in its workers too, but they end with the controller.
     if not is_worker(config):
         when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))

@@ -1,4 +1,4 @@
-"""The fixtures of a task item. Override any of them in a conftest, as with every fixture."""
+"""The fixtures of a task item. A conftest can override each of them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def super_task(request: pytest.FixtureRequest) -> Task:
-    """The task of this item, its gold answer included: keep it from the agent."""
+    """The task of this item. It contains the gold answer: do not show it to the agent."""
     task: Task = request.node.task
     return task
 
 
 @pytest.fixture
 def super_agent(request: pytest.FixtureRequest, super_task: Task) -> Agent:
-    """The agent that --super-agent names, made for this trial alone."""
+    """The agent that --super-agent names, made for this trial."""
     config = request.config
     name = config.stash[RUN].settings.agent
     agent: Agent | None = request.node.ihook.pytest_super_make_agent(
@@ -40,7 +40,7 @@ def super_agent(request: pytest.FixtureRequest, super_task: Task) -> Agent:
 
 @pytest.fixture
 def super_budget(super_task: Task) -> Budget:
-    """What the trial may spend; by default what the task file says."""
+    """What the trial can spend, by default as the task file states."""
     from pytest_super.trial.budget import budget_for
 
     return budget_for(super_task)
@@ -56,7 +56,7 @@ def super_model(request: pytest.FixtureRequest, super_budget: Budget) -> Model |
 
 @pytest.fixture
 def super_make_kernel(request: pytest.FixtureRequest, super_task: Task) -> Iterator[Callable[[], Kernel]]:
-    """Makes a fresh kernel, and closes the one before: every attempt at the task has its own."""
+    """Makes a fresh kernel for each attempt at the task, and closes the previous one."""
     from pytest_super.session.kernels import start_kernel
 
     made: list[Kernel] = []
@@ -74,5 +74,5 @@ def super_make_kernel(request: pytest.FixtureRequest, super_task: Task) -> Itera
 
 @pytest.fixture
 def super_kernel(super_make_kernel: Callable[[], Kernel]) -> Kernel:
-    """A fresh kernel in a fresh sandbox, provided with the repository where the task says so."""
+    """A fresh kernel in a fresh sandbox, with the repository if the task provides it."""
     return super_make_kernel()

@@ -1,4 +1,4 @@
-"""The pytest hooks of a run: what it collects, in which order, and what the reports of its trials carry."""
+"""The pytest hooks of a run: they collect and order its tasks and put results on the reports of trials."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from pytest_super.agents.registry import find_agent
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.item import TaskItem
-from pytest_super.session.kernels import make_sandbox
 from pytest_super.session.listing import collected_lines, selection_hints
 from pytest_super.session.outcome import judge, status
 from pytest_super.session.run import HINTS, RUN, is_worker
+from pytest_super.session.sandboxes import make_sandbox
 from pytest_super.session.selection import deselect, pair_long_with_short
 from pytest_super.session.start_ahead import START_AHEAD
 from pytest_super.tasks.task import TASK_SUFFIX
@@ -42,7 +42,7 @@ class Session:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None]:
-        """Around those of -k and -m, to know what there was before them, and to order what they leave."""
+        """Wraps the hooks of -k and -m: hints need the items from before them, ordering those they leave."""
         tasks = [item.task for item in items if isinstance(item, TaskItem)]
         yield
         deselect(items, config)
@@ -57,7 +57,7 @@ class Session:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Without xdist pytest runs nothing when a file is broken; a worker would, and spend money."""
+        """Run nothing in a worker if a file is broken, as pytest does without xdist: it would spend money."""
         config = session.config
         if is_worker(config) and session.testsfailed and not config.option.continue_on_collection_errors:
             session.shouldfail = f"{session.testsfailed} errors during collection"
@@ -70,7 +70,7 @@ class Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """After the teardown of the trial that ran, which is not to wait for the start of another."""
+        """Runs after the teardown of the last trial, which must not wait for the start of another one."""
         session.config.stash[START_AHEAD].end()
 
     @pytest.hookimpl(wrapper=True)

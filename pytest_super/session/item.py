@@ -1,4 +1,4 @@
-"""The item of a task: one trial that pytest runs, and what its phases leave for each other."""
+"""The item of a task: one trial that pytest runs, and the data that its phases pass to each other."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ PREFIX: pytest.StashKey[Prefix] = pytest.StashKey()
 
 
 class Unsolved(Exception):
-    """The agent did not solve the task; the text says how far it came."""
+    """The agent did not solve the task. The text says how far it came."""
 
-    # As pytest does with its own, so that the short summary shows the text and not a module's name.
+    # Pytest does the same with its own exceptions, so that the short summary shows no module name.
     __module__ = "builtins"
 
 
 @cache
 def mark(name: str, value: str) -> pytest.MarkDecorator:
-    """One for all tasks that have it: there are thousands of tasks, and few sets and categories."""
+    """A marker, made once for all tasks: there are thousands of tasks, but few sets and categories."""
     decorator: pytest.MarkDecorator = getattr(pytest.mark, name)(name=value)
     return decorator
 
 
 class TaskItem(pytest.Function):
-    """One trial to be run: a task in one epoch."""
+    """One trial: a task in one epoch."""
 
     def __init__(self, *, task: Task, epoch: int, **arguments: Any) -> None:
         self.task = task
@@ -62,23 +62,23 @@ class TaskItem(pytest.Function):
 
     @property
     def folder(self) -> TrialFolder:
-        """The trial's folder on disk, made when it is first asked for. Raises InfrastructureError."""
+        """The trial's folder on disk, made at first use. Raises InfrastructureError."""
         if self._folder is None:
             self._folder = TrialFolder(self.config.stash[RUN].path, self.start_result())
         return self._folder
 
     def open_folder(self) -> None:
-        """Make the trial known on disk, before anything is done that could end this process."""
+        """Make the trial known on disk before anything that can end this process."""
         assert self.folder
 
     def discard_folder(self) -> None:
-        """Forget a trial that was skipped after all."""
+        """Remove the folder of a trial that is skipped."""
         if self._folder is not None:
             self._folder.discard()
             self._folder = None
 
     def known_result(self) -> TrialResult:
-        """As of the start of the trial: of its folder, where it has one."""
+        """The result as it was at the start of the trial."""
         return self.start_result() if self._folder is None else self._folder.start
 
     def start_result(self) -> TrialResult:
@@ -98,7 +98,7 @@ class TaskItem(pytest.Function):
         )
 
     def setup(self) -> None:
-        """A plugin can run an item again. That rerun has its own folder and result."""
+        """Set up a run of the item. A plugin can run it again; each rerun has its own folder and result."""
         self._folder = None
         if RESULT in self.stash:
             del self.stash[RESULT]
@@ -110,7 +110,7 @@ class TaskItem(pytest.Function):
         return self.path, self.task._line - 1, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """A short text for what is no fault in anybody's code; a traceback for what is."""
+        """The message alone of our own exceptions, which are not faults of code; else a traceback."""
         if isinstance(excinfo.value, (Unsolved, SuperError)):
             return printable(str(excinfo.value))
         return super().repr_failure(excinfo) if style is None else excinfo.getrepr(style=style)

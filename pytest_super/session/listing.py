@@ -1,4 +1,4 @@
-"""What a collection found: the list of --collect-only, and hints where it is not what was meant."""
+"""Reports a collection: the list of --collect-only, and hints when options select unexpected tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_super.report.text import counted, printable
 from pytest_super.trial.budget import budget_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import pytest
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def collected_lines(config: pytest.Config, items: list[TaskItem]) -> list[str]:
-    lines = list(keyword_hints(config.option.keyword, ((item.task.id, item.task.category) for item in items)))
+    lines = list(keyword_hints(config.option.keyword, [item.task.category for item in items]))
     if config.option.collectonly and config.option.verbose >= 0:
         lines += table(items)
     return lines
 
 
 def selection_hints(settings: Settings, tasks: Iterable[Task], is_any_left: bool) -> list[str]:
-    """Where no task is of a category or set that an option names, or nothing is selected at all.
+    """Hints when no task has a category or set that an option names, or when no item is left at all.
 
-    `tasks` are all that were found, once or more each.
+    `tasks` are those of all collected items, one for each epoch.
     """
     by_id = {task.id: task for task in tasks}
     categories = {task.category for task in by_id.values() if task.category}
@@ -53,12 +53,13 @@ def listed(names: Collection[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def keyword_hints(expression: str, tasks: Iterable[tuple[str, str | None]]) -> Iterator[str]:
-    """Where a word of -k is a category, but -k, which matches parts of words, selects other tasks too."""
-    tasks = list(tasks)
-    categories = {category for _, category in tasks if category}
-    for word in sorted(set(re.findall(r"[\w-]+", expression)) & categories):
-        others = sum(category != word for _, category in tasks)
+def keyword_hints(expression: str, selected: Sequence[str | None]) -> Iterator[str]:
+    """Hints when a word of -k is a category but also selects other tasks, because -k matches parts of words.
+
+    `selected` has the category of each selected task.
+    """
+    for word in sorted(set(re.findall(r"[\w-]+", expression)) & set(filter(None, selected))):
+        others = sum(category != word for category in selected)
         if others:
             exact = f"--super-category={word} is exact"
             yield f"-k {word} also selects {counted(others, 'task')} outside the category: {exact}"

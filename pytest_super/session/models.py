@@ -1,4 +1,4 @@
-"""The model of a trial: the run's, reached through the machine's gateway, under the limits of the trial."""
+"""The model of a trial: the run's model, reached through the machine's gateway, with the trial's limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GATEWAY: pytest.StashKey[Gateway] = pytest.StashKey()
 
 
 def open_model(item: TaskItem, budget: Budget) -> Model | None:
-    """The run's model under the limits of this trial. Raises InfrastructureError."""
+    """The run's model with the limits of this trial. Raises InfrastructureError."""
     run = item.config.stash[RUN]
     if run.settings.model is None:
         return None
@@ -39,7 +39,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
 
 
 def running_gateway(config: pytest.Config, run: Run) -> Gateway:
-    """The machine's gateway, which this process may be the first to need. Raises ModelError."""
+    """This process's connection to the machine's gateway, made at first use. Raises ModelError."""
     if GATEWAY not in config.stash:
         from pytest_super.model.gateway_process import Gateway
 

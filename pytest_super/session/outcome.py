@@ -1,4 +1,4 @@
-"""What a trial's report says to pytest: passed, failed, missed under a gate, or an error."""
+"""The outcome of a trial in its reports: passed, failed, missed under a gate, or an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 REQUEUED = "requeued"
-# What xdist says of a report that no worker made.
+# `when` of the report that xdist makes for an item whose worker died.
 CRASH_PHASE = "???"
 
 
@@ -29,7 +29,7 @@ def is_task(nodeid: str) -> bool:
 
 
 def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Put the trial's result on its report, and the verdict where it is not pytest's own."""
+    """Put the trial's result on its report, and change the report's outcome and text if needed."""
     if report.when == "call" and RESULT in item.stash:
         judge_trial(item, call, report)
     elif report.when != "teardown" and report.failed:
@@ -49,13 +49,13 @@ def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
 
 
 def stop_if_final(item: TaskItem, error: BaseException | None) -> None:
-    """Sixteen workers need not meet the same error one by one."""
+    """End the session at a final error, which would otherwise occur in every further trial."""
     if isinstance(error, InfrastructureError) and error.is_final:
         item.session.shouldstop = printable(str(error))
 
 
 def judge_teardown(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """The trial's result has gone with its own report: what came after it is told apart."""
+    """Report the failure apart from the result, which was sent with the report of the call phase."""
     assert call.excinfo is not None
     words = printable(words_of(call.excinfo.value))
     trial = item.known_result()
@@ -71,7 +71,7 @@ def judge_teardown(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
 
 
 def result_without_trial(item: TaskItem, error: str) -> TrialResult:
-    """The result of a trial that never began, on disk where that can be."""
+    """The result of a trial that never began, also written to disk if possible."""
     try:
         result = replace(item.folder.start, stop_reason="error", error=error)
         item.folder.write_result(result)
@@ -91,13 +91,12 @@ def judge_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.Test
 
 def attach(item: TaskItem, report: pytest.TestReport, result: TrialResult) -> None:
     report.super_result = result.to_data()  # type: ignore[attr-defined]
-    properties = result_properties(result)
-    item.user_properties += properties
+    item.user_properties += result_properties(result)
     report.user_properties = [*item.user_properties]
 
 
 def status(report: Any) -> Any:
-    """Category, letter and word of a report in the terminal; None leaves it to pytest."""
+    """The category, letter and word of a report in the terminal; None for those of pytest."""
     result = getattr(report, "super_result", None)
     if report.outcome == REQUEUED:
         return REQUEUED, "R", "REQUEUED"

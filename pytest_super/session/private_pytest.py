@@ -1,6 +1,6 @@
 """Reads the one private attribute of pytest that is used: an item's `_fixtureinfo`, where it exists.
 
-No public name gives the fixtures that an item will use before it is set up. Without the attribute nothing
+No public name of pytest reports the fixtures of an item before it is set up. Without the attribute nothing
 breaks: collection is slower, and prefixes run in every trial instead of starting from snapshots.
 """
 
@@ -18,6 +18,6 @@ def fixture_closure(item: pytest.Item) -> Any:
 
 
 def fixture_definitions(item: pytest.Item) -> list[pytest.FixtureDef[Any]] | None:
-    """The fixtures that `item` will use, overridden ones included; None where pytest does not say."""
+    """The fixtures that `item` will use, overridden ones included; None if the attribute is missing."""
     by_name = getattr(fixture_closure(item), "name2fixturedefs", None)
     return None if by_name is None else [one for found in by_name.values() for one in found]

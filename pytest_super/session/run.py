@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The same on the controller and on every worker."""
+    """Equal on the controller and on every worker."""
 
     settings: Settings
     id: str
     sandbox: str | None
-    """The name of a provider; None where only the project's own hook makes sandboxes."""
+    """The name of a provider; None if only the project's own hook makes sandboxes."""
     sandbox_note: str
     expected_seconds: dict[str, float]
     """By task id, from the newest run before this one."""
@@ -48,24 +48,24 @@ class Run:
         )
 
     def junit_facts(self) -> dict[str, Any]:
-        """Suite properties that say what was run."""
+        """The suite properties that say what was run."""
         settings = self.settings
         return {"agent": settings.agent, "scoring": settings.scoring, "epochs": settings.epochs}
 
     def to_worker(self) -> dict[str, Any]:
-        """What a worker cannot read from its options: the choices that must be made once."""
+        """What the controller decides once and a worker cannot read from its options."""
         return {
             "id": self.id,
             "sandbox": self.sandbox,
             "sandbox_note": self.sandbox_note,
             "expected_seconds": self.expected_seconds,
-            # By now a worker may take another run for the latest.
+            # For a worker, `latest` could already be another run.
             "trajectory": str(self.settings.for_agent.trajectory or ""),
         }
 
 
 RUN = pytest.StashKey[Run]()
-# Of a worker's output, for what the terminal of its controller has not seen.
+# The key of a worker's output under which it sends its hints to the controller.
 HINTS = "super_hints"
 
 
@@ -77,10 +77,10 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
     """The run of this session. Raises pytest.UsageError."""
     if is_worker(config):
         data = {**config.workerinput["super"]}  # type: ignore[attr-defined]
-        told = data.pop("trajectory")
-        for_agent = replace(settings.for_agent, trajectory=Path(told) if told else None)
+        trajectory = data.pop("trajectory")
+        for_agent = replace(settings.for_agent, trajectory=Path(trajectory) if trajectory else None)
         return Run(settings=replace(settings, for_agent=for_agent), **data)
-    sandbox, note = choose_sandbox(config, settings)
+    sandbox, note = provider_for(config, settings)
     return Run(
         settings=settings,
         id=new_run_id(),
@@ -90,8 +90,8 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
     )
 
 
-def choose_sandbox(config: pytest.Config, settings: Settings) -> tuple[str | None, str]:
-    """The provider, and what the header says of the choice. Raises pytest.UsageError.
+def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None, str]:
+    """The name of the sandbox provider, and a note on it for the header. Raises pytest.UsageError.
 
     A project that makes its own sandboxes needs no provider.
     """
@@ -119,7 +119,7 @@ def seconds_of_latest(directory: Path) -> dict[str, float]:
 
 
 def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
-    """What run.json tells: enough to say what was measured."""
+    """The content of run.json, which says what was measured."""
     return {
         "format": FORMAT,
         "id": run.id,

@@ -1,4 +1,4 @@
-"""The trial of an item: run it, score it, store its result, and fail the item if the task is not solved."""
+"""Runs the trial of an item, scores it, stores its result, and fails the item if the task is not solved."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Agent
 
 
-# How long the end of a trial waits for calls of its model that the agent no longer waits for.
+# How long the end of a trial waits for model calls that the agent has abandoned.
 UNDER_WAY_SECONDS = 30.0
 
 
@@ -52,9 +52,9 @@ def run_trial(
     kernel: Kernel,
     make_kernel: Callable[[], Kernel],
 ) -> None:
-    """Run the trial of `item`. When this returns or raises, its result is stored, if the disk allows it.
+    """Run the trial of `item`, and store its result if the disk allows it.
 
-    Raises Unsolved, or what ended the trial from outside.
+    Raises Unsolved, or the exception that ended the trial from outside.
     """
     runner = TrialRunner(item, task, budget, model, kernel)
     cause = runner.run(agent, make_kernel)
@@ -76,7 +76,7 @@ def run_trial(
 
 
 class TrialRunner:
-    """Runs one trial, in one attempt or several, and makes its result."""
+    """Runs one trial in one or several attempts, and makes its result."""
 
     def __init__(
         self, item: TaskItem, task: Task, budget: Budget, model: Model | None, kernel: Kernel
@@ -91,7 +91,7 @@ class TrialRunner:
         self.trial = self.new_trial(model, kernel)
 
     def run(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> BaseException | None:
-        """Run all attempts. Returns what ended the trial from outside, to be raised when all is stored."""
+        """Run all attempts. Returns the exception that ended the trial from outside, if any."""
         try:
             self.run_attempts(agent, make_kernel)
         except BaseException as error:
@@ -101,9 +101,9 @@ class TrialRunner:
         return None
 
     def run_attempts(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> None:
-        """One attempt, and further ones (--super-attempts) until the agent submits or a budget is spent.
+        """Run attempts, up to --super-attempts, until the agent submits or a budget is spent.
 
-        Each can use up to its share of the tokens, and what earlier ones left.
+        Each attempt can use its share of the tokens and those that earlier ones left.
         """
         attempts = self.item.config.stash[RUN].settings.attempts
         failed: list[Step] = []
@@ -117,7 +117,7 @@ class TrialRunner:
             self.run_attempt(Reflecting(agent, failed), number / attempts)
 
     def new_trial(self, model: Model | None, kernel: Kernel, before: Sequence[Step] = ()) -> Trial:
-        """What the agent acts through in one attempt; `before` holds the steps of earlier attempts."""
+        """The trial of one attempt. `before` contains the steps of earlier attempts."""
         return Trial(
             public_part(self.task, self.item.stash.get(PROVIDED, None)),
             kernel=kernel,
@@ -133,7 +133,7 @@ class TrialRunner:
         self.item.ihook.pytest_super_step(item=self.item, step=step)
 
     def run_attempt(self, agent: Agent, portion: float) -> None:
-        """One attempt; `portion` of the tokens can be used by its end. Raises what ends the trial."""
+        """Run one attempt. By its end, `portion` of the tokens can be used. Raises what ends the trial."""
         kernel = self.trial.kernel
         self.budget.allow(portion)
         self.run_prefix(kernel)
@@ -143,11 +143,11 @@ class TrialRunner:
         except BaseException as error:
             self.charge_usage(0.0 if is_from_outside(error) else UNDER_WAY_SECONDS)
             raise
-        # The call during which the wall limit was reached can take much longer.
+        # A call during which the wall limit was reached can take much longer than that.
         self.charge_usage(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
 
     def charge_usage(self, timeout: float) -> None:
-        """Charge by the model's ledger, which also has the calls whose answer the agent did not get."""
+        """Charge by the model's ledger, which includes calls whose answer the agent did not get."""
         booked_usage = getattr(self.trial.model, "booked_usage", None)
         if booked_usage is not None and (usage := booked_usage(timeout)) is not None:
             self.budget.charge_usage(usage)
@@ -157,7 +157,7 @@ class TrialRunner:
         return not self.trial.submitted and self.budget.spent() is None
 
     def run_prefix(self, kernel: Kernel) -> None:
-        """Run the pre-executed steps. A timeout in them raises InfrastructureError: it is not the agent's."""
+        """Run the pre-executed steps. A timeout raises InfrastructureError: it is not the agent's fault."""
         try:
             for step in self.prefix().steps(kernel):
                 self.trial.add_pre_executed(step)
@@ -165,11 +165,11 @@ class TrialRunner:
             raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
 
     def prefix(self) -> Prefix:
-        """The prefix of the kernel; a kernel from a project's own fixture needs all of the task's."""
+        """The prefix of the kernel. A kernel from a project's own fixture has run none of its steps."""
         return self.item.stash.get(PREFIX, None) or Prefix(self.task)
 
     def result(self, cause: BaseException | None) -> TrialResult:
-        """The trial's result, which is scored unless the infrastructure failed."""
+        """The trial's result. It has no scores if the infrastructure failed."""
         self.landmarks.end_cell()
         error = error_of(cause)
         spent = self.spent()
@@ -215,7 +215,7 @@ class TrialRunner:
         )
 
     def scored(self, spent: Spent) -> dict[str, Any]:
-        """The fields of the result that judge the trial. Raises what a metric of the project raises."""
+        """The scores among the fields of the result. Raises what a metric of the project raises."""
         evidence = Evidence(
             steps=self.trial.all_steps,
             submission=self.trial.submission,
@@ -235,17 +235,17 @@ class TrialRunner:
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Whether pytest-timeout raised it: its signal method fails the test with this message."""
+    """Whether pytest-timeout raised the error: its signal method fails the test with this message."""
     return isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout")
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether it ends more than the agent's code in which it was raised."""
+    """Whether the error is an interrupt or a timeout, which end more than the agent's code."""
     return isinstance(error, KeyboardInterrupt) or is_timeout(error)
 
 
 def failure(error: BaseException) -> Exception:
-    """The error of a hook that raised after the trial; `pytest.fail` and `skip` in one are errors, too."""
+    """The error of a hook that raised after the trial; `pytest.fail` and `pytest.skip` are errors there."""
     return error if isinstance(error, Exception) else InfrastructureError(words_of(error))
 
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """The same on the controller and on every worker."""
+    """Equal on the controller and on every worker."""
 
     metrics: tuple[Metric, ...]
     gates: tuple[Gate, ...]
     providers: int
-    """How many plugins and conftests were asked for metrics."""
+    """The number of plugins and conftests that were asked for metrics."""
 
 
 SCORING = pytest.StashKey[Scoring]()
@@ -33,7 +33,7 @@ SCORING = pytest.StashKey[Scoring]()
 
 def read_scoring(config: pytest.Config, gates: Sequence[str]) -> Scoring:
     """Ask conftests and plugins for their metrics, and read the gates. Raises pytest.UsageError."""
-    # The results come in reverse order of registration.
+    # Hook results are in reverse order of registration.
     offered = reversed(config.hook.pytest_super_metrics(config=config))
     try:
         metrics = checked([*installed_metrics(), *(metric for some in offered for metric in some)])
@@ -53,9 +53,9 @@ def providers(config: pytest.Config) -> int:
 
 
 def refuse_late_metrics(config: pytest.Config) -> None:
-    """Raise SuperError if a conftest that was read during collection has metrics.
+    """Raises SuperError if a conftest that was read during collection has metrics.
 
-    Under xdist the controller collects nothing and would not know them.
+    Under xdist the controller collects nothing, so it would not know them.
     """
     if providers(config) > config.stash[SCORING].providers:
         raise SuperError(

@@ -1,4 +1,4 @@
-"""Which of the collected tasks run, and in which order."""
+"""Selects and orders the collected tasks."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def is_wanted(task: Task, settings: Settings) -> bool:
 
 
 def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -> None:
-    """Order the tasks long, short, long, short among the places they hold.
+    """Order the tasks long, short, long, short, and leave other items in their places.
 
-    An xdist worker always holds the next item while it runs one, so that two long ones in a row make
-    a worker the last to end (measured: the longest first is worse than a random order).
+    An xdist worker always has the next item while it runs one, so a worker with two long tasks in a row would
+    end last. Measured, longest-first is worse than a random order.
     """
     places = [index for index, item in enumerate(items) if isinstance(item, TaskItem)]
     tasks = [item for item in items if isinstance(item, TaskItem)]

@@ -1,4 +1,4 @@
-"""What the options and ini values say; checked once, before anything runs."""
+"""The values of options and ini values, checked once before anything runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_super.options import OPTIONS, SETS, value_of
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the options and ini values say, checked."""
+    """The values of options and ini values, checked."""
 
     agent: str
     sandbox: str
@@ -40,7 +40,7 @@ class Settings:
     attempts: int
     model: str | None
     model_parameters: tuple[tuple[str, Any], ...]
-    """What the user sets for every call."""
+    """The user's parameters for every call."""
     max_cost: float | None
     record: Path | None
 
@@ -77,11 +77,11 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def absolute(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | None:
-    """An option is relative to where it was typed, an ini value to its file."""
     return resolved(config, key, values[key]) if values[key] else None
 
 
 def resolved(config: pytest.Config, key: str, text: str) -> Path:
+    """The absolute path: an option is relative to the working directory, an ini value to the rootdir."""
     base = config.rootpath if config.getoption(key) is None else config.invocation_params.dir
     return (base / Path(text).expanduser()).absolute()
 
@@ -96,7 +96,7 @@ def existing(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | 
 def sandbox_settings(config: pytest.Config, values: dict[str, Any]) -> SandboxSettings:
     return SandboxSettings(
         image=values["super_image"] or None,
-        # By default what this machine trusts, as in local sandboxes.
+        # By default the certificates that this machine trusts, as in local sandboxes.
         ca_bundle=existing(config, "super_ca_bundle", values) or trusted_certificates(os.environ),
         pip_config=existing(config, "super_pip_config", values),
         mounts=dict(parse_mount(text) for text in values["super_mount"]),
@@ -104,7 +104,7 @@ def sandbox_settings(config: pytest.Config, values: dict[str, Any]) -> SandboxSe
 
 
 def trajectory(config: pytest.Config, values: dict[str, Any]) -> Path | None:
-    """With links followed: `latest` will be this run."""
+    """The path with links resolved, because `latest` will be this run."""
     path = absolute(config, "super_trajectory", values)
     if path is not None and not path.exists():
         raise pytest.UsageError(f"--super-trajectory: there is no {path}")
@@ -120,7 +120,7 @@ def prompt_text(config: pytest.Config, values: dict[str, Any]) -> str | None:
 
 
 def model_name(config: pytest.Config, values: dict[str, Any]) -> str | None:
-    """The model; a script is read here already, so that what is wrong in it is told at once."""
+    """The model's name. A script is read, so that an error in it is reported before anything runs."""
     name: str | None = values["super_model"]
     if name is None or not name.startswith(SCRIPTED):
         return name

@@ -1,4 +1,4 @@
-"""Processes that end: an interrupted one tidies up first, an orphaned worker goes at once."""
+"""How processes end: after a signal they clean up first, an orphaned worker exits at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Interrupts:
-    """Makes SIGTERM end a session as Ctrl-C does: trials stored, sandboxes removed, a summary printed.
+    """Makes SIGTERM end a session as Ctrl-C does: trials are stored, sandboxes removed, a summary printed.
 
-    By itself it kills pytest without any teardown. A worker is also interrupted when its connection to the
-    controller ends, as it does when only the controller was sent a signal: by itself the worker would go on
-    for 5 s, half of the time after which the controller kills it.
+    By default SIGTERM kills pytest without teardown. A worker is also interrupted when its connection to the
+    controller ends, such as when only the controller got a signal. Otherwise it would run on for 5 s,
+    half of the time after which the controller kills it.
     """
 
     def __init__(self) -> None:
@@ -38,18 +38,18 @@ class Interrupts:
         self.handle(signal.SIGTERM, self.on_sigterm)
         self.is_worker = is_worker(session.config)
         if self.is_worker:
-            # A shell's background jobs are started with SIGINT ignored.
+            # A shell starts its background jobs with SIGINT ignored; that is left as it is.
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 self.handle(signal.SIGINT, self.on_sigint)
             self.watch_connection(session.config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """From here on a worker tidies up, and its connection ends."""
+        """From here on a worker cleans up, and its connection ends as intended."""
         self.is_ending = is_worker(session.config)
 
     def pytest_unconfigure(self) -> None:
-        """A worker's handlers stay: they keep what comes late from it."""
+        """Restore the handlers, except in a worker, which late signals would interrupt."""
         if not self.is_worker:
             for number, handler in self.previous.items():
                 signal.signal(number, handler)
@@ -58,31 +58,31 @@ class Interrupts:
         self.previous[number] = signal.signal(number, handler)
 
     def on_sigint(self, number: int, frame: Any) -> None:
-        """execnet sends one 5 s after the connection has ended, into what tidies up."""
+        """Ignore the SIGINT that execnet sends 5 s after the connection has ended, during the clean-up."""
         if self.is_ending and self.is_cut_off:
             return
         self.is_ending = True
         signal.default_int_handler(number, frame)
 
     def on_sigterm(self, _number: int, _frame: Any) -> None:
-        """In a worker it may come on top of what interrupted it: that would cut its teardown short."""
+        """Interrupt the session, unless it is a worker that is ending: that would cut its teardown short."""
         if self.is_worker and self.is_ending:
             return
         self.is_ending = True
         raise KeyboardInterrupt(self.cause)
 
     def watch_connection(self, config: pytest.Config) -> None:
-        """The channel is that of xdist's plugin in a worker; without it a worker ends in execnet's time."""
+        """Watch the channel of xdist's plugin in a worker. Without one, execnet ends the worker later."""
         plugins = config.pluginmanager.get_plugins()
         for channel in (getattr(plugin, "channel", None) for plugin in plugins):
             if hasattr(channel, "waitclose"):
                 watch = threading.Thread(
-                    target=self.end_with, args=(channel,), daemon=True, name="super-connection"
+                    target=self.interrupt_after, args=(channel,), daemon=True, name="super-connection"
                 )
                 watch.start()
 
-    def end_with(self, channel: Any) -> None:
-        # It raises what the other end has died of.
+    def interrupt_after(self, channel: Any) -> None:
+        # It raises the error of which the other end died.
         with suppress(Exception):
             channel.waitclose()
         self.is_cut_off = True
@@ -92,5 +92,5 @@ class Interrupts:
 
 
 def die_with_parent() -> None:
-    """End this process when its parent is gone: an xdist worker would go on for 15 s, with its sandboxes."""
+    """Exit when the parent is gone: an xdist worker would continue for 15 s, with its sandboxes."""
     when_parent_ends(lambda: os._exit(1))

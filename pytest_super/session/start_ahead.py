@@ -16,25 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.session.item import TaskItem
+    from pytest_super.session.sandboxes import Placement
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 
 # How long the end of a session waits for a starting kernel. One that takes longer ends with the process.
 END_SECONDS = 4.0
 
-# Hooks can raise these, and they do not derive from Exception.
+# Hooks can raise these. They do not derive from Exception.
 OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception)
 
 START_AHEAD = pytest.StashKey["StartAhead"]()
-
-
-class Placement(NamedTuple):
-    """The sandbox of a trial, and how its prefix is run there."""
-
-    sandbox: Sandbox
-    prefix: Prefix
 
 
 class ReadyKernel(NamedTuple):
@@ -51,9 +44,9 @@ class ReadyKernel(NamedTuple):
 
 
 class StartAhead:
-    """Holds at most one kernel besides that of the running trial. Used by one thread.
+    """Has at most one kernel besides that of the running trial. Used by one thread.
 
-    Failures here are silent: the trial that the kernel was for tries again, and reports them.
+    Failures here are silent: the trial that the kernel is for tries again and reports them.
     """
 
     def __init__(
@@ -61,7 +54,7 @@ class StartAhead:
         choose: Callable[[TaskItem, Task], Placement],
         start: Callable[[Placement, Task], ReadyKernel],
     ) -> None:
-        """`choose` runs in the caller's thread, `start` in a thread of its own."""
+        """`choose` is called in the caller's thread, `start` in a new one."""
         self.next: TaskItem | None = None
         """The item after the running one."""
         self._choose = choose
@@ -71,7 +64,7 @@ class StartAhead:
         self._is_useless = False
 
     def begin(self) -> None:
-        """Start the kernel of the next item, unless it was started already; close one that nobody took."""
+        """Start the kernel of the next item, unless it is started. Close a kernel that no trial took."""
         item = self.next
         if item is None or item is self._item or self._is_useless:
             return
@@ -91,9 +84,9 @@ class StartAhead:
             future.set_exception(error)
 
     def take(self, item: TaskItem, task: Task) -> ReadyKernel | None:
-        """The kernel started for this item, once it is ready; None where there is none, or where it has died.
+        """The kernel started for this item, once it is ready; None if there is none or it has died.
 
-        After a fixture of the project has replaced an item's task no further kernel is started ahead.
+        If a fixture of the project has replaced the item's task, no further kernel is started ahead.
         """
         if self._item is not item:
             return None
@@ -112,13 +105,13 @@ class StartAhead:
         return None
 
     def drop(self) -> None:
-        """Close the kernel that nobody took, once it has started."""
+        """Close a kernel that no trial took, once it has started."""
         if self._item is not None:
             self._item = None
             self._future.add_done_callback(close_kernel)
 
     def end(self) -> None:
-        """Close it now."""
+        """Wait a short time for a kernel that is starting, and close it."""
         if self._item is not None:
             with suppress(TimeoutError):
                 self._future.exception(END_SECONDS)
