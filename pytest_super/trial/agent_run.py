@@ -1,4 +1,4 @@
-"""Runs an agent on its trial. Whatever the agent does, the trial ends with a named reason."""
+"""Runs an agent on its trial. Whatever the agent does, the trial ends with a stop reason."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def run_agent(agent: Agent, trial: Trial, is_from_outside: Callable[[BaseException], bool]) -> str:
-    """Let the agent act until the trial ends; returns the stop reason.
+    """Let the agent act until the trial ends. Returns the stop reason.
 
-    Raises the failure of the system around the agent, even if the agent caught it, and what
-    `is_from_outside` accepts (an interrupt, a timeout). Every other exception is the agent's own:
-    `agent_error`. Threads and tasks that the agent leaves can neither act nor ask the model any more.
+    Raises the failure of the system around the agent, even if the agent caught it, and exceptions that
+    `is_from_outside` accepts (an interrupt, a timeout). Every other exception is the agent's own, and
+    the reason is `agent_error`. Threads and tasks that the agent leaves can no longer act or ask the model.
     """
     try:
         trial.wall_limit.run(lambda: act(agent, trial))
@@ -47,4 +47,4 @@ def act(agent: Agent, trial: Trial) -> None:
     if inspect.iscoroutine(running):
         asyncio.run(running)
     elif inspect.isgenerator(running) or inspect.isasyncgen(running):
-        raise TypeError("the agent's method `run` is a generator, which does nothing: it has a `yield`")
+        raise TypeError("the agent's method `run` has a `yield`, so calling it only makes a generator")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Budget:
     """What the trial has used and what is left. Never raises: the trial decides what a spent budget means.
 
-    Compute time is read from the kernel's meter, so that it goes on while the agent thinks about a cell that
-    is still running. What ran before `start_metering` is free.
+    Compute time is read from the kernel's meter, so it continues while the agent thinks about a cell that is
+    still running. What runs before `start_metering` is free.
     """
 
     def __init__(self, limits: Limits, *, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,13 +40,13 @@ class Budget:
         self._asked = Usage()
 
     def start_metering(self, busy_seconds: Callable[[], float]) -> None:
-        """From now on, count what `busy_seconds` adds as compute time, and let wall time pass."""
+        """From now on, count the growth of `busy_seconds` as compute time, and let wall time pass."""
         self._meter, self._free = busy_seconds, busy_seconds()
         if self._started is None:
             self._started = self.clock()
 
     def stop_metering(self) -> None:
-        """Keep what is counted; count no more compute time until another kernel is metered."""
+        """Keep the compute time so far, and count no more until another kernel is metered."""
         self._counted = self.compute_seconds
         self._meter, self._free = float, 0.0
 
@@ -72,7 +72,7 @@ class Budget:
         return max(0.0, min(self.limits.compute - self.compute_seconds, self.wall_left()))
 
     def wall_left(self) -> float:
-        """Seconds of all time, model time included; infinite without a limit."""
+        """Seconds of wall time, which includes model time; infinite without a limit."""
         return inf if self.limits.wall is None else self.limits.wall - self.wall_seconds
 
     def charge_model(
@@ -85,16 +85,13 @@ class Budget:
         if cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
-    def charge_call(
-        self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
-    ) -> None:
+    def charge_call(self, used: Usage, seconds: float) -> None:
         """Count one call of the trial's own model, until `charge_usage` replaces it."""
-        used = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
         self._asked += used
         self.charge_model(**asdict(used), seconds=seconds)
 
     def charge_usage(self, booked: Usage) -> None:
-        """Replace all that `charge_call` has counted so far by `booked`, from the model's ledger."""
+        """Replace everything that `charge_call` has counted so far by `booked`, from the model's ledger."""
         self.prompt_tokens += booked.prompt_tokens - self._asked.prompt_tokens
         self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens
         if booked.cost_usd is not None:
@@ -102,7 +99,7 @@ class Budget:
         self._asked = booked
 
     def spent(self) -> str | None:
-        """The first limit that is reached: compute, wall, tokens, cost or steps; None if none is."""
+        """The first of the limits compute, wall, tokens, cost and steps that is reached, or None."""
         limits = self.limits
         reached = {
             "compute": self.compute_seconds >= limits.compute,

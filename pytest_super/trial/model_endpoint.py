@@ -6,8 +6,7 @@ import json
 import threading
 import uuid
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.kernel.http_requests import Gone, Reply
 from pytest_super.model.api import CHAT, MODELS
@@ -15,10 +14,10 @@ from pytest_super.model.completion import BudgetSpentError, Completion, Filtered
 from pytest_super.model.streaming import events, wants_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pytest_super.kernel.http_requests import HttpRequest
-    from pytest_super.model.client import Forwarded
+    from pytest_super.model.client import GatewayModel
     from pytest_super.model.completion import Model, Usage
     from pytest_super.model.unix_http import UnixConnection
     from pytest_super.trial.budget import Budget
@@ -34,18 +33,6 @@ CODES = {
     "refused": "invalid_request",
     "invalid_request": "invalid_request",
 }
-
-
-class Forwarding(Protocol):
-    """A model that takes HTTP requests unchanged."""
-
-    @property
-    def name(self) -> str: ...
-
-    def forward(
-        self, method: str, path: str, body: bytes, opened: Callable[[UnixConnection], None]
-    ) -> Forwarded:
-        """See GatewayModel.forward."""
 
 
 class ModelEndpoint:
@@ -83,7 +70,7 @@ class ModelEndpoint:
 
     @property
     def note(self) -> str:
-        """The requests that were refused, shown so that a user can see why the program failed; or ""."""
+        """The requests that were refused, from which a user can see why the program failed; or ""."""
         with self._lock:
             refused = ", ".join(self._refused)
         return f"[The program asked for {refused}: only {OFFERED} are offered here.]" if refused else ""
@@ -127,7 +114,7 @@ class ModelEndpoint:
                 raise BudgetSpentError(limit)
             with self._clocked():
                 if hasattr(self._model, "forward"):
-                    return self._forward(cast("Forwarding", self._model), request, path)
+                    return self._forward(cast("GatewayModel", self._model), request, path)
                 return self._complete(self._model, request)
         except Gone:
             raise
@@ -139,7 +126,7 @@ class ModelEndpoint:
             self.failure = self.failure or as_model_error(error)
             return refusal(403, "model_error", str(error))
 
-    def _forward(self, model: Forwarding, request: HttpRequest, path: str) -> Reply:
+    def _forward(self, model: GatewayModel, request: HttpRequest, path: str) -> Reply:
         def opened(connection: UnixConnection) -> None:
             request.when_gone(connection.break_off)
 
@@ -159,7 +146,7 @@ class ModelEndpoint:
             # After the end, the trial takes the totals from the model's ledger.
             if self._is_closed:
                 raise Gone
-            self._budget.charge_call(**asdict(usage), seconds=seconds)
+            self._budget.charge_call(usage, seconds)
         if limit := self._budget.spent():
             raise BudgetSpentError(limit)
 

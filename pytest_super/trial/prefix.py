@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
     """Run a task's prefix, except its first `after` steps, and yield each step when it has ended.
 
-    A cell can raise: a sub-problem can start from a failure. Raises InfrastructureError when a cell ends the
-    kernel or an edit fails, since the agent has done nothing yet.
+    A cell can raise: a sub-problem can start from a failure. Raises InfrastructureError if a cell ends the
+    kernel or an edit fails, because the agent has done nothing yet.
     """
     for number, part in enumerate(task.pre_execute[after:], after + 1):
         yield edit_step(part.edit, kernel, number) if part.edit else cell_step(part, kernel, number)

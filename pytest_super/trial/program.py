@@ -63,9 +63,9 @@ class ProgramResult:
 
     result: CellResult
     note: str
-    """A sentence on how the program ended: its exit code, or the reason why we ended it."""
+    """How the program ended: its exit code, or the reason why we ended it."""
     spent: str | None = None
-    """The limit that was reached, if any; everything in the sandbox was killed then."""
+    """The limit that was reached, if any. All processes in the sandbox are then killed."""
 
     @property
     def observation(self) -> str:
@@ -75,7 +75,7 @@ class ProgramResult:
 
 
 class Program:
-    """Runs one program, with the trial's model, if there is one, on the sandbox's loopback."""
+    """Runs one program. The trial's model, if there is one, is served on the sandbox's loopback."""
 
     def __init__(self, kernel: Kernel, budget: Budget, model: Model | None) -> None:
         self._kernel = kernel
@@ -90,10 +90,10 @@ class Program:
         files: Mapping[str, str],
         listener: Callable[[str], None],
     ) -> ProgramResult:
-        """Write `files` (path to text), then run `command` by the sandbox's `sh -c`, adding `environment`.
+        """Write `files` (path to text), then run `command` by `sh -c` with `environment` added.
 
         `listener` gets all output as it streams. Time spent waiting for the model is not charged as compute
-        time. Raises InfrastructureError, including ModelError; SandboxLostError when the sandbox is gone
+        time. Raises InfrastructureError, including ModelError, and SandboxLostError if the sandbox is gone
         before the program starts.
         """
         kernel, budget, endpoint = self._kernel, self._budget, self._endpoint
@@ -153,10 +153,11 @@ class Program:
             result = replace(result, outcome=Outcome.INTERRUPTED)
             self._kernel.restart(timeout=KILL_SECONDS)
         note = self._note(f"[The program was ended: {spent} spent.]")
-        return ProgramResult(result=self._whole(result), note=note, spent=spent)
+        return ProgramResult(result=with_output(result, self._output), note=note, spent=spent)
 
     def _ended(self, result: CellResult, code: int | None) -> ProgramResult:
-        whole = self._whole(result)
+        whole = with_output(result, self._output)
+        # The cell ended in another way than by the end of the program.
         if code is None:
             return ProgramResult(result=whole, note="")
         return ProgramResult(result=with_exit_code(whole, code), note=self._note(exit_note(code)))
@@ -164,9 +165,6 @@ class Program:
     def _note(self, how: str) -> str:
         """The note on the end, after a note on refused requests to the model."""
         return "\n".join(filter(None, (self._endpoint.note if self._endpoint else "", how)))
-
-    def _whole(self, result: CellResult) -> CellResult:
-        return with_output(result, self._output)
 
 
 def with_output(result: CellResult, output: CellOutput) -> CellResult:

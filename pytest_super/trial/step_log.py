@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StepLog:
-    """Takes steps from any thread until it is closed."""
+    """Accepts steps from any thread until it is closed."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class StepLog:
         landmarks: LandmarkMatcher,
         before: Sequence[Step] = (),
     ) -> None:
-        """`before` holds the steps of earlier attempts; numbers continue after them."""
+        """`before` contains the steps of earlier attempts. Numbers continue after them."""
         self.steps: list[Step] = []
         self._write = write
         self._budget = budget
@@ -46,7 +46,7 @@ class StepLog:
         return len(self._before) + len(self.steps) + 1
 
     def add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
-        """Append a step of the agent's. It is written when this returns. Raises TrialEnded once closed."""
+        """Append and write a step of the agent. Raises TrialEnded once the log is closed."""
         with self.open():
             step = Step(
                 number=self.next_number,
@@ -73,14 +73,14 @@ class StepLog:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """The log stays open until the block ends. Raises TrialEnded when it is closed already."""
+        """Keep the log open until the block ends. Raises TrialEnded if the log is closed."""
         with self._lock:
             if self._closed_by is not None:
                 raise TrialEnded(self._closed_by)
             yield
 
     def close(self, stop_reason: str) -> None:
-        """Refuse all further steps, also of actions that are still under way in other threads."""
+        """Refuse all further steps, also of actions that other threads have not finished."""
         with self._lock:
             self._closed_by = stop_reason
 
@@ -89,6 +89,6 @@ class StepLog:
         return self._before[-1].attempt + 1 if self._before else 1
 
     def _new_hits(self) -> list[int]:
-        """Landmarks that no earlier step has. A cell that timed out can hit more in a later step."""
+        """Landmarks that no earlier step has. A cell that timed out can hit more during later steps."""
         known = {index for step in self.all_steps for index in step.landmarks}
         return [index for index, hit in enumerate(self._landmarks.hits) if hit and index not in known]

@@ -1,11 +1,10 @@
-"""The trial: one agent on one task in one kernel under one budget, which leaves one trajectory."""
+"""The trial: one agent on one task, with one kernel and one budget. It leaves one trajectory."""
 
 from __future__ import annotations
 
 import json
 import time
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol
 
@@ -38,7 +37,7 @@ class Agent(Protocol):
     """What chooses the actions."""
 
     def run(self, trial: Trial) -> Coroutine[Any, Any, None] | None:
-        """Act through `trial` until the task is done; returning ends the trial. Can be `async def`."""
+        """Act by methods of `trial` until the task is done. Returning ends the trial. Can be `async def`."""
 
 
 def whole_step(
@@ -55,10 +54,10 @@ def whole_step(
 
 
 class Trial:
-    """What an agent acts through. Each action is one step, which is written before the method returns.
+    """The methods by which an agent acts. Each action is one step, written before the method returns.
 
-    `history` holds the steps so far, pre-executed ones included. Every method raises TrialEnded once the
-    trial is over, also because the system around the agent failed.
+    `history` contains the steps so far, pre-executed ones included. Every method raises TrialEnded once the
+    trial is over, also if the system around the agent failed.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Trial:
         model: Model | None = None,
         before: Sequence[Step] = (),
     ) -> None:
-        """`before` holds the steps of earlier attempts, which the agent does not see."""
+        """`before` contains the steps of earlier attempts, which the agent does not see."""
         self.task = task
         self.kernel = kernel
         self.budget = budget
@@ -80,7 +79,7 @@ class Trial:
         self.submission: Any = None
         self.submitted = False
         self.stop_reason: str | None = None
-        """Why the trial is over; None while it goes on."""
+        """Why the trial is over; None while it is not."""
         self.error: str | None = None
         """The traceback of an agent that raised."""
         self.failure: Exception | None = None
@@ -91,11 +90,11 @@ class Trial:
         self.history = self._log.steps
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
-        """Ask the model and charge the call; not a step. `parameters` are those of OpenAI's chat completions.
+        """Ask the model and charge the call. A call is not a step.
 
-        Raises FilteredError when the provider's content policy refuses, and ValueError when `messages` are
-        not a conversation. The trial ends when the call would pass or has passed a limit, and when the
-        prompt is longer than the model's window.
+        `parameters` are those of OpenAI's chat completions. Raises FilteredError if the provider's content
+        policy refuses, and ValueError if `messages` are not a conversation. The trial ends if the call would
+        exceed or has exceeded a limit, or if the prompt is longer than the model's window.
         """
         try:
             return self.try_to_complete(messages, **parameters)
@@ -104,12 +103,12 @@ class Trial:
             raise TrialEnded(spent.limit) from None
 
     def try_to_complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
-        """As `complete`, but a call that would pass a limit raises BudgetSpentError and the trial goes on."""
+        """Like `complete`, but a call that would exceed a limit only raises BudgetSpentError."""
         self._raise_if_over()
         began = time.monotonic()
         with self._failures():
             if self.model is None:
-                raise InfrastructureError("the agent asks for a model: name one by --super-model")
+                raise InfrastructureError("the agent needs a model: name one by --super-model")
             try:
                 completion = self.model.complete(messages, **parameters)
             except BaseException:
@@ -117,13 +116,13 @@ class Trial:
                 raise
         # Once the log is closed, the trial has been charged from the model's ledger, which has this call.
         with self.wall_limit.put_off(), self._log.open():
-            self.budget.charge_call(**asdict(completion.usage), seconds=completion.seconds)
+            self.budget.charge_call(completion.usage, completion.seconds)
         self._raise_if_over()
         return completion
 
     @whole_step
     def execute(self, code: str, thought: str = "") -> Step:
-        """Run one notebook cell; at the cell's time limit it is left running."""
+        """Run one notebook cell. At the cell's time limit it is left running."""
         action, started = Action(type="execute", content=code), self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
@@ -149,7 +148,7 @@ class Trial:
 
     @whole_step
     def use(self, action: Action, tool: Tool, thought: str = "") -> Step:
-        """Let `tool` do `action` on the kernel's files: for agents with an interface of their own."""
+        """Do `action` by calling `tool`, which works on files: for agents with an interface of their own."""
         started = self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
@@ -168,17 +167,17 @@ class Trial:
         files: Mapping[str, str] | None = None,
         thought: str = "",
     ) -> Step:
-        """Run a program in the sandbox until it ends: `command` is a line for the sandbox's `sh`.
+        """Run a program in the sandbox until it ends. `command` is a line for the sandbox's `sh`.
 
-        `files` maps paths to texts that are written first. The program finds the trial's model at
-        OPENAI_BASE_URL; waiting for it is not compute time. Budgets apply, the cell limit does not.
+        `files` maps paths to texts that are written first. OPENAI_BASE_URL is the address of the trial's
+        model; waiting for it is not compute time. Budgets apply, the cell limit does not.
         """
         from pytest_super.trial.program import Program
 
         action, started = Action(type=PROGRAM, content=command), self._begin()
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
-        # A landmark in the task's text is no achievement either, and programs print their task.
+        # Programs print their task, so a landmark in its text is not an achievement.
         self._landmarks.begin_cell(f"{command}\n{self.task.query}", step=self._log.next_number)
         program = Program(self.kernel, self.budget, self.model)
         try:
@@ -191,14 +190,14 @@ class Trial:
 
     @whole_step
     def reject(self, why: str, action: Action | None = None, thought: str = "") -> Step:
-        """Take a step that does nothing, as the model's answer was not an action. `why` is observed."""
+        """Record a step for an answer that is not an action. Nothing is done; `why` is the observation."""
         return self._refuse(action or Action(type=""), thought, self._begin(), why)
 
     @whole_step
     def submit(self, answer: object, thought: str = "") -> Step:
-        """Submit the final answer, any JSON value, also while a cell runs. Ends the trial.
+        """Submit the final answer, also while a cell runs. Ends the trial.
 
-        Raises ValueError when `answer` is not a JSON value.
+        Raises ValueError if `answer` is not a JSON value.
         """
         self._raise_if_over()
         try:
@@ -218,11 +217,11 @@ class Trial:
         return self._log.all_steps
 
     def end(self, stop_reason: str) -> None:
-        """End the trial with this reason, unless it has ended already."""
+        """End the trial with this reason, unless it has ended."""
         self.stop_reason = self.stop_reason or stop_reason
 
     def close(self) -> None:
-        """Refuse all further actions, and the step of one that is still under way in another thread."""
+        """Refuse all further actions, and the step of an action that another thread has not finished."""
         self._log.close(self.stop_reason or "returned")
 
     def _raise_ended(self, stop_reason: str) -> None:
@@ -283,7 +282,7 @@ class Trial:
 
     @contextmanager
     def _failures(self, kind: type[Exception] = InfrastructureError) -> Iterator[None]:
-        """A failure in this block is not the agent's: it ends the trial, even if the agent catches it."""
+        """A failure in this block is not the agent's. It ends the trial, even if the agent catches it."""
         try:
             yield
         except kind as error:

@@ -1,7 +1,7 @@
 """The wall limit of an agent that is busy in its own code: a signal interrupts the main thread.
 
-Actions check the limit themselves, and one that was interrupted would lose its step, so the signal is put off
-until the action ends. Where there is no signal, the limit takes effect at the agent's next action.
+Actions check the limit themselves. An interrupted action would lose its step, so the signal takes effect only
+when the action ends. If no signal can be used, the limit takes effect at the agent's next action.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Ignored by default, so one that comes late does no harm; Go interrupts its threads by it for that reason.
-# Not SIGALRM, which is pytest-timeout's.
+# This signal is ignored by default, so a late one does no harm; Go uses it for its threads for that reason.
+# SIGALRM is used by pytest-timeout.
 SIGNAL = signal.SIGURG if hasattr(signal, "pthread_kill") else None
 
 
 class Depth(threading.local):
-    """How many blocks the current thread is in that put off the signal."""
+    """The number of blocks around the current code of a thread that put off the signal."""
 
     value = 0
 
 
 class WallLimit:
-    """Ends a trial in the main thread: at the limit, or at the end of the action that runs at the limit."""
+    """Ends a trial in the main thread, at the limit or at the end of the action that runs then."""
 
     def __init__(self, seconds_left: Callable[[], float], end_trial: Callable[[], None]) -> None:
         """`seconds_left` can be infinite. `end_trial` raises; it can be called more than once."""
@@ -39,7 +39,7 @@ class WallLimit:
 
     @contextmanager
     def put_off(self) -> Iterator[None]:
-        """The signal does not interrupt this block, but takes effect at its end."""
+        """The signal does not interrupt this block. It takes effect at the end of the block."""
         self._depth.value += 1
         try:
             yield
@@ -49,7 +49,7 @@ class WallLimit:
             self._end_trial()
 
     def run(self, act: Callable[[], None]) -> None:
-        """Call `act`, in which the limit takes effect. Raises what `act` or `end_trial` raises."""
+        """Call `act`, and end the trial in it at the limit. Raises what `act` or `end_trial` raises."""
         if SIGNAL is None or isinf(self._seconds_left()) or not is_main_thread():
             act()
             return
@@ -59,8 +59,8 @@ class WallLimit:
             timer.start()
             act()
         finally:
-            # A context manager would not do: the signal could arrive on the way into its `__exit__`. Here it
-            # can arrive until the first statement is done, and only once.
+            # Not a context manager, because the signal could arrive before its `__exit__` has begun. Here it
+            # can arrive until the first statement is done, but only once.
             try:
                 self._is_over.set()
             finally:

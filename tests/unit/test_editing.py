@@ -88,7 +88,7 @@ def difference(edit: dict[str, Any], feedback: str) -> str:
         return "several edits in one"
     if edit["kind"] == "nolines":
         return "no marks"
-    if "places that differ only so" in feedback:
+    if "places with only such differences" in feedback:
         return "several near misses"
     assert feedback.startswith(edit["feedback"])
     return "more lines than the file"
@@ -235,7 +235,10 @@ def test_what_is_not_found_is_said_with_what_differs_in_spaces_only() -> None:
 
 def test_of_several_near_misses_the_first_two_are_shown_and_all_are_counted() -> None:
     feedback = told(b" x\n  x\n   x\n", "x\n")
-    assert "```\n x\n```\nThere are 3 places that differ only so. The second one:\n```\n  x\n```" in feedback
+    assert (
+        "```\n x\n```\nThere are 3 places with only such differences. The second one:\n```\n  x\n```"
+        in feedback
+    )
     assert "```\n   x\n```" not in feedback
 
 

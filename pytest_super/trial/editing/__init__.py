@@ -27,8 +27,8 @@ def replace_once(data: bytes, before: str, after: str) -> bytes:
     """Replace the only occurrence of `before` in `data` by `after`; no other byte changes.
 
     If `before` ends with a newline, both are whole lines: blank lines are equal whatever spaces they contain,
-    and an empty `after` deletes the lines. Any other `before` is text, maybe a part of a line. Empty data is
-    filled by a `before` without text. Both are encoded as UTF-8.
+    and an empty `after` deletes the lines. Any other `before` is text, maybe a part of a line. A `before` of
+    white space fills empty data. Both are encoded as UTF-8.
 
     A `before` without CRLF also matches lines with CRLF, and `after` then gets the line ends of the replaced
     lines: a model that writes LF does not see that a file has CRLF.
@@ -39,7 +39,7 @@ def replace_once(data: bytes, before: str, after: str) -> bytes:
 
 
 def edit_file(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, str]:
-    """Edit a file in the sandbox like `replace_once`; a `before` without text creates a missing file.
+    """Edit a file in the sandbox like `replace_once`. A `before` of white space creates a missing file.
 
     Returns the observation, always less than 50,000 characters, and the outcome `ok` or `error`.
     """
@@ -84,20 +84,20 @@ def encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise EditError("ERROR: The edit holds half of a surrogate pair, which is no text.") from None
+        raise EditError("ERROR: The edit contains half of a surrogate pair, which is not text.") from None
 
 
 def fill(data: bytes, new: bytes) -> tuple[bytes, Place]:
     if data:
         raise EditError(
-            "No lines to replace were given, and the file is not empty. Give lines that stand in it; to add "
-            "lines, give the one above or below them, and give it again with the new ones."
+            "No lines to replace were given, and the file is not empty. Give lines that it contains. To add "
+            "lines, replace the line above or below them by itself and the new lines."
         )
     return new, Place(0, len(new))
 
 
 def find(data: bytes, old: bytes) -> Place:
-    """The only place of `old`. For whole lines it excludes the last line end, which is kept."""
+    """The only place of `old`. For whole lines it excludes the last line end, which the edit keeps."""
     places = line_places(data, old) if old.endswith(b"\n") else text_places(data, old)
     if len(places) == 1:
         return places[0]
@@ -105,9 +105,9 @@ def find(data: bytes, old: bytes) -> Place:
 
 
 def with_ends_of(data: bytes, place: Place, new: bytes) -> bytes:
-    """`new` with the line ends of the replaced lines in order; further lines get the last of these.
+    """`new` with the line ends of the replaced lines in order. Further lines get the last of these.
 
-    If no replaced line has a line end (at the end of the file), all get that of the line above.
+    If no replaced line has a line end (at the end of the file), all get the line end of the line above.
     """
     replaced = LINE_END.findall(data[place.start : end_of_line(data, place.end)])
     if not replaced:

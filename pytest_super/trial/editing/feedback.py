@@ -28,7 +28,7 @@ NEAR = (
     "\nDid you mean to replace the following lines (notice leading/trailing whitespaces difference)?\n"
     "```\n{}\n```"
 )
-SECOND_NEAR = "\nThere are {} places that differ only so. The second one:\n```\n{}\n```"
+SECOND_NEAR = "\nThere are {} places with only such differences. The second one:\n```\n{}\n```"
 PARTIAL = "\nHere are partially matched lines:\n```\n{}\n```"
 
 

@@ -1,6 +1,6 @@
 """Finds lines or a text in a file. Only a newline ends a line.
 
-All searches take time linear in the size of the file, whatever its content.
+All searches take time linear in the size of the file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Searches stop after this many places, so that a very frequent text costs no more than another.
+# Searches stop after this many places, to limit the time that a very frequent text takes.
 MOST = 100
 # Pairs of equal lines that a partial match compares: in a file of equal lines, all pairs are equal.
 MOST_EQUAL = 10**6
@@ -36,9 +36,9 @@ def has_text(data: bytes) -> bool:
 
 
 def text_places(data: bytes, text: bytes) -> list[Place]:
-    """At most MOST places of the text. Its newlines also match CRLF, unless it has carriage returns.
+    """At most MOST places of the text. Its newlines also match CRLF, unless it contains carriage returns.
 
-    The place of a text that begins with a newline then begins at the carriage return.
+    If the text begins with a newline, a place at a CRLF begins at the carriage return.
     """
     if b"\r" in text or b"\r\n" not in data:
         return [Place(at, at + len(text)) for at in positions(data, text)]
