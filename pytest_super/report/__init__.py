@@ -1,1 +1,1 @@
-"""What is told of a run. Reads results, runs nothing."""
+"""Reports of a run, computed from its results alone."""

@@ -1,4 +1,4 @@
-"""The gate: a bound for the mean of a metric, which decides the exit status of the run."""
+"""Gates: bounds for the means of metrics, which decide the exit status of the run."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NAMED = re.compile(r"(?P<name>[^:<]*)(?P<sign>[:<])(?P<bound>.*)", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """Passed if the mean is at least `bound`, or for a metric of which lower is better, below it."""
+    """Passed if the mean is at least `bound`, or below it if lower values of the metric are better."""
 
     metric: Metric
     bound: float
 
     def is_passed(self, results: Iterable[TrialResult]) -> bool:
-        """Not if the metric has a value in no trial."""
+        """False if no trial has a value of the metric."""
         mean = mean_with_errors(results, self.metric)
         if mean is None:
             return False
@@ -40,7 +40,7 @@ class Gate:
 
 
 def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail-under") -> Gate:
-    """The gate that `text` asks for: NAME:BOUND, NAME<BOUND, or a number, which bounds the accuracy.
+    """Parse `text`: NAME:BOUND, NAME<BOUND, or a number, which is a bound for the accuracy.
 
     `source` names the option or ini value in errors. Raises SuperError.
     """

@@ -1,8 +1,7 @@
-"""Adds a run's totals, errors of the infrastructure and single testcases to pytest's JUnit XML file.
+"""Rewrites pytest's JUnit XML file, because only the file is a public interface.
 
-Rewritten afterwards, since only the file is a public interface: the run's totals as suite
-properties, trouble of the infrastructure as <error> in whatever phase it came, and one testcase
-for each trial, whether a worker died on it or it failed twice.
+The run's totals become suite properties, and failures of the infrastructure <error> in any phase. Each trial
+has one testcase, also if a worker died during it or its teardown failed too.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ def rewrite_junit(
     metrics: Sequence[Metric],
     doubled: Collection[str] = (),
 ) -> None:
-    """Rewrite pytest's file at `path` in place, where there is one.
+    """Rewrite pytest's file at `path`, if it exists.
 
-    `facts` says what was run: the agent, the scoring, the number of epochs. `doubled` names the trials
-    that failed and whose teardown failed too: pytest writes two testcases for such a trial.
-    Raises InfrastructureError when the file cannot be read or written.
+    `facts` says what was run: the agent, the scoring, the number of epochs. `doubled` contains the names of
+    trials that failed and whose teardown failed too: pytest writes two testcases for such a trial. Raises
+    InfrastructureError if the file cannot be read or written.
     """
     file = Path(os.path.expanduser(os.path.expandvars(path)))
     if not file.exists():
@@ -48,7 +47,7 @@ def rewrite_junit(
     try:
         # A device would be replaced by a file.
         if not file.is_file():
-            raise OSError("it is no regular file")
+            raise OSError("it is not a regular file")
         rewrite(file, run, [*facts_of_run(run, facts), *figures_of_run(run, metrics)], doubled)
     except (OSError, ValueError, ET.ParseError) as error:
         message = f"the JUnit XML {path} stays as pytest wrote it, without the figures of the run: {error}"
@@ -73,9 +72,9 @@ def is_task(case: ET.Element) -> bool:
 
 
 def keep_one_each(suite: ET.Element, doubled: Collection[str]) -> None:
-    """Drop what workers that died have left: testcases without a name, and all but the last of a task.
+    """Keep the last testcase of each trial, and merge the last two of a trial in `doubled`.
 
-    The last two of a trial in `doubled` are one.
+    The others are of reruns, and of workers that died, which also leave testcases without a name.
     """
     by_name: dict[str, list[ET.Element]] = {}
     for case in suite.findall("testcase"):
@@ -91,14 +90,14 @@ def keep_one_each(suite: ET.Element, doubled: Collection[str]) -> None:
 
 
 def merge(first: ET.Element, last: ET.Element) -> None:
-    """Put what the testcase of a trial tells before that of its teardown, which has the properties."""
+    """Add the content of a trial's testcase to that of its teardown, which has the properties."""
     place = int(last.find("properties") is not None)
     last[place:place] = list(first)
     last.set("time", f"{float(first.get('time', 0)) + float(last.get('time', 0)):.3f}")
 
 
 def complete(case: ET.Element, result: TrialResult) -> None:
-    """What pytest could not know: that the failure is an error, and the figures of a worker that died."""
+    """Mark failures of the infrastructure as errors, and add the figures of a trial whose worker died."""
     if result.is_error:
         for failure in case.findall("failure"):
             failure.tag = "error"
@@ -123,7 +122,7 @@ def add_properties(element: ET.Element, figures: Iterable[tuple[str, object]]) -
 
 
 def static_properties(result: TrialResult) -> list[tuple[str, object]]:
-    """What is known of a trial before it runs."""
+    """The JUnit properties of a trial that are known before it runs."""
     return [
         ("super.set", result.set),
         ("super.category", result.category or ""),
@@ -132,7 +131,7 @@ def static_properties(result: TrialResult) -> list[tuple[str, object]]:
 
 
 def result_properties(result: TrialResult) -> list[tuple[str, object]]:
-    """The figures of a trial as JUnit properties. One that does not apply or is not known is empty."""
+    """The figures of a trial as JUnit properties, empty if they do not apply or are not known."""
     figures: dict[str, object] = {
         **result.metrics,
         "solved": int(result.solved),
@@ -145,7 +144,7 @@ def result_properties(result: TrialResult) -> list[tuple[str, object]]:
 
 
 def facts_of_run(run: RunFolder, facts: Mapping[str, object]) -> Iterator[Figure]:
-    """What was run and what it used. Every rerun is counted, because every rerun was paid for."""
+    """What was run, and what it used with all reruns, because every rerun was paid for."""
     yield from ((f"super.{name}", value) for name, value in facts.items())
     runs = run.results.values()
     yield "super.tokens", sum(result.prompt_tokens + result.completion_tokens for result in runs)
@@ -166,7 +165,7 @@ def figures_of_run(run: RunFolder, metrics: Sequence[Metric]) -> Iterator[Figure
 
 
 def group_figures(prefix: str, group: Group, metrics: Sequence[Metric]) -> Iterator[Figure]:
-    """None for a metric that has a value in none of the trials."""
+    """The figures of some trials; None for a metric without a value in any of them."""
     yield f"{prefix}.trials", group.trials
     yield f"{prefix}.errors", group.errors
     yield f"{prefix}.solved", group.solved

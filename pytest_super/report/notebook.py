@@ -46,7 +46,7 @@ def step_cells(step: Step) -> Iterator[Cell]:
 
 
 def quoted(text: str) -> str:
-    """Text that others wrote, as a block in which nothing is markup."""
+    """Text that others wrote, indented as a block without markup."""
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
 
-# In the place of a category: the trials of a whole set.
+# Replaces the category in the group of a whole set.
 ALL = "all"
 
 
@@ -87,7 +87,7 @@ def groups(results: Sequence[TrialResult]) -> list[Group]:
 
 
 def rows(results: Sequence[TrialResult]) -> list[Group]:
-    """The groups, and below those of a set with several categories the set as a whole."""
+    """The groups, and the whole set after those of a set with several categories."""
     found: list[Group] = []
     for name in sets(results):
         own = [group for group in groups(results) if group.set == name]
@@ -114,8 +114,8 @@ class Agreement:
 def agreements(group: Group) -> dict[str, Agreement | None]:
     """The agreement of script_executed with landmarks and accuracy; None if no valid trial has both.
 
-    Section 4.3 of the SUPER paper judges this metric so: landmarks say that the script was executed if more
-    than half are hit. For accuracy the paper names no bound; here it has to be 1.
+    As in section 4.3 of the SUPER paper, more than half of the landmarks mean that the script was executed.
+    The paper has no bound for accuracy; here it is 1.
     """
     return {
         LANDMARKS.name: agreement(group, LANDMARKS, lambda value: value > 0.5),
@@ -136,7 +136,7 @@ def agreement(group: Group, metric: Metric, says_yes: Callable[[float], bool]) -
 
 
 def epochs_of(results: Iterable[TrialResult]) -> dict[int, frozenset[str]]:
-    """The tasks of which each epoch has a valid trial."""
+    """The tasks with a valid trial in each epoch."""
     valid: dict[int, set[str]] = {}
     for result in results:
         valid.setdefault(result.epoch, set()).update([] if result.is_error else [result.id])

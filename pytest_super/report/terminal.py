@@ -25,10 +25,10 @@ def summary_lines(
     runs: list[TrialResult],
     afterwards: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """The table, the totals, what failed and why, and the gates.
+    """The table, the totals, the failures with their reasons, and the gates.
 
-    `results` holds the last run of each trial, `runs` all of them: each was paid for. `afterwards` maps the
-    name of a trial to what failed after it.
+    `results` contains the last run of each trial, `runs` all runs, because each was paid for. `afterwards`
+    maps the name of a trial to the error that came after it.
     """
     whole = Group(set="all", results=results)
     yield from table_lines([*rows(results), whole], metrics)

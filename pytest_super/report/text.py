@@ -1,4 +1,4 @@
-"""Short texts about trials: why one is unsolved, what an exception says, printable characters."""
+"""Short texts about trials: why a trial is unsolved, the text of an exception, printable characters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pytest_super.metrics.submitted import SUBMITTED
 if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
 
-# C0 and C1 but for tab and newline, changes of direction, and what no encoding takes.
+# C0 and C1 except tab and newline, changes of direction, and characters that cannot be encoded.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
-# What Python writes between the tracebacks of exceptions that came of each other.
+# The lines that Python writes between the tracebacks of chained exceptions.
 CHAINED = re.compile(
     r"\n\n(?:During handling of the above exception, another exception occurred"
     r"|The above exception was the direct cause of the following exception):\n\n"
@@ -23,7 +23,7 @@ GROUP = "+ Exception Group Traceback"
 
 
 def printable(text: str) -> str:
-    """Text that cannot move the cursor or break an encoding, whatever a sandbox or a model wrote into it."""
+    """Text of a sandbox or a model, without characters that move the cursor or cannot be encoded."""
     return CONTROL.sub("?", text)
 
 
@@ -32,20 +32,20 @@ def counted(number: int, noun: str) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """What an exception says: ours by its text alone, others with their type before it."""
+    """The text of an exception, with its type unless it is one of ours."""
     if isinstance(error, SuperError):
         return str(error)
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def raised(traceback: str) -> str:
-    """What `traceback`, as Python writes it, ends in: the type without its module, the message's first line.
+    """The exception at the end of a traceback: its type without the module, and its message's first line.
 
-    The message may be of many lines, and may hold a traceback itself.
+    The message can have many lines and can contain a traceback.
     """
     lines = CHAINED.split(traceback.strip())[-1].strip("\n").split("\n")
     if lines[0].lstrip().startswith(GROUP):
-        # All of an exception group stands behind a margin.
+        # An exception group is printed with a margin.
         lines = [line[len("  | ") :] for line in lines]
     after = [line for line in lines[1:] if line and not line[0].isspace()]
     kind, colon, message = (after or lines[-1:])[0].partition(":")
@@ -53,7 +53,7 @@ def raised(traceback: str) -> str:
 
 
 def describe(result: TrialResult) -> str:
-    """Why a trial is not solved, in one line, and where its trajectory lies."""
+    """One line that says why a trial is not solved, with the path of its trajectory."""
     figures = ", ".join(
         f"{name} {value:.3g}"
         for name, value in result.metrics.items()

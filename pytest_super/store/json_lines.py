@@ -1,9 +1,10 @@
-"""Files of JSON lines that are written while processes can die: reading, writing, and errors of the disk."""
+"""Files of JSON lines, written by processes that can die: reading, writing, and errors of the disk."""
 
 from __future__ import annotations
 
 import errno
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The complete JSON lines of a file, none without the file. A dying process can cut the last."""
+    """The complete JSON lines of a file; none if it does not exist. A dying process can cut the last line."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -32,7 +33,7 @@ def to_line(data: dict[str, Any]) -> str:
 
 
 def encodable(value: Any) -> Any:
-    """The JSON value with text that UTF-8 can write: half a surrogate pair would end an xdist worker."""
+    """The JSON value with lone surrogates escaped: xdist cannot send them, and its worker would end."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -42,22 +43,17 @@ def encodable(value: Any) -> Any:
     return value
 
 
-# No trial after this one could be stored either.
+# After these errors no other trial can be stored either.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
-class disk_errors:
-    """Turns an OSError of writing results into an InfrastructureError that names the place."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, OSError):
-            is_final = error.errno in FULL
-            what_to_do = ": make room, or name another folder by --super-dir" if is_final else ""
-            message = f"results cannot be written under {self.path}: {error.strerror or error}{what_to_do}"
-            raise InfrastructureError(message, is_final=is_final) from error
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turns an OSError from writing results into an InfrastructureError that contains `path`."""
+    try:
+        yield
+    except OSError as error:
+        is_final = error.errno in FULL
+        what_to_do = ": make room, or name another folder by --super-dir" if is_final else ""
+        message = f"results cannot be written under {path}: {error.strerror or error}{what_to_do}"
+        raise InfrastructureError(message, is_final=is_final) from error

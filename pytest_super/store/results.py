@@ -1,12 +1,12 @@
-"""The store of a run: one line a trial, one folder a trial, nothing lost when a process dies.
+"""The store of a run: a line and a folder for each trial. Nothing is lost when a process dies.
 
-.super/runs/<run>/run.json                     what was run, with what
-                  results.jsonl                a line a trial, append-only, written by the controller
-                  trouble.jsonl                a line for what failed when a trial was over, if anything did
-                  trials/<task>/<epoch>.<rerun>/result.json          by the process that ran the trial
-                                                  trajectory.jsonl   a line a step, as it is taken
+.super/runs/<run>/run.json                     what was run, and by which versions
+                  results.jsonl                a line for each trial, append-only, written by the controller
+                  trouble.jsonl                a line for each failure after a trial, if there are any
+                  trials/<task>/<epoch>.<rerun>/result.json          written by the process that ran the trial
+                                                  trajectory.jsonl   a line for each step, as it is taken
                                                   trajectory.ipynb
-.super/runs/latest                             the newest run
+.super/runs/latest                             a link to the newest run
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
 
 FORMAT = 2
-"""Of a run's files; since 2 the metrics of a trial are in `metrics`."""
+"""The version of the format of a run's files. Since 2 the metrics of a trial are in `metrics`."""
 
 RUNNING = "running"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialResult:
-    """Everything that is stored about one trial. Plain JSON values only, because it crosses processes."""
+    """Everything that is stored about one trial, as plain JSON values, because it crosses processes."""
 
     id: str
     set: str
     category: str | None
     epoch: int
     rerun: int
-    """0, and 1 or more when the trial was run again: its worker died, or a plugin repeats the item."""
+    """0, or more if the trial was run again because its worker died or a plugin repeats the item."""
     agent: str
     model: str | None = None
     sandbox: str = ""
     isolated: bool | None = None
-    """None until its sandbox was made."""
+    """None until the trial's sandbox is made."""
     applicable: list[str] = field(default_factory=list)
     """Names of the metrics that apply to the task, known before the trial."""
     metrics: dict[str, float | None] = field(default_factory=dict)
-    """The value of every metric by name, in the order of the columns; None if it does not apply, is not
-    known, or the trial is an error."""
+    """The value of every metric by name, in the order of the columns; None if the metric does not apply, its
+    value is not known, or the trial is an error."""
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
     """For each landmark: pattern, step that hit it first (None: missed), is_echo, timed_out."""
     submitted: bool = False
@@ -65,14 +65,14 @@ class TrialResult:
     completion_tokens: int = 0
     cost_usd: float | None = None
     steps: int = 0
-    """The agent's own."""
+    """The agent's own steps."""
     error: str | None = None
     """What failed around the agent; None for a valid trial."""
     agent_error: str | None = None
     """The traceback of an agent that raised."""
     started: str = ""
     folder: str = ""
-    """Where its files lie, from the run's folder on."""
+    """The folder of its files, relative to the run's folder."""
     kept: str | None = None
     """How to enter the sandbox that was kept."""
 
@@ -100,7 +100,7 @@ def epoch_name(task_id: str, epoch: int) -> str:
 
 
 class TrialFolder:
-    """Where the process that runs a trial writes, from its first moment on."""
+    """The folder of a trial, written by the process that runs it from the first moment on."""
 
     def __init__(self, run: Path, start: TrialResult) -> None:
         """Take the next free rerun of the task and epoch in `start`. Raises InfrastructureError."""
@@ -115,7 +115,7 @@ class TrialFolder:
         self.write_result(self.start)
 
     def write_step(self, step: Step) -> None:
-        """Append a step, on disk when this returns."""
+        """Append a step. It is on disk when this returns."""
         with disk_errors(self.path):
             self._steps.write(to_line(step_to_data(step)))
             self._steps.flush()
@@ -129,7 +129,7 @@ class TrialFolder:
             self._steps.close()
 
     def discard(self) -> None:
-        """Remove the folder: nothing was tried."""
+        """Remove the folder of a trial in which nothing was done."""
         self._steps.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
@@ -146,14 +146,14 @@ def take_rerun(parent: Path, epoch: int) -> int:
 
 
 class RunFolder:
-    """The controller's side: a run's folder, its results.jsonl, and what the folders say beyond it."""
+    """The controller's side of a run: its folder, its results.jsonl, and results from trials' folders."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.results: dict[tuple[str, int, int], TrialResult] = {}
 
     def record(self, result: TrialResult) -> None:
-        """Append one trial; a trial that is there already is left alone."""
+        """Append one trial, unless it is there."""
         key = (result.id, result.epoch, result.rerun)
         if key in self.results:
             return
@@ -162,12 +162,12 @@ class RunFolder:
             file.write(to_line(result.to_data()))
 
     def record_trouble(self, trouble: dict[str, Any]) -> None:
-        """Append what failed when a trial was over: its figures stand, and so does its line."""
+        """Append a failure after a trial. The trial's result does not change."""
         with disk_errors(self.path), (self.path / "trouble.jsonl").open("a", encoding="utf-8") as file:
             file.write(to_line(trouble))
 
     def sweep(self, stop_reason: str, error: str) -> None:
-        """Record the trials whose report never arrived; one that has not ended is given these words."""
+        """Record the trials whose report never arrived. One that has not ended gets these arguments."""
         calls = list(read_lines(self.path / "calls.jsonl"))
         for path in sorted((self.path / "trials").glob("*/*/result.json")):
             result = read_result(path)
@@ -176,7 +176,7 @@ class RunFolder:
                 self.record(replace(settled, **used_by(result, calls)))
 
     def final(self) -> list[TrialResult]:
-        """The last run of every trial, in the order in which the trials came."""
+        """The last run of every trial, in the order in which the trials were recorded."""
         last: dict[tuple[str, int], TrialResult] = {}
         for (task_id, epoch, _), result in self.results.items():
             if (task_id, epoch) not in last or last[task_id, epoch].rerun < result.rerun:
@@ -185,7 +185,7 @@ class RunFolder:
 
 
 def used_by(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a trial that has not ended used, by the run's books; nothing where it is not in them."""
+    """What a trial that has not ended used, by the run's calls.jsonl; empty if it made no calls."""
     name = f"{result.id}/{result.epoch}.{result.rerun}"
     own = [call for call in calls if call["trial"] == name]
     if not own or result.stop_reason != RUNNING:
@@ -200,7 +200,7 @@ def used_by(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def settle(result: TrialResult, folder: Path, stop_reason: str, error: str) -> TrialResult:
-    """A result that its process did not finish, with what its trajectory tells."""
+    """The result of a trial that has not ended, completed from its trajectory."""
     if result.stop_reason != RUNNING:
         return result
     own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
@@ -235,12 +235,12 @@ def point_latest(runs: Path, run_id: str) -> None:
 
 
 def new_run_id() -> str:
-    """Sorts by time, and two runs of one second differ."""
+    """An id that sorts by time and differs between two runs of one second."""
     return f"{datetime.now():%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"
 
 
 def read_results(run: Path) -> list[TrialResult]:
-    """The results of a stored run; a last line that a dying process cut short is passed over."""
+    """The results of a stored run."""
     return [TrialResult.from_data(data) for data in read_lines(run / "results.jsonl")]
 
 

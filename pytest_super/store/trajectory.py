@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-# The types of a step that is a whole program. What it does inside the sandbox is not recorded; a program on
-# the host acts by steps of their own, which come before its step.
+# The types of a step that is a whole program. What a program does inside the sandbox is not recorded. A
+# program on the host acts by further steps, which come before its own.
 PROGRAM, PROGRAM_BESIDE = "command", "host_command"
 
 Origin = Literal["pre_execute", "agent"]
@@ -38,7 +38,7 @@ class Step:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     """The cell's nbformat 4 outputs."""
     omitted_characters: int = 0
-    """Characters left out of the cell's long output, replaced by a mark."""
+    """The number of characters left out of the cell's long output, where a mark replaces them."""
     landmarks: list[int] = field(default_factory=list)
     """Indices of the task's landmarks first seen in this step's output."""
     started: str = ""

@@ -170,7 +170,7 @@ def test_a_file_that_cannot_be_completed_is_one_line_below_the_summary(project: 
     result = project.run(f"--junitxml={os.devnull}")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["all *", f"the JUnit XML {os.devnull} stays as pytest wrote it, *: it is no regular file"]
+        ["all *", f"the JUnit XML {os.devnull} stays as pytest wrote it, *: it is not a regular file"]
     )
     result.stderr.no_fnmatch_line("*Traceback*")
 
