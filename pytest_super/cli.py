@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit status.
 
-    0: done. 1: something is wrong with what the command was given, or it found something. 2: the command line
-    itself is wrong. A subcommand can define more.
+    0: done. 1: the command's input is wrong, or the command found a problem. 2: the command line itself is
+    wrong. A subcommand can define more.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    # Only the module of the named subcommand is imported: `trial` runs once for each action of an agent.
+    # Import only the named subcommand, because `trial` runs once for each action of an agent.
     named = [name for name in COMMANDS if name in words[:1]]
     parsed = parser(named or COMMANDS).parse_args(words)
     try:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser of these subcommands. Its namespace has `run`, a function of the namespace."""
+    """The parser of these subcommands. Its namespace has `run`, the subcommand's function of a namespace."""
     top = argparse.ArgumentParser(prog="pytest-super", description=__doc__)
     subparsers = top.add_subparsers(required=True, metavar="COMMAND")
     for name in names:

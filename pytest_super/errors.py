@@ -2,18 +2,18 @@
 
 
 class SuperError(Exception):
-    """Base of our errors. Its text is one message for a person: what is wrong, where, what to do."""
+    """Base of our errors. Its text is a message for a person: what is wrong, where, what to do."""
 
 
 class TaskFileError(SuperError):
-    """A task file is wrong. The text holds every error found in it, one `file:line:col: message` a line."""
+    """A task file has errors. The text lists all of them, one `file:line:col: message` a line."""
 
 
 class InfrastructureError(SuperError):
     """The system around the agent failed: engine, host, image, package index, model API.
 
-    The trial becomes an *error*, which is counted apart and never as the agent's failure. `is_final` says
-    that every further trial would fail in the same way, so it ends the run.
+    The trial is an *error*, which is counted apart from the agent's failures. `is_final` means that every
+    further trial would fail in the same way, so the run ends.
     """
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
@@ -30,7 +30,7 @@ class UnsupportedError(InfrastructureError):
 
 
 class TrialEnded(BaseException):
-    """The trial is over. Raised by every action of the agent from then on, and at the wall limit.
+    """The trial is over. Raised at the wall limit, and by every action of the agent after the end.
 
     Not an Exception, so that an agent's `except Exception` around its own errors does not catch it.
     """

@@ -1,4 +1,4 @@
-"""The plugin's own hooks. "Worker" is the process that runs the trial, without xdist the only one."""
+"""The plugin's own hooks. "Worker" is the process that runs the trial; without xdist, the only process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_super_make_agent(config: pytest.Config, name: str, task: Task, epoch: int) -> Agent | None:
-    """Make the agent that `--super-agent=name` asks for, anew for each trial. Worker, at setup.
+    """Make the agent that `--super-agent=name` names, a new one for each trial. Worker, at setup.
 
-    Return None to leave it to the next plugin; call pytest.skip where the agent cannot try the task::
+    Return None to leave it to the next plugin. Call pytest.skip if the agent cannot try the task::
 
         def pytest_super_make_agent(name):
             if name == "mine":
@@ -31,21 +31,20 @@ def pytest_super_make_agent(config: pytest.Config, name: str, task: Task, epoch:
 
 @pytest.hookspec(firstresult=True)
 def pytest_super_make_sandbox(config: pytest.Config, task: Task) -> Sandbox | None:
-    """Make, but do not start, the sandbox of one trial. Worker, at setup or while the trial before runs.
+    """Make, but do not start, the sandbox of a trial. Worker, at setup or while the previous trial runs.
 
-    In the second case it is opened by another thread. Return None to leave it to the built-in docker and
-    local ones.
+    In the second case another thread opens it. Return None to leave it to the provider of --super-sandbox.
     """
 
 
 def pytest_super_step(item: pytest.Item, step: Step) -> None:
-    """A step was taken and is on disk. Worker, in the middle of the trial: be quick."""
+    """A step was taken and is on disk. Worker, during the trial: be quick."""
 
 
 def pytest_super_metrics(config: pytest.Config) -> Iterable[Metric] | None:
-    """Metrics of your own, which every trial of the run gets. Every process, when it starts.
+    """Add metrics to every trial of the run. Every process, when it starts.
 
-    So only a conftest.py that pytest reads at its start can have it: the one next to the ini file::
+    So only a conftest.py that pytest reads at its start can implement it, as the one next to the ini file::
 
         def cost(task, evidence):
             return evidence.spent.cost_usd
@@ -56,8 +55,8 @@ def pytest_super_metrics(config: pytest.Config) -> Iterable[Metric] | None:
 
 
 def pytest_super_trial_finished(item: pytest.Item, result: TrialResult) -> None:
-    """A trial has ended, was scored and is on disk. Worker; the sandbox still lives."""
+    """A trial has ended, is scored and is on disk. Worker, while the sandbox still exists."""
 
 
 def pytest_super_run_finished(config: pytest.Config, results: list[TrialResult]) -> None:
-    """The run is over; `results` holds the last run of each trial. Controller, before the summary."""
+    """The run is over. `results` contains the last run of each trial. Controller, before the summary."""

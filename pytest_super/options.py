@@ -171,7 +171,7 @@ def value_of(config: pytest.Config, option: Option) -> Any:
 
 
 def ini_value(config: pytest.Config, key: str) -> Any:
-    """The ini value. Raises pytest.UsageError also for the type errors that some versions of pytest raise."""
+    """The ini value. Raises pytest.UsageError for a wrong type, for which versions of pytest raise others."""
     try:
         return config.getini(key)
     except (TypeError, ValueError, pytest.UsageError) as error:
@@ -181,7 +181,7 @@ def ini_value(config: pytest.Config, key: str) -> Any:
 def refuse_empty(option: Option, given: str | list[str] | None) -> None:
     """Raises pytest.UsageError for an empty value, for example from an unset shell variable.
 
-    Otherwise it would look like an option that is not there.
+    Otherwise the option would be ignored silently.
     """
     if given == "" or (isinstance(given, list) and "" in given):
         raise pytest.UsageError(f"{option.flag}= is empty: give it a value, or leave it out")

@@ -1,7 +1,7 @@
 """The pytest plugin: options, markers, and the activation of a run.
 
-It is loaded in every pytest session on a machine where the package is installed. Therefore it imports only
-pytest and the standard library, and without an agent it registers nothing else.
+It is loaded in every pytest session where the package is installed. So it imports only pytest and the
+standard library, and without an agent it registers nothing else.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class Dead(BaseException):
 class FakeKernel:
     """Runs Python cells in this process, with the methods of kernel.client.Kernel.
 
-    In a cell, `sleep(seconds)` makes the cell last that long by the clock, `die()` kills the kernel, `lose()`
-    the sandbox, and `fail_engine()` raises EngineError as an engine that does not answer would.
+    In a cell, `sleep(seconds)` makes the cell take that long by the clock, `die()` kills the kernel, `lose()`
+    kills the sandbox, and `fail_engine()` raises EngineError, as if the engine did not answer.
     """
 
     workdir = "/fake"
@@ -122,7 +122,7 @@ class FakeKernel:
     def search_files(
         self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
     ) -> FileSearch:
-        """Search without hidden files and time limit; `name` cannot contain folders."""
+        """Search all files without a time limit; `name` cannot contain folders."""
         del hidden, seconds
         folder = posixpath.normpath(path)
         below = {
@@ -218,9 +218,9 @@ def cell_result(printed: str, value: object, error: str) -> CellResult:
 
 
 class FakeModel:
-    """Answers from a list in order, and records the requests.
+    """Gives the listed answers in order, and records the requests.
 
-    An answer is a text or a Completion. Tokens of texts are counted as one for every four characters.
+    An answer is a text or a Completion. The tokens of a text are estimated as one for every four characters.
     """
 
     def __init__(self, *answers: str | Completion) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WALL_GRACE = 120.0
 
 RESULT = pytest.StashKey[TrialResult]()
-# The folder inside the working directory that holds the repository.
+# The name of the repository's folder inside the working directory.
 PROVIDED = pytest.StashKey[str]()
 # Fields of the result that describe the trial's sandbox: `sandbox`, its name, and `isolated`.
 SANDBOX = pytest.StashKey[dict[str, Any]]()

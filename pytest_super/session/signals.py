@@ -6,15 +6,12 @@ import os
 import signal
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.platform import when_parent_ends
 from pytest_super.session.run import is_worker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Interrupts:
@@ -30,17 +27,17 @@ class Interrupts:
         self.is_ending = False
         self.is_cut_off = False
         self.cause = "SIGTERM"
-        self.previous: dict[int, Any] = {}
+        self.previous: Any = None
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        self.handle(signal.SIGTERM, self.on_sigterm)
+        self.previous = signal.signal(signal.SIGTERM, self.on_sigterm)
         self.is_worker = is_worker(session.config)
         if self.is_worker:
             # A shell starts its background jobs with SIGINT ignored; that is left as it is.
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                self.handle(signal.SIGINT, self.on_sigint)
+                signal.signal(signal.SIGINT, self.on_sigint)
             self.watch_connection(session.config)
 
     @pytest.hookimpl(tryfirst=True)
@@ -49,13 +46,9 @@ class Interrupts:
         self.is_ending = is_worker(session.config)
 
     def pytest_unconfigure(self) -> None:
-        """Restore the handlers, except in a worker, which late signals would interrupt."""
-        if not self.is_worker:
-            for number, handler in self.previous.items():
-                signal.signal(number, handler)
-
-    def handle(self, number: int, handler: Callable[[int, Any], None]) -> None:
-        self.previous[number] = signal.signal(number, handler)
+        """Restore the handler, except in a worker, which late signals would interrupt."""
+        if self.previous is not None and not self.is_worker:
+            signal.signal(signal.SIGTERM, self.previous)
 
     def on_sigint(self, number: int, frame: Any) -> None:
         """Ignore the SIGINT that execnet sends 5 s after the connection has ended, during the clean-up."""

@@ -31,11 +31,11 @@ START_AHEAD = pytest.StashKey["StartAhead"]()
 
 
 class ReadyKernel(NamedTuple):
-    """A kernel that runs cells, in a sandbox that holds everything the task requires."""
+    """A kernel that runs cells, in a sandbox with everything that the task requires."""
 
     kernel: Kernel
     repository: str | None
-    """The folder inside the working directory that holds the repository."""
+    """The name of the repository's folder inside the working directory."""
     prefix: Prefix
 
     def close(self) -> None:

@@ -171,9 +171,12 @@ class RunFolder:
         calls = list(read_lines(self.path / "calls.jsonl"))
         for path in sorted((self.path / "trials").glob("*/*/result.json")):
             result = read_result(path)
-            if result is not None and (result.id, result.epoch, result.rerun) not in self.results:
-                settled = settle(result, path.parent, stop_reason, error)
-                self.record(replace(settled, **used_by(result, calls)))
+            if result is None:
+                continue
+            if result.stop_reason == RUNNING:
+                used = {**used_in_steps(path.parent), **used_in_calls(result, calls)}
+                result = replace(result, stop_reason=stop_reason, error=error, **used)
+            self.record(result)
 
     def final(self) -> list[TrialResult]:
         """The last run of every trial, in the order in which the trials were recorded."""
@@ -184,11 +187,21 @@ class RunFolder:
         return list(last.values())
 
 
-def used_by(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a trial that has not ended used, by the run's calls.jsonl; empty if it made no calls."""
+def used_in_steps(folder: Path) -> dict[str, Any]:
+    """The fields of a result that its trajectory has."""
+    own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
+    return {
+        "steps": len(own),
+        "prompt_tokens": sum(step.prompt_tokens for step in own),
+        "completion_tokens": sum(step.completion_tokens for step in own),
+    }
+
+
+def used_in_calls(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """The fields of a result that the run's model calls have; empty if the trial made no calls."""
     name = f"{result.id}/{result.epoch}.{result.rerun}"
     own = [call for call in calls if call["trial"] == name]
-    if not own or result.stop_reason != RUNNING:
+    if not own:
         return {}
     costs = [call["cost_usd"] for call in own if call["cost_usd"] is not None]
     return {
@@ -197,21 +210,6 @@ def used_by(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
         "cost_usd": sum(costs) if costs else None,
         "model_seconds": round(sum(call.get("seconds", 0.0) for call in own), 3),
     }
-
-
-def settle(result: TrialResult, folder: Path, stop_reason: str, error: str) -> TrialResult:
-    """The result of a trial that has not ended, completed from its trajectory."""
-    if result.stop_reason != RUNNING:
-        return result
-    own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
-    return replace(
-        result,
-        stop_reason=stop_reason,
-        error=error,
-        steps=len(own),
-        prompt_tokens=sum(step.prompt_tokens for step in own),
-        completion_tokens=sum(step.completion_tokens for step in own),
-    )
 
 
 def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:

@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def cache_folder(name: str) -> Path:
-    """The folder `name` in the user's cache (XDG), which may not exist."""
+    """The folder `name` in the user's cache (XDG), which need not exist."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "pytest-super" / name

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_super.agents.react.format import FormatError, parse_edit
 from pytest_super.kernel.files import READ_LIMIT
 from pytest_super.testing import FakeKernel
-from pytest_super.trial.editing import LARGEST, EditError, edit_file, replace_once
+from pytest_super.trial.editing import LARGEST, EditError, edit, edit_file
 from tests.unit.published import data_folder
 
 CORPUS = "super-edit-corpus-expert.jsonl.gz"
@@ -26,6 +26,10 @@ DIFFERENCES = {
     "several near misses": (1, "it was shown the last one, and not told that there are others"),
     "more lines than the file": (1, "it was shown nothing of what matches in part"),
 }
+
+
+def replace_once(data: bytes, before: str, after: str) -> bytes:
+    return edit(data, before, after)[0]
 
 
 class Disk(FakeKernel):

@@ -18,7 +18,7 @@ from werkzeug import Response
 from pytest_super.cli import main
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.loading import load_tasks
-from pytest_super.trial.editing import replace_once
+from pytest_super.trial.editing import edit as edit_bytes
 from tests.unit.published import expert_tasks
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def test_a_masked_rows_prefix_becomes_cells_and_edits(data: Data) -> None:
     assert edit.edit.path == "run.py"
     before = b"def main():\n    x = 1\n  \n    end()\n"
     after = b"def main():\n    x = 2\n    y = 3\n    end()\n"
-    assert replace_once(before, edit.edit.before, edit.edit.after) == after
+    assert edit_bytes(before, edit.edit.before, edit.edit.after)[0] == after
 
 
 def test_an_auto_row_becomes_a_task_without_a_gold(data: Data) -> None:

@@ -20,11 +20,13 @@ LINE_END = re.compile(rb"\r?\n")
 
 
 class EditError(Exception):
-    """The edit was not made. The text tells the agent why."""
+    """The edit was not made. The text is the agent's observation."""
 
 
-def replace_once(data: bytes, before: str, after: str) -> bytes:
+def edit(data: bytes, before: str, after: str) -> tuple[bytes, Place]:
     """Replace the only occurrence of `before` in `data` by `after`; no other byte changes.
+
+    Returns the new data, and the place of the new bytes in it.
 
     If `before` ends with a newline, both are whole lines: blank lines are equal whatever spaces they contain,
     and an empty `after` deletes the lines. Any other `before` is text, maybe a part of a line. A `before` of
@@ -35,11 +37,20 @@ def replace_once(data: bytes, before: str, after: str) -> bytes:
 
     Takes time linear in the size of `data`. Raises EditError.
     """
-    return edit(data, before, after)[0]
+    old, new = encoded(before), encoded(after)
+    if not has_text(old):
+        return fill(data, new)
+    place = find(data, old)
+    if old.endswith(b"\n"):
+        place = place if new else Place(place.start, end_of_line(data, place.end))
+        new = new.removesuffix(b"\n")
+    if b"\r\n" not in old:
+        new = with_ends_of(data, place, new)
+    return data[: place.start] + new + data[place.end :], Place(place.start, place.start + len(new))
 
 
 def edit_file(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, str]:
-    """Edit a file in the sandbox like `replace_once`. A `before` of white space creates a missing file.
+    """Edit a file in the sandbox like `edit`. A `before` of white space creates a missing file.
 
     Returns the observation, always less than 50,000 characters, and the outcome `ok` or `error`.
     """
@@ -64,20 +75,6 @@ def read(kernel: Kernel, path: str, before: str) -> bytes:
     if len(data) > LARGEST:
         raise EditError(f"ERROR: File {path} is too large to edit: more than {LARGEST // 2**20} MiB.")
     return data
-
-
-def edit(data: bytes, before: str, after: str) -> tuple[bytes, Place]:
-    """The edited data, and the place of the new bytes in it."""
-    old, new = encoded(before), encoded(after)
-    if not has_text(old):
-        return fill(data, new)
-    place = find(data, old)
-    if old.endswith(b"\n"):
-        place = place if new else Place(place.start, end_of_line(data, place.end))
-        new = new.removesuffix(b"\n")
-    if b"\r\n" not in old:
-        new = with_ends_of(data, place, new)
-    return data[: place.start] + new + data[place.end :], Place(place.start, place.start + len(new))
 
 
 def encoded(text: str) -> bytes:
