@@ -1,7 +1,7 @@
 """The published expert trajectories of SUPER, for tests that compare with them.
 
-They are no part of the project: the tests are skipped where the environment variable SUPER_SHARED_DATA names
-no folder with them and none lies at ../shared/data beside the project.
+They are not part of the project. The tests look for them in the folder that SUPER_SHARED_DATA names, or else
+in ../shared/data next to the project, and are skipped if they are not there.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_books_can_know_the_cost_of_a_call_whose_price_the_trial_did_not_know() 
 
 
 class Clock:
-    """Time that a test moves: of the wall, and of a kernel's cells."""
+    """A wall clock and a kernel's meter that a test moves."""
 
     def __init__(self, wall: float = 1000.0, busy: float = 7.0) -> None:
         self.wall, self.busy = wall, busy
@@ -76,7 +76,7 @@ class Clock:
 
 
 def metered(clock: Clock, **limits: Any) -> Budget:
-    """A budget whose trial has just begun; what its kernel did before is free."""
+    """A budget whose trial has just begun. The earlier work of its kernel is free."""
     begun = Budget(Limits(**limits), tokens=1000, clock=lambda: clock.wall)
     begun.start_metering(lambda: clock.busy)
     return begun

@@ -1,4 +1,4 @@
-"""The edit action: what it changes, what it never changes, and what it tells the agent."""
+"""The edit action: what it changes, what it never changes, and its feedback."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.unit.published import data_folder
 
 CORPUS = "super-edit-corpus-expert.jsonl.gz"
 
-# Where an agent is not told what it was told in the published runs, to the letter: how often, and why.
+# Feedback that differs from that of the published runs: how often, and why.
 DIFFERENCES = {
-    "several edits in one": (27, "how an action is to be written is said by the reader of answers"),
-    "no marks": (2, "how an action is to be written is said by the reader of answers"),
-    "several near misses": (1, "it was shown the last one, and not told that there are others"),
-    "more lines than the file": (1, "it was shown nothing of what matches in part"),
+    "several edits in one": (27, "the parser of answers explains how to write an action"),
+    "no marks": (2, "the parser of answers explains how to write an action"),
+    "several near misses": (1, "the published text shows only the last one, and does not mention others"),
+    "more lines than the file": (1, "the published text does not show partial matches"),
 }
 
 
@@ -33,7 +33,7 @@ def replace_once(data: bytes, before: str, after: str) -> bytes:
 
 
 class Disk(FakeKernel):
-    """Files in memory; `errors` has what reading or writing a name raises."""
+    """Files in memory. `errors` contains the errors that reading or writing a name raises."""
 
     def __init__(self, **files: bytes) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Disk(FakeKernel):
 
 
 def told(data: bytes, before: str, after: str = "new\n") -> str:
-    """What an agent is told that tries this on such a file."""
+    """The feedback on an edit of a file with this data."""
     return Disk(f_py=data).edit("f.py", before, after)[0]
 
 
@@ -75,7 +75,7 @@ def published_edits() -> list[dict[str, Any]]:
 
 
 def again(edit: dict[str, Any]) -> tuple[bytes, str]:
-    """The file after the edit, and what the agent is told."""
+    """The file after the edit, and the feedback."""
     disk = Disk()
     disk.files[edit["file"]] = edit["before"].encode()
     try:
@@ -214,7 +214,7 @@ def test_an_edit_without_text_to_replace_leaves_a_file_that_is_not_empty(data: b
     assert "No lines to replace were given" in feedback
 
 
-# What agents are told
+# Feedback
 
 
 def test_the_new_lines_are_shown_between_those_around_them() -> None:
@@ -334,7 +334,7 @@ def test_an_edit_within_a_long_line_is_shown() -> None:
     assert "xxa = 2xx" in told(f"{LONG}\n{LONG}a = 1{LONG}\n".encode(), "a = 1", "a = 2")
 
 
-# Each would take hours at one step of quadratic time.
+# Each would take hours if one step took quadratic time.
 HOSTILE = {
     "spaces within a line": (b"a" + b" " * 8_000_000 + b"b", "a  b\n"),
     "blank lines": (b" \n" * 1_000_000, "\n" * 50_000 + "a\n"),
@@ -360,7 +360,7 @@ texts = st.text(CHARACTERS, max_size=8)
 @given(files, files, texts, texts)
 def test_an_edit_changes_only_the_bytes_of_its_match(above: bytes, below: bytes, old: str, new: str) -> None:
     assume(old.strip() and not old.endswith("\n"))
-    # A carriage return beside a newline of the text belongs to it.
+    # A carriage return before a newline of the text belongs to the match.
     assume(not (old.startswith("\n") and above.endswith(b"\r")))
     data = above + old.encode() + below
     try:
@@ -375,7 +375,7 @@ def test_an_edit_changes_only_the_bytes_of_its_match(above: bytes, below: bytes,
     assert middle.replace(b"\r\n", b"\n") == new.encode().replace(b"\r\n", b"\n")
 
 
-# An empty last line that does not end would be none.
+# The last line is not empty, because without a line end it would not exist.
 lines = st.tuples(st.lists(st.text("ab \t\x0c\u2028é}", max_size=3), max_size=4), st.sampled_from("ab"))
 parts = lines.map(lambda drawn: [*drawn[0], drawn[1]])
 
@@ -391,7 +391,7 @@ def test_an_edit_and_its_reverse_leave_the_file_as_it_was(
         for all_lines in (file, file[:first] + new + file[last:])
     )
     before, after = ("".join(f"{line}\n" for line in part) for part in (file[first:last], new))
-    # Where no line ends there is no telling how they do.
+    # Without a line end in the file, the kind of line end is unknown.
     assume(before.strip(" \t\n") and b"\n" in content and b"\n" in expected)
     try:
         assert replace_once(content, before, after) == expected

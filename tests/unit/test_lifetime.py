@@ -6,7 +6,7 @@ import subprocess
 import sys
 from textwrap import dedent
 
-# In a process of its own: it is sent signals.
+# This runs in its own process, because it gets signals.
 PRELUDE = """
 import os, signal, threading
 from types import SimpleNamespace

@@ -35,7 +35,7 @@ def item(id: str) -> Any:
 
 
 class Starts:
-    """What starts kernels: those it has begun, and a gate that they wait at."""
+    """Starts kernels. `begun` has the tasks of those it began; `gate` is what they wait for."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()

@@ -1,4 +1,4 @@
-"""The structure that docs/design.md shows is that of the code: its tree, and which floor imports which."""
+"""docs/design.md shows the structure of the code: its tree, and which floor imports which."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def floor_by_folder() -> dict[str, int]:
 
 
 def folder_of(module: str) -> str:
-    """The first part of its name below the package, as the floors have it."""
+    """The first part of its name below the package, which is a name of a floor."""
     return module.split(".")[1]
 
 

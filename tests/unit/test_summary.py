@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def result(*, error: str | None = None, **facts: Any) -> TrialResult:
-    """Of `facts`, those that are metrics become its metrics; all apply to its task."""
+    """A result whose metrics are those among `facts`. All built-in metrics apply to its task."""
     metrics = {metric.name: facts.pop(metric.name, None) for metric in BUILT_IN}
     given = {"id": "t", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "a"}
     known = {"error": error, "metrics": metrics, "applicable": list(metrics)}

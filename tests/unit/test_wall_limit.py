@@ -50,11 +50,11 @@ class Bench:
         self.act = act
 
     def run(self, trial: Trial) -> Any:
-        """As an agent."""
+        """The method of an agent."""
         return self.act(trial)
 
     def end(self) -> str:
-        """Run the trial to its end. Gives its stop reason."""
+        """Run the trial to its end. Returns its stop reason."""
         return run_agent(self, self.trial, lambda error: isinstance(error, KeyboardInterrupt))
 
 
