@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser of these subcommands. Its namespace has `run`, the subcommand's function of a namespace."""
+    """The parser of these subcommands. Parsed arguments have `run`, the function of the subcommand."""
     top = argparse.ArgumentParser(prog="pytest-super", description=__doc__)
     subparsers = top.add_subparsers(required=True, metavar="COMMAND")
     for name in names:

@@ -171,7 +171,7 @@ def value_of(config: pytest.Config, option: Option) -> Any:
 
 
 def ini_value(config: pytest.Config, key: str) -> Any:
-    """The ini value. Raises pytest.UsageError for a wrong type, for which versions of pytest raise others."""
+    """The ini value. Raises pytest.UsageError for any error that pytest raises about its type."""
     try:
         return config.getini(key)
     except (TypeError, ValueError, pytest.UsageError) as error:

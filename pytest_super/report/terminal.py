@@ -82,7 +82,7 @@ def agreement_lines(group: Group) -> Iterator[str]:
     """How often script_executed agrees with the other metrics, if trials have both."""
     names = {"landmarks": "landmarks > 0.5", "accuracy": "accuracy 1"}
     parts = [
-        f"with {names[name]} in {found.share:.0%} of {counted(found.trials, 'trial')}".replace("%", " %")
+        f"with {names[name]} in {100 * found.share:.0f} % of {counted(found.trials, 'trial')}"
         for name, found in agreements(group).items()
         if found is not None
     ]

@@ -65,7 +65,7 @@ def refuse_dist_modes(config: pytest.Config) -> None:
 
 
 def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
-    """Raises pytest.UsageError, unless a conftest or plugin makes agents, whose names only it knows."""
+    """Raises pytest.UsageError, unless a conftest or plugin can make agents by names of its own."""
     own = ("super_agent", "pytest_super_make_agent")
     if any(hasattr(plugin, attribute) for plugin in config.pluginmanager.get_plugins() for attribute in own):
         return

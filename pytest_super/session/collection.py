@@ -1,6 +1,6 @@
 """Task files as pytest modules and tasks as pytest functions.
 
-The arguments of `run_task` are fixtures, so a conftest can override them as it does those of any test.
+The arguments of `run_task` are fixtures, so a conftest can override them.
 """
 
 from __future__ import annotations

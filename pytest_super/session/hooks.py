@@ -42,7 +42,7 @@ class Session:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None]:
-        """Wraps the hooks of -k and -m: hints need the items from before them, ordering those they leave."""
+        """Wraps the selection by -k and -m: the hints need all items, the order those that are left."""
         tasks = [item.task for item in items if isinstance(item, TaskItem)]
         yield
         deselect(items, config)

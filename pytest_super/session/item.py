@@ -60,16 +60,11 @@ class TaskItem(pytest.Function):
             self.add_marker(pytest.mark.timeout(task.limits.wall + WALL_GRACE, method="signal"))
         self._folder: TrialFolder | None = None
 
-    @property
-    def folder(self) -> TrialFolder:
-        """The trial's folder on disk, made at first use. Raises InfrastructureError."""
+    def open_folder(self) -> TrialFolder:
+        """The trial's folder on disk, made by the first call. Raises InfrastructureError."""
         if self._folder is None:
             self._folder = TrialFolder(self.config.stash[RUN].path, self.start_result())
         return self._folder
-
-    def open_folder(self) -> None:
-        """Make the trial known on disk before anything that can end this process."""
-        assert self.folder
 
     def discard_folder(self) -> None:
         """Remove the folder of a trial that is skipped."""

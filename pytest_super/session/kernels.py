@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def start_kernel(item: TaskItem, task: Task) -> Kernel:
     """A kernel that is ready, in a sandbox that has what the task requires. Raises InfrastructureError."""
-    # The process can die while the kernel starts; the folder then shows that there was a trial.
+    # The process can die while the kernel starts. The folder then shows that there was a trial.
     item.open_folder()
     ahead = item.config.stash[START_AHEAD]
     if PREFIX in item.stash:
@@ -40,7 +40,7 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
 
 
 def first_ready(item: TaskItem, task: Task) -> ReadyKernel:
-    """A kernel from a snapshot, or without one if that fails. Raises InfrastructureError."""
+    """A kernel, from a snapshot if there is one that works. Raises InfrastructureError."""
     place = choose_place(item, task)
     try:
         return ready_kernel(place, task)

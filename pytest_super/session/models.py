@@ -26,7 +26,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
         return None
     from pytest_super.model.client import GatewayModel
 
-    start = item.folder.start
+    start = item.open_folder().start
     return GatewayModel(
         running_gateway(item.config, run),
         task=start.id,

@@ -73,9 +73,10 @@ def judge_teardown(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
 def result_without_trial(item: TaskItem, error: str) -> TrialResult:
     """The result of a trial that never began, also written to disk if possible."""
     try:
-        result = replace(item.folder.start, stop_reason="error", error=error)
-        item.folder.write_result(result)
-        item.folder.close()
+        folder = item.open_folder()
+        result = replace(folder.start, stop_reason="error", error=error)
+        folder.write_result(result)
+        folder.close()
     except InfrastructureError as disk:
         result = replace(item.start_result(), stop_reason="error", error=f"{error}\n{disk}")
     return result

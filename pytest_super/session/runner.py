@@ -82,7 +82,7 @@ class TrialRunner:
         self, item: TaskItem, task: Task, budget: Budget, model: Model | None, kernel: Kernel
     ) -> None:
         self.item = item
-        self.folder = item.folder
+        self.folder = item.open_folder()
         self.task = task
         self.budget = budget
         self.landmarks = LandmarkMatcher(task.landmarks)

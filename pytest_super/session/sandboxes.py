@@ -48,7 +48,10 @@ def choose_place(item: TaskItem, task: Task, *, may_make: bool = True) -> Placem
 
 
 def uses_snapshots(item: TaskItem) -> bool:
-    """False if a fixture of the project handles the kernel: a snapshot's name does not cover what it does."""
+    """Whether the trial can use snapshots: not if a fixture of the project handles the kernel.
+
+    The name of a snapshot does not depend on what such a fixture does.
+    """
     if item.config.stash[RUN].settings.no_cache:
         return False
     fixtures = fixture_definitions(item)

@@ -153,7 +153,7 @@ class RunFolder:
         self.results: dict[tuple[str, int, int], TrialResult] = {}
 
     def record(self, result: TrialResult) -> None:
-        """Append one trial, unless it is there."""
+        """Append the result of a trial, unless the trial has one."""
         key = (result.id, result.epoch, result.rerun)
         if key in self.results:
             return
@@ -167,7 +167,7 @@ class RunFolder:
             file.write(to_line(trouble))
 
     def sweep(self, stop_reason: str, error: str) -> None:
-        """Record the trials whose report never arrived. One that has not ended gets these arguments."""
+        """Record the trials whose report never arrived. The arguments are for those that have not ended."""
         calls = list(read_lines(self.path / "calls.jsonl"))
         for path in sorted((self.path / "trials").glob("*/*/result.json")):
             result = read_result(path)
@@ -188,7 +188,7 @@ class RunFolder:
 
 
 def used_in_steps(folder: Path) -> dict[str, Any]:
-    """The fields of a result that its trajectory has."""
+    """What the agent used by the trial's trajectory, as fields of a result."""
     own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
     return {
         "steps": len(own),
@@ -198,7 +198,7 @@ def used_in_steps(folder: Path) -> dict[str, Any]:
 
 
 def used_in_calls(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
-    """The fields of a result that the run's model calls have; empty if the trial made no calls."""
+    """What the trial used by the run's model calls, as fields of a result; empty if it made no calls."""
     name = f"{result.id}/{result.epoch}.{result.rerun}"
     own = [call for call in calls if call["trial"] == name]
     if not own:

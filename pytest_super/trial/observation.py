@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.cell import CellResult
 
 STILL_RUNNING = (
-    "A cell is still running, so this was not done: continue_wait waits on, interrupt stops the cell."
+    "A cell is still running, so this was not done: continue_wait keeps waiting, interrupt stops the cell."
 )
 NOTHING_RUNS = "No cell is running."
 
@@ -64,7 +64,7 @@ def ending(result: CellResult) -> str:
     match result.outcome:
         case Outcome.TIMED_OUT:
             ran = f"The cell has run for {result.seconds:.0f} seconds and is still running"
-            return f"[{ran}: continue_wait waits on, interrupt stops it.]"
+            return f"[{ran}: continue_wait keeps waiting, interrupt stops it.]"
         case Outcome.INTERRUPTED:
             return "[The cell was interrupted.]"
         case Outcome.KERNEL_DIED:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# This signal is ignored by default, so a late one does no harm; Go uses it for its threads for that reason.
-# SIGALRM is used by pytest-timeout.
+# Ignored by default, so a late signal does no harm. Go uses SIGURG for its threads for the same reason.
+# Not SIGALRM, because pytest-timeout uses it.
 SIGNAL = signal.SIGURG if hasattr(signal, "pthread_kill") else None
 
 
 class Depth(threading.local):
-    """The number of blocks around the current code of a thread that put off the signal."""
+    """The depth of nested `put_off` blocks in the current thread."""
 
     value = 0
 
