@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.store.trajectory import Action, Step
+from pytest_super.store.published import PublishedTrajectory, read_history
+
+if TYPE_CHECKING:
+    from pytest_super.store.trajectory import Step
 
 ARCHIVE = "super-trajectories-expert.tar.xz"
 RECOVERED = "super-expert-recovered.jsonl"
@@ -25,10 +28,18 @@ RECOVERED = "super-expert-recovered.jsonl"
 
 @dataclass(frozen=True)
 class Trajectory:
-    agent: str
     task: str
-    steps: list[Step]
+    history: PublishedTrajectory
     metrics: dict[str, Any]
+
+    @property
+    def agent(self) -> str:
+        return self.history.agent
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps. Published seconds are rounded down, so half a second is added."""
+        return [replace(step, seconds=step.seconds + 0.5) for step in self.history.steps]
 
 
 def data_folder() -> Path:
@@ -50,42 +61,13 @@ def expert_trajectories() -> list[Trajectory]:
 
 @cache
 def _read_archive(path: Path) -> list[Trajectory]:
-    with tarfile.open(path) as archive:
-        opened = {member.name: archive.extractfile(member) for member in archive}
-        files = {name: json.load(file) for name, file in opened.items() if file is not None}
-    return [
-        Trajectory(
-            agent=name.split("_")[1],
-            task=name.split("/")[1],
-            steps=_steps(notebook["cells"]),
-            metrics=files[name.replace("history.ipynb", "metrics.json")],
-        )
-        for name, notebook in sorted(files.items())
-        if name.endswith("history.ipynb")
-    ]
-
-
-def _steps(cells: list[dict[str, Any]]) -> list[Step]:
-    steps: list[Step] = []
-    seconds, type = 0.0, ""
-    for cell in cells:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code":
-            steps.append(_step(len(steps) + 1, type, source, cell["outputs"], seconds))
-        elif time := re.search(r"duration: (\d+) seconds", source):
-            seconds = float(time[1]) + 0.5  # published rounded down
-        elif action := re.match(r"\*\*Action \((.*?)\)\*\*", source, re.DOTALL):
-            type = "execute" if action[1] == "None" else action[1]
-    return steps
-
-
-def _step(number: int, type: str, source: str, outputs: list[dict[str, Any]], seconds: float) -> Step:
-    observation = "".join(outputs[0]["data"]["text/plain"])
-    return Step(
-        number=number,
-        origin="agent",
-        action=Action(type=type, content=source),
-        observation=observation,
-        outcome="timed_out" if "It is still running" in observation else "ok",
-        seconds=seconds,
-    )
+    with TemporaryDirectory() as folder, tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+        return [
+            Trajectory(
+                task=file.parent.name,
+                history=read_history(file),
+                metrics=json.loads(file.with_name("metrics.json").read_text(encoding="utf-8")),
+            )
+            for file in sorted(Path(folder).glob("*/*/history.ipynb"))
+        ]

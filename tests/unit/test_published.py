@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from pytest_super.store.published import PublishedTrajectory, read_history
 from pytest_super.store.trajectory import Action
 from pytest_super.testing import cell_result
 from tests.unit.folder_kernel import FolderKernel
-from tests.unit.published import ARCHIVE, data_folder, expert_tasks, expert_trajectories
+from tests.unit.published import expert_tasks, expert_trajectories
 from tests.unit.test_trial import Bench
 
 if TYPE_CHECKING:
@@ -248,13 +247,9 @@ Published = dict[tuple[str, str], PublishedTrajectory]
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
+def published() -> Published:
     """The expert trajectories, by agent and task."""
-    archive, folder = data_folder() / ARCHIVE, tmp_path_factory.mktemp("published")
-    with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter="data")
-    read = [(path.parent.name, read_history(path)) for path in folder.glob("*/*/history.ipynb")]
-    return {(history.agent, task): history for task, history in read}
+    return {(one.agent, one.task): one.history for one in expert_trajectories()}
 
 
 def steps_of(published: Published, agent: str) -> dict[tuple[str, int], Step]:

@@ -346,7 +346,10 @@ def test_the_published_actions_are_read_as_they_were() -> None:
     trajectories = [one for one in expert_trajectories() if one.agent == "swe-agent"]
     assert len(trajectories) == 45
     same, differences = 0, Counter[tuple[str, str]]()
-    for published in (step.action for one in trajectories for step in one.steps):
+    actions = [step.action for one in trajectories for step in one.steps]
+    # Cells by which the published runner ended a run are not actions of the agent.
+    own = [action for action in actions if action.type != "exception"]
+    for published in own:
         try:
             ours = parse_answer(f"DISCUSSION\nso\n```\n{published.content}\n```").action
         except CommandError as error:
@@ -357,7 +360,7 @@ def test_the_published_actions_are_read_as_they_were() -> None:
         if ours != published:
             differences[published.type, ours.type] += 1
     assert differences == {kind: count for kind, (count, _) in DIFFERENCES.items()}
-    assert same == 2386 - 34
+    assert (len(actions), len(own), same) == (2386, 2352, 2352 - 34)
 
 
 def test_the_published_searches_in_the_form_of_calls_have_a_meaning() -> None:
