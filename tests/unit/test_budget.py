@@ -135,7 +135,7 @@ def test_a_limit_is_spent_when_it_is_reached(limit: str, used: int, is_spent: bo
         case "cost":
             spent.charge_model(prompt_tokens=1, completion_tokens=1, cost_usd=used, seconds=0.0)
         case "steps":
-            spent.steps = used
+            spent.steps += used
         case "tokens":
             # Only prompt tokens count.
             spent.charge_model(prompt_tokens=used, completion_tokens=500, cost_usd=None, seconds=0.0)

@@ -1,4 +1,4 @@
-"""Published trajectories: what the reader returns and refuses, and how our parser reads their actions."""
+"""Published trajectories: what the reader returns and refuses, and how our parser reads them."""
 
 from __future__ import annotations
 
@@ -278,8 +278,8 @@ def test_published_times_are_those_of_the_steps(published: Published) -> None:
             assert 0 <= spent.total_seconds() - read.seconds <= 1
 
 
-# Actions that the reference parsed differently: it kept the tag as the content of an interruption, and did
-# not know `continue`, which can only mean to wait.
+# Actions that the published code misread: it kept the tag as the content of an interruption, and did not know
+# `continue`, which can only mean to wait.
 OTHERWISE = {
     ("dpt", 24): Action(type="interrupt"),
     ("dpt", 27): Action(type="interrupt"),
@@ -287,13 +287,13 @@ OTHERWISE = {
     ("dpt", 36): Action(type="interrupt"),
     ("mixup-amp", 39): Action(type="continue_wait"),
 }
-# Types of no action, in both: an answer that was not understood, the end of a run, and words of the thought.
+# Types that neither parser accepts: an answer not understood, the end of a run, words of the thought.
 NO_TYPES = Counter({"": 303, "exception": 22, "None": 1, "I will": 14})
 TYPES = Counter({"execute": 1254, "edit": 591, "submit": 23, "interrupt": 7, "continue_wait": 3})
 
 
 def as_answered(step: Step) -> Action:
-    """The action as the model wrote it, in which a submission is JSON."""
+    """The action as the model wrote it: a submission is JSON."""
     if step.action.type != "submit":
         return step.action
     return Action(type="submit", content=json.dumps(submission_of(step.action.content)))
