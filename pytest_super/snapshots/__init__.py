@@ -1,6 +1,6 @@
-"""Snapshots: sandboxes that start with the files that a prefix has written (SUPER, section 3.2).
+"""When a prefix is run, saved or restored. Which files are saved: kernel/providers/docker/saved_files.
 
-The first trial with a prefix saves the files of its sandbox after the beginning that leaves nothing but
-files; later trials start from them and run the rest. A snapshot is named by everything that its files depend
-on, and contains nothing that an agent did.
+The first trial with a prefix (SUPER, section 3.2) saves the files of its sandbox after the first steps that
+leave nothing but files. Later trials start from these files and run the other steps. A snapshot is named by
+everything that its files depend on, and contains nothing that an agent did.
 """

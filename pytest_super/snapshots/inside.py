@@ -1,4 +1,4 @@
-"""Runs in a kernel and reports facts about that kernel. Sent as text; Python 3.8 or newer is there."""
+"""Runs in a kernel and reports facts about that kernel. Sent as source text; needs Python 3.8 or newer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ UNSAVED = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/shm")
 
 
 def state() -> str:
-    """As JSON; changes nothing in the kernel."""
+    """The facts as JSON. Changes nothing in the kernel."""
     return json.dumps({"kernel": digest(), "processes": processes(), "unsaved files": unsaved_files()})
 
 
 def digest() -> str:
-    """Of what a shell step can change for Python: its folder, its environment, where it finds modules."""
+    """A digest of what shell steps can change for Python: folder, environment, where it finds modules."""
     folder = os.environ.get("IPYTHONDIR") or "/nowhere"
     environment = {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
     path = [str(entry) for entry in sys.path if not str(entry).startswith(folder)]
@@ -34,7 +34,7 @@ def text_of(kind: type) -> str:
 
 
 def processes() -> list[str]:
-    """The names of the living ones."""
+    """The names of the living processes."""
     found = []
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -48,7 +48,7 @@ def processes() -> list[str]:
 
 
 def unsaved_files() -> list[Any]:
-    """With time and size."""
+    """The files in UNSAVED with their times and sizes."""
     found = [place for place in UNSAVED if not os.path.isdir(place)]
     for place in UNSAVED:
         for folder, folders, files in os.walk(place):

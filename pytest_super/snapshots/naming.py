@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def snapshot_name(task: Task, length: int, identity: str) -> str:
-    """The same for the same first `length` steps on the same files in the same sandbox."""
+    """A name that is the same for the same first `length` steps on the same files in the same sandbox."""
     steps = [step.model_dump() for step in task.pre_execute[:length]]
     return digest([FORMAT, identity, repository_of(task), steps])
 
 
 def owner_name(task: Task) -> str:
-    """The same for every version of a task: each owner has at most one snapshot."""
+    """A name that is the same for every version of a task. Each owner has at most one snapshot."""
     return digest([task._path, task.id])
 
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, cast
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.snapshots.covered_steps import plan_of
 from pytest_super.snapshots.naming import owner_name, snapshot_name
-from pytest_super.snapshots.plan import plan_of
 from pytest_super.snapshots.record import (
     SnapshotRecord,
     StillMadeError,
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox, SnapshotSandbox
-    from pytest_super.snapshots.plan import Plan
+    from pytest_super.snapshots.covered_steps import Plan
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
-# Running steps that take less is faster than saving and restoring their files.
+# Steps that take less time than this run faster than their files are saved and restored.
 WORTH_SECONDS = 1.0
 # Downloads change, so a snapshot made with a network expires.
 NETWORK_SECONDS = 86400.0
-# After a failure to save or restore: on a full disk every trial would fail at it again.
+# The pause after a failure to save or restore: on a full disk every trial would fail again.
 FAILED_SECONDS = 600.0
 
 
 class UnlikeError(InfrastructureError):
-    """The kernel that starts from a snapshot differs from the one that the steps gave."""
+    """The kernel that starts from a snapshot differs from the kernel that ran the steps."""
 
 
 class NotMadeError(Exception):
@@ -92,7 +92,7 @@ class RestoredPrefix(Prefix):
     def steps(self, kernel: Kernel) -> Iterator[Step]:
         if kernel.actions != self.actions:
             raise InfrastructureError(
-                "something acted in the kernel before its prefix, whose files are already there: "
+                "something acted in the kernel before its prefix, whose files were restored already: "
                 "use --super-no-cache"
             )
         yield from self.record.steps
@@ -127,7 +127,7 @@ class SavedPrefix(Prefix):
 
     def steps(self, kernel: Kernel) -> Iterator[Step]:
         done: list[Step] = []
-        # What a project's own code did in the kernel is not part of the snapshot's name.
+        # The name of a snapshot does not depend on what a project's own code did in the kernel.
         can_save = bool(self.before) and kernel.actions == self.actions
         try:
             for step in super().steps(kernel):
@@ -155,7 +155,7 @@ class SavedPrefix(Prefix):
         """Raises InfrastructureError and OSError."""
         seconds = sum(step.seconds for step in done)
         if seconds < WORTH_SECONDS:
-            return SnapshotRecord(useless=f"it would spare {seconds:.2f} s")
+            return SnapshotRecord(useless=f"it would save only {seconds:.2f} s")
         after = state_of(kernel)
         if useless := unsaved_change(self.before, after):
             return SnapshotRecord(useless=useless)
@@ -173,10 +173,10 @@ class SavedPrefix(Prefix):
 
 
 def prefix_of(task: Task, sandbox: Sandbox, *, may_make: bool, folder: Path | None = None) -> Prefix:
-    """The prefix of a trial whose `sandbox` is not open yet; sets what the sandbox starts from.
+    """The prefix of a trial whose `sandbox` is not open yet; sets the files that the sandbox starts with.
 
-    Waits while another trial makes the snapshot. Raises NotMadeError, without `may_make`, instead of waiting
-    or making one.
+    Waits while another trial makes the snapshot. Raises NotMadeError instead of waiting or making one
+    if `may_make` is false.
     """
     plan = plan_of(task.pre_execute) if sandbox.capabilities.snapshots else None
     if plan is None:

@@ -1,4 +1,4 @@
-"""Reads and writes a snapshot in the user's cache folder: an archive of its files, a record of its steps."""
+"""The snapshots in the user's cache folder, each an archive of files and a record of its steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 # Suffix of the file that names the last snapshot of a task.
 OWNER = ".owner"
-# How long, in seconds, a trial waits for another one that makes the snapshot both need.
+# Seconds that a trial waits for another one to make the snapshot that both need.
 LOCK_SECONDS = 300.0
 LOOK_SECONDS = 0.1
 
@@ -47,7 +47,7 @@ def archive_of(path: Path) -> Path:
 
 
 def read_record(path: Path) -> SnapshotRecord | None:
-    """None if there is no valid record, or its archive is missing."""
+    """None if there is no valid record or the archive is missing."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         record = SnapshotRecord(**{**data, "steps": [step_from_data(step) for step in data["steps"]]})
@@ -65,34 +65,34 @@ def write_record(path: Path, record: SnapshotRecord) -> None:
 
 def replace_snapshot(path: Path, owner: str) -> None:
     """Make the snapshot at `path` the only one of its owner. Raises OSError."""
-    made = path.parent / f"{owner}{OWNER}"
+    last = path.parent / f"{owner}{OWNER}"
     # ValueError: the file does not contain a file name.
     with suppress(FileNotFoundError, ValueError):
-        former = path.with_name(made.read_text())
+        former = path.with_name(last.read_text())
         if former != path:
             remove_snapshot(former)
-    write_atomically(made, path.name)
+    write_atomically(last, path.name)
 
 
 def remove_snapshots(folder: Path) -> int:
-    """Returns how many there were."""
-    for made in folder.glob(f"*{OWNER}"):
-        made.unlink(missing_ok=True)
+    """Remove all snapshots; returns their number."""
+    for last in folder.glob(f"*{OWNER}"):
+        last.unlink(missing_ok=True)
     return sum(map(remove_snapshot, folder.glob("*.json")))
 
 
 def remove_snapshot(path: Path) -> bool:
-    """Whether there was an archive: a record alone is not a snapshot."""
-    was_there = archive_of(path).exists()
+    """Remove a record and its archive. Whether there was an archive: a record alone is not a snapshot."""
+    had_archive = archive_of(path).exists()
     for file in (path, archive_of(path)):
         with suppress(OSError):
             file.unlink(missing_ok=True)
-    return was_there
+    return had_archive
 
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold a lock between processes of this machine. Raises StillMadeError and OSError."""
+    """Hold a lock against other processes on this machine. Raises StillMadeError and OSError."""
     deadline = time.monotonic() + LOCK_SECONDS
     with path.open("w") as file:
         while not try_lock(file.fileno()):

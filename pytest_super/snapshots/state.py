@@ -23,7 +23,7 @@ def source() -> str:
 
 
 def state_of(kernel: Kernel) -> State:
-    """Facts that are equal in equal kernels. Raises InfrastructureError if code inside has broken Python."""
+    """Facts that are the same in equivalent kernels. InfrastructureError if code inside has broken Python."""
     # The functions of `inside` get a scope of their own, so that nothing stays in the kernel.
     expression = f"(lambda scope: (exec({source()!r}, scope), scope['state']())[1])({{'__name__': 'inside'}})"
     try:
@@ -36,7 +36,7 @@ def state_of(kernel: Kernel) -> State:
 
 
 def unsaved_change(before: State, after: State) -> str:
-    """What steps have left that a snapshot cannot hold; "" if nothing."""
+    """What the steps have left that a snapshot cannot contain; "" if nothing."""
     if before.get(PROCESSES) != after.get(PROCESSES):
         return "it leaves processes running"
     if before.get(UNSAVED) != after.get(UNSAVED):

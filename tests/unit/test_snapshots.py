@@ -10,7 +10,7 @@ import pytest
 
 from pytest_super.cli import main
 from pytest_super.errors import EngineError
-from pytest_super.snapshots.plan import Plan, plan_of
+from pytest_super.snapshots.covered_steps import Plan, plan_of
 from pytest_super.snapshots.prefix import NotMadeError, Prefix, RestoredPrefix, SavedPrefix, prefix_of
 from pytest_super.snapshots.record import (
     SnapshotRecord,

@@ -9,7 +9,7 @@ from pytest_super.agents.gold import error_of, value_of
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.accuracy import accuracy
-from pytest_super.snapshots.plan import plan_of
+from pytest_super.snapshots.covered_steps import plan_of
 from pytest_super.store.trajectory import Action, Step, now
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.prefix import pre_execute
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.snapshots.plan import Plan
+    from pytest_super.snapshots.covered_steps import Plan
     from pytest_super.tasks.task import Derivation, Task
 
 

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import struct
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -17,19 +17,15 @@ CHUNK = 1 << 16
 TAIL = 8192
 
 
-class Closable(Protocol):
-    def close(self) -> None: ...
-
-
 class AttachedStream:
-    """A Stream over an attach connection, whose frames say which of the two outputs they carry.
+    """A Stream over an attach connection, whose frames name the output that they carry.
 
-    Standard error is for a person: the last `TAIL` bytes stay in `stderr`.
+    Only a person reads standard error: the last TAIL bytes are in `stderr`.
     """
 
-    def __init__(self, connection: socket.socket, owner: Closable) -> None:
-        """`owner`: what holds the connection too, and is closed with it."""
-        # docker-py gives it its own time-out, which a quiet minute would hit.
+    def __init__(self, connection: socket.socket, owner: Any) -> None:
+        """`owner` also holds the connection and is closed with it."""
+        # docker-py sets a time-out, which a minute without output would hit.
         connection.settimeout(None)
         self._connection = connection
         self._owner = owner
@@ -76,25 +72,25 @@ class AttachedStream:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
-        # The shutdown has ended a blocked read, so that its file descriptor is not closed under it.
+        # The shutdown has ended a blocked read, so no thread uses the file descriptor when it is closed.
         with self._reading, contextlib.suppress(OSError):
             self._connection.close()
             self._owner.close()
 
 
 def attach(api: APIClient, container: str) -> AttachedStream:
-    """Attach to the container's three streams; before it starts, or output would be lost."""
+    """Attach to the container's three streams. Call it before the container starts, or output is lost."""
     return stream_of(api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}))
 
 
-def run_beside(api: APIClient, made: str) -> AttachedStream:
-    """Start a program that was made to run beside a container's main process; gives its output."""
-    return stream_of(api.exec_start(made, socket=True))
+def start_program(api: APIClient, program: str) -> AttachedStream:
+    """Start a program of `exec_create` next to the container's main process; returns its output."""
+    return stream_of(api.exec_start(program, socket=True))
 
 
 def stream_of(wrapped: Any) -> AttachedStream:
-    """Of what docker-py gives for a connection."""
-    # docker-py gives the read-only file over the socket; its own code reaches the socket in this way too. The
-    # response that it keeps there is what has to be closed: it would miss its file when it is collected.
+    """The stream over what docker-py returns for a connection."""
+    # docker-py returns a read-only file over the socket; its own code reaches the socket in this way too. It
+    # keeps the response there, which must be closed as well: otherwise its finalizer fails.
     connection, response = getattr(wrapped, "_sock", wrapped), getattr(wrapped, "_response", wrapped)
     return AttachedStream(connection, response)

@@ -1,4 +1,4 @@
-"""What a container is created with: its limits, environment, labels and files."""
+"""The settings with which a container is created: its limits, environment, labels and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 WORKDIR = "/workspace"
-# Without these five `tar` of foreign owners and `apt-get` fail. No other: no raw sockets, mounts, devices.
+# Without these, `apt-get` and `tar` with other owners' files fail. No raw sockets, mounts or devices.
 CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
 OWN_FOLDER = "etc/pytest-super"
 CA_FILE = f"{OWN_FOLDER}/ca.pem"
@@ -31,35 +31,35 @@ PIP_FILE = f"{OWN_FOLDER}/pip.conf"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DockerSettings:
-    """What a project sets for all its containers; a task's own `sandbox` values win.
+    """A project's settings for all its containers. A task's own `sandbox` values override them.
 
-    The defaults suffice for SUPER's tasks, and sixteen of them do not take down a shared machine.
+    The defaults suffice for SUPER's tasks, and sixteen such containers do not overload a shared machine.
     """
 
     image: str = DEFAULT_IMAGE
     cpus: float | None = None
-    """None: all, shared fairly with other containers. A number that a small machine lacks is refused."""
+    """None for all, shared fairly with other containers. The engine refuses more than the machine has."""
     memory: int = 4 * GIB
-    """Bytes, without swap. /dev/shm counts, and has half of it."""
+    """Bytes, without swap. /dev/shm can have half of it and counts."""
     pids: int = 1024
-    """Processes and threads; numpy alone starts a thread a core."""
+    """Processes and threads; numpy alone starts one thread per core."""
     disk: int = 10 * GIB
-    """Bytes written outside of /dev/shm, checked every few seconds: a fast writer overshoots by that long."""
+    """Bytes written outside of /dev/shm. Checked every few seconds, so a fast writer can exceed it."""
     ca_bundle: Path | None = None
-    """Certificates (PEM); a copy is what pip, requests, curl and git inside trust if there is a network."""
+    """Certificates (PEM) that pip, requests, curl and git inside trust if there is a network. A copy."""
     pip_config: Path | None = None
-    """A pip.conf, a copy of which pip inside reads."""
+    """A pip.conf for pip inside. A copy."""
     mounts: Mapping[str, str] = field(default_factory=dict)
-    """Shared caches: a folder on the engine's host to where it is seen inside, read-only."""
+    """Shared caches, read-only: the path of a folder on the engine's host to its path inside."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """`run`, `task`, `worker`: labels of the container, each behind `pytest-super.`."""
+    """`run`, `task`, `worker`: labels of the container, with the prefix `pytest-super.`."""
     lease: float = 3600.0
-    """Seconds to the deadline past which a sweep removes a container; renewed while this process lives."""
+    """Seconds until the deadline, after which a sweep removes the container. This process renews it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerConfig:
-    """A task's specification and the project's settings, as the engine takes them."""
+    """A task's specification and the project's settings, in the form that the engine takes."""
 
     spec: SandboxSpec
     settings: DockerSettings
@@ -127,13 +127,13 @@ class ContainerConfig:
         return given | self.spec.env
 
     def files(self) -> dict[str, bytes]:
-        """What is copied into the container before it starts: certificates, pip's settings."""
+        """The files that are copied into the container before it starts: certificates, pip's settings."""
         given = {CA_FILE: self._certificates, PIP_FILE: self.settings.pip_config}
         return {name: read_setting(path) for name, path in given.items() if path}
 
     @property
     def _certificates(self) -> Path | None:
-        """None without a network: they are useless there, and the engine takes 0.1 s to copy a file."""
+        """None without a network: they are useless then, and the engine takes 0.1 s to copy a file."""
         return self.settings.ca_bundle if self.spec.network else None
 
     def _labels(self) -> dict[str, str]:

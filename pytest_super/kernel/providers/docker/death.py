@@ -1,8 +1,8 @@
-"""Why a container ended, from what its engine tells.
+"""Why a container ended, from what its engine reports.
 
-The engine removes a container as soon as it has ended, and its state with it. What stays: the answer to
-a wait that was open before it started (the exit code), and the engine's memory of the last 256 events (out of
-memory, and signals sent through the engine). Neither needs a thread or the engine's clock.
+The engine removes a container and its state as soon as it has ended. Two sources remain: the answer to a wait
+that was open before the container started (the exit code), and the engine's last 256 events (out of memory,
+signals sent through the engine). Neither needs a thread or the engine's clock.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from docker import APIClient
 
 ANSWER_SECONDS = 10.0
-"""How long the engine may take to tell of a container whose streams have ended."""
+"""How long the engine can take to report the end of a container whose streams have ended."""
 OOM_NANOSECONDS = 5_000_000_000
-"""An out-of-memory kill this long before the end explains it; the agent may have survived an earlier one."""
+"""An out-of-memory kill at most this long before the end explains it; earlier ones were survived."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +34,7 @@ class Event:
 
 
 def open_wait(api: APIClient, container: str) -> requests.Response:
-    """A request that the engine answers when the container ends; it is in place when this returns."""
+    """A request that the engine answers when the container ends. The engine has it when this returns."""
     url = f"{api.base_url}/v{api.api_version}/containers/{container}/wait"
     response = api.post(
         url, params={"condition": "next-exit"}, stream=True, timeout=(ANSWER_SECONDS, ANSWER_SECONDS)
@@ -44,7 +44,7 @@ def open_wait(api: APIClient, container: str) -> requests.Response:
 
 
 def exit_code(wait: requests.Response) -> int | None:
-    """The exit code of the container, None when it still runs. EngineError when the engine does not say."""
+    """The exit code of the container; None if it still runs. EngineError if the engine does not answer."""
     from urllib3.exceptions import ReadTimeoutError
 
     try:
@@ -58,7 +58,7 @@ def exit_code(wait: requests.Response) -> int | None:
 
 
 def past_events(api: APIClient, container: str) -> list[Event]:
-    """What the engine remembers of a container that ended, up to its end. EngineError when it is mute."""
+    """The engine's events of a container that has ended, up to its end. EngineError if there is no answer."""
     with engine_errors("list its events"):
         found = []
         for event in stream_events(api, container):
@@ -69,7 +69,7 @@ def past_events(api: APIClient, container: str) -> list[Event]:
 
 
 def stream_events(api: APIClient, container: str) -> Iterator[Event]:
-    """Remembered events first, then new ones until none has come for a while."""
+    """Past events first, then new ones until none arrives for two seconds."""
     import requests
 
     url = f"{api.base_url}/v{api.api_version}/events"
@@ -81,7 +81,7 @@ def stream_events(api: APIClient, container: str) -> Iterator[Event]:
             for line in response.iter_lines():
                 yield event_of(json.loads(line))
         except requests.ConnectionError:
-            # The time-out of a read: the end was forgotten, since 256 other events have come after it.
+            # The read timed out: 256 later events have displaced the end of this container.
             return
 
 
@@ -90,9 +90,9 @@ def event_of(data: dict[str, Any]) -> Event:
 
 
 def describe(code: int | None, events: list[Event], last_words: str = "") -> str:
-    """Why it ended, for a person: `out of memory`, `killed (exit code 137)`.
+    """Why the container ended, for a person: `out of memory`, `killed (exit code 137)`.
 
-    `last_words`: the end of its standard error.
+    `last_words` is the end of its standard error.
     """
     if code is None:
         return "its main process closed the stream"
@@ -102,7 +102,7 @@ def describe(code: int | None, events: list[Event], last_words: str = "") -> str
         return f"killed from outside, through the engine (exit code {code})"
     if code > 128:
         return f"killed (exit code {code})"
-    # Podman's first process ends with 1 and says why.
+    # Podman's first process ends with 1 and prints the reason.
     if code == 127 or "failed to exec pid1: No such file" in last_words:
         return "the image has no python3 in its PATH, which the kernel needs (exit code 127)"
     lines = last_words.strip().splitlines() if code else []
@@ -110,5 +110,5 @@ def describe(code: int | None, events: list[Event], last_words: str = "") -> str
 
 
 def has_recent(events: list[Event], action: str) -> bool:
-    """Whether an event of this kind came shortly before the last one."""
+    """Whether an event of this kind happened shortly before the last event."""
     return any(event.action == action and events[-1].time - event.time < OOM_NANOSECONDS for event in events)

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from docker.errors import APIError
 
 SUPER_IMAGE = "pytest-super-kernel:super"
-"""The image of SUPER's tasks. Imported task files name it, so it keeps its name after an upgrade."""
+"""The image of SUPER's tasks. Imported task files name it, so its name never changes."""
 OLDEST_API = (1, 40)
-"""Docker 19.03; podman 3 and later say 1.40 or 1.41."""
+"""Docker 19.03; podman 3 and later report 1.40 or 1.41."""
 HELLO_SECONDS = 5.0
-"""How long an engine may take to say its version."""
+"""How long an engine can take to report its version."""
 CALL_SECONDS = 120.0
-"""How long any other call may take: sixteen containers may start at once on two cores."""
+"""How long any other call can take: sixteen containers can start at once on two cores."""
 
 HOW_TO_START = (
     "start one (Docker Desktop, `systemctl start docker`, or `dockerd` as root; podman: "
     "`systemctl --user start podman.socket`), set DOCKER_HOST to where it listens, "
-    "or run without containers by --super-sandbox=local"
+    "or run without containers with --super-sandbox=local"
 )
 HOW_TO_PERMIT = (
     "join the group that owns it (`sudo usermod -aG docker $USER`, then log in again), use a rootless "
-    "engine, or run without containers by --super-sandbox=local"
+    "engine, or run without containers with --super-sandbox=local"
 )
 
 
@@ -44,7 +44,7 @@ def socket_paths() -> list[str]:
 
 
 def engine_url() -> str:
-    """DOCKER_HOST, else the first socket that exists, else Docker's own."""
+    """DOCKER_HOST, else the first socket that exists, else the socket of Docker."""
     if given := os.environ.get("DOCKER_HOST"):
         return given
     paths = socket_paths()
@@ -52,7 +52,7 @@ def engine_url() -> str:
 
 
 def knock(url: str) -> None:
-    """Connect to a unix socket and leave; OSError says precisely what is wrong, docker-py's errors do not."""
+    """Connect to a unix socket and close it: unlike docker-py's errors, OSError names the problem."""
     if not url.startswith("unix://"):
         return
     with socket.socket(socket.AF_UNIX) as probe:
@@ -71,7 +71,7 @@ def no_engine(url: str, error: OSError) -> EngineError:
 
 @cache
 def connect() -> APIClient:
-    """The client of this process, made once. EngineError when no engine answers or it is too old."""
+    """The only client of this process. EngineError when no engine answers or it is too old."""
     url = engine_url()
     try:
         knock(url)
@@ -83,7 +83,7 @@ def connect() -> APIClient:
             f"the engine at {url} is too old (API {client.api_version}): Docker 19.03 or later is needed"
         )
     client.timeout = int(CALL_SECONDS)
-    # No proxy and no .netrc is for a socket of this machine; looking for them is a quarter of a call.
+    # A socket on this machine needs no proxy and no .netrc, and looking for them takes a quarter of a call.
     client.trust_env = not url.startswith("unix://")
     return client
 
@@ -93,7 +93,7 @@ def make_client(url: str) -> APIClient:
     from docker.errors import DockerException
     from docker.utils import kwargs_from_env
 
-    # Reads DOCKER_TLS_VERIFY and DOCKER_CERT_PATH too.
+    # It also reads DOCKER_TLS_VERIFY and DOCKER_CERT_PATH.
     settings = kwargs_from_env() | {"base_url": url}
     try:
         return docker.APIClient(version="auto", timeout=int(HELLO_SECONDS), **settings)
@@ -107,7 +107,7 @@ def version_tuple(version: str) -> tuple[int, ...]:
 
 @cache
 def engine_trouble() -> str | None:
-    """Why no engine can be used, as one message for a person; None when one answers. Asked once a process."""
+    """Why no engine can be used, for a person; None when one answers. Checked once a process."""
     try:
         connect()
     except EngineError as error:
@@ -117,9 +117,9 @@ def engine_trouble() -> str | None:
 
 @contextmanager
 def engine_errors(doing: str, *, image: str = "", is_shared: bool = False) -> Iterator[None]:
-    """Raise what docker-py and its transport raise as ours: EngineError, or InfrastructureError for an image.
+    """Turn exceptions of docker-py and its transport into EngineError, or InfrastructureError for an image.
 
-    `doing` completes "the engine failed to ...". `is_shared`: the other trials want this image, too.
+    `doing` completes "the engine failed to ...". `is_shared` says that other trials need the image too.
     """
     from docker.errors import APIError, DockerException, ImageNotFound
     from urllib3.exceptions import HTTPError
@@ -135,8 +135,8 @@ def engine_errors(doing: str, *, image: str = "", is_shared: bool = False) -> It
 
 
 def failure(doing: str, error: Exception) -> EngineError:
-    """docker-py's words for an engine that is gone do not say so."""
     url = engine_url()
+    # When the engine is gone, docker-py's message does not say so.
     try:
         knock(url)
     except OSError as gone:
@@ -145,16 +145,13 @@ def failure(doing: str, error: Exception) -> EngineError:
 
 
 def missing_image(image: str, *, is_final: bool) -> InfrastructureError:
-    if image == SUPER_IMAGE:
-        return InfrastructureError(
-            f"the engine has no image {image!r}: make it by `pytest-super image build --profile super`",
-            is_final=is_final,
-        )
-    return InfrastructureError(
-        f"the engine has no image {image!r}: make the kernel image by `pytest-super image build` "
-        "(a task's or your own image by `docker pull` or `docker build`)",
-        is_final=is_final,
+    advice = (
+        "build it with `pytest-super image build --profile super`"
+        if image == SUPER_IMAGE
+        else "build the kernel image with `pytest-super image build`, "
+        "or get a task's or your own image with `docker pull` or `docker build`"
     )
+    return InfrastructureError(f"the engine has no image {image!r}: {advice}", is_final=is_final)
 
 
 def refusal(doing: str, error: APIError) -> InfrastructureError:
@@ -167,7 +164,7 @@ def refusal(doing: str, error: APIError) -> InfrastructureError:
 
 
 def has_image(name: str) -> bool:
-    """Whether the engine holds the image. EngineError when it does not answer."""
+    """Whether the engine has the image. EngineError when it does not answer."""
     from docker.errors import ImageNotFound
 
     with engine_errors("look for an image", image=name):

@@ -1,4 +1,4 @@
-"""The provider `docker`. It imports the rest only when used: `auto` may find that no engine answers."""
+"""The provider `docker`. It imports the rest on use, because `auto` can find that no engine answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DockerProvider(Provider):
         return engine_trouble()
 
     def why_unprepared(self, settings: SandboxSettings) -> str | None:
-        """The kernel image may be missing, which matters to tasks that name no image of their own."""
+        """Whether the kernel image is missing, which tasks without an image of their own need."""
         from pytest_super.kernel.providers.docker import engine, image
 
         name = settings.image or image.DEFAULT_IMAGE

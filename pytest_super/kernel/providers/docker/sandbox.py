@@ -22,7 +22,7 @@ from pytest_super.kernel.providers.docker.container_config import (
     DockerSettings,
 )
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.docker.snapshot import command_after, put_changes, save_changes
+from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
 from pytest_super.kernel.providers.docker.watchdog import Watchdog
 from pytest_super.kernel.sandbox import Capabilities
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import SandboxSpec
 
 KEPT = "pytest-super-kept"
-# The words by which an engine warns that its kernel cannot enforce a limit, which it then drops.
+# Words in an engine's warning that its kernel cannot enforce a limit. The engine then drops the limit.
 DROPPED = {"memory": "memory limit cap", "cpus": "cpu", "pids": "pids"}
 
 
@@ -50,9 +50,9 @@ class DockerSandbox:
     def __init__(
         self, spec: SandboxSpec, settings: DockerSettings, *, command: Sequence[str] | None = None
     ) -> None:
-        """`command`: what runs inside in the bridge's place.
+        """`command` replaces the bridge, for tests.
 
-        EngineError when GPUs are asked for and no engine answers.
+        Raises EngineError when the task needs GPUs and no engine answers.
         """
         self.spec = spec
         self.settings = settings
@@ -67,7 +67,7 @@ class DockerSandbox:
             pids=True,
             no_network=True,
             gpus=bool(spec.gpus) and has_gpus(connect()),
-            # What is mounted may change.
+            # The files of a mounted folder can change.
             snapshots=not settings.mounts,
         )
         self._command = command
@@ -155,14 +155,13 @@ class DockerSandbox:
 
     @property
     def diagnostics(self) -> str:
-        """The last that the bridge wrote to its standard error."""
+        """The end of what the bridge has written to its standard error."""
         return self._stream.stderr.decode(errors="replace") if self._stream else ""
 
     def keep(self) -> str:
-        """Save the files of the living container as an image; give what one types to enter and to drop it.
+        """Save the container's files as an image; returns the commands that enter and remove it.
 
-        Called before `close`. Raises InfrastructureError when the container is gone. Not the processes: they
-        end with the container, whose standard input is ours.
+        Processes are not saved: they end with the container, whose standard input belongs to this process.
         """
         from docker.errors import APIError
 
@@ -170,21 +169,20 @@ class DockerSandbox:
         with engine_errors("save a container's files"):
             try:
                 if self.settings.pip_config:
-                    # It may hold credentials of the index, which an image would keep.
+                    # It can contain credentials of the index, and must not be in an image.
                     connect().put_archive(self._container, "/", tar_of({PIP_FILE: b""}))
                 connect().commit(self._container, repository=KEPT, tag=self._token, changes=KEPT_CHANGES)
             except APIError as error:
-                # 404: removed. 409: about to be.
+                # 404: removed. 409: is being removed.
                 if error.status_code not in (404, 409):
                     raise
                 raise InfrastructureError("the container is gone, and its files with it") from None
-        return f"enter it by `docker run --rm -it {image}`, drop it by `docker rmi {image}`"
+        return f"enter it with `docker run --rm -it {image}`, remove it with `docker rmi {image}`"
 
     # Snapshots
 
     @property
     def identity(self) -> str:
-        """What the files of a prefix depend on, but for its steps. Raises InfrastructureError."""
         with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
             image = connect().inspect_image(self.image)["Id"]  # type: ignore[no-untyped-call]
         limits = [getattr(self.settings, name) for name in ("cpus", "memory", "pids", "disk")]
@@ -210,18 +208,18 @@ class DockerSandbox:
         self._container = ""
 
 
-# Another label, or a sweep would take the container of the person who has entered it.
+# With our own label, a sweep would remove the container of a person who has entered the image.
 KEPT_CHANGES = [f"LABEL {LABEL}=kept", 'CMD ["bash"]']
 
 
 def has_gpus(api: APIClient) -> bool:
-    """Whether the engine has the runtime that gives GPUs to containers."""
+    """Whether the engine has the runtime for GPUs in containers."""
     with engine_errors("list its runtimes"):
         return "nvidia" in (api.info().get("Runtimes") or {})
 
 
 def remove_quietly(container: str) -> None:
-    """Remove; an engine that does not answer has told of itself already."""
+    """Remove the container. An engine that does not answer is ignored, because it was already reported."""
     try:
         remove(connect(), container)
     except InfrastructureError:

@@ -1,4 +1,4 @@
-"""The thread beside a container: keeps its disk use under the limit and its deadline in the future."""
+"""The thread of a container that enforces its disk limit and renews its deadline."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 CHECK_SECONDS = 3.0
 LONGEST_PAUSE = 30.0
 FASTEST_BYTES = 2 * 2**30
-"""What a container writes in a second at most: a look before it can be at its limit finds nothing."""
+"""The most that a container writes in a second. It need not be measured before it can reach its limit."""
 COST_SHARE = 0.05
-"""The engine walks the written files to measure them, 0.6 s for 100,000; it may take this share of time."""
+"""The most of the time that measuring can take: the engine walks the written files, 0.6 s for 100,000."""
 
 
 class Watchdog:
     """Calls `measure` (bytes written) every few seconds, `kill` when that is over `limit`, `renew` in time.
 
-    An engine that does not answer is not the watchdog's matter: the stream's end tells of it.
+    It ignores an engine that does not answer, because the end of the stream reports that.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask it to end. It is not waited for: it may be in a call to an engine that hangs."""
+        """Ask the thread to end, without waiting: it can be in a call to an engine that hangs."""
         self._ended.set()
 
     def _watch(self) -> None:
@@ -63,7 +63,7 @@ class Watchdog:
             cost = time.monotonic() - began
 
     def _pause(self, cost: float) -> float:
-        """Seconds until the next look, after one that took `cost`."""
+        """Seconds until the next check, after one that took `cost`."""
         return max(CHECK_SECONDS, min(self._left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)
 
     def _check_disk(self) -> None:

@@ -1,4 +1,4 @@
-"""The images that containers run: their recipes, their names, and how they are built."""
+"""The images that containers run: their recipes, their names, and the build."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 RECIPE = ("Dockerfile", "requirements.txt")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 STAGES = {"dangling": True, "label": "pytest-super.image=stage"}
+BUILD_SECONDS = 3600
 
-
-# That of the shipped tasks; the others lie in folders of their names.
+# The profile of the shipped tasks. The recipe of any other is in a folder of that name.
 DEFAULT_PROFILE = "default"
 
 _FAILED_STEP = re.compile(r"The command '.*' returned a non-zero code: (\d+)", re.DOTALL)
-# With what the engine's own lines begin, between those of the steps.
+# The beginnings of the engine's own lines between those of the steps.
 ENGINE_WORDS = ("Step ", "--->", "Removing intermediate container")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -43,18 +43,18 @@ def recipe_digest() -> str:
     return hashlib.sha256(b"\0".join(recipe().values())).hexdigest()
 
 
-# Named by its content: after an upgrade that changes the recipe the old image is not taken for the new one.
+# Named by its content, so that an upgrade that changes the recipe does not use the old image.
 DEFAULT_IMAGE = f"pytest-super-kernel:{recipe_digest()[:12]}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """What an image is built of unless the person who builds says otherwise."""
+    """The defaults of a build."""
 
     base: str
     tag: str
     packages: tuple[str, ...]
-    """Of the system."""
+    """The distribution's packages."""
 
 
 PROFILES = {
@@ -62,8 +62,8 @@ PROFILES = {
     "super": Profile(
         base="python:3.10-bookworm",
         tag=SUPER_IMAGE,
-        # The published environment's but for its Java, whose version is the distribution's own, and its
-        # Jupyter, which would be another Python's.
+        # As in the published environment, except that Java has the distribution's version, and without
+        # Jupyter, which would bring a second Python.
         packages=(
             *("build-essential", "ccache", "clang", "cmake", "curl", "default-jdk-headless", "git"),
             *("libreadline-dev", "pkg-config", "sudo", "unzip", "wget", "zlib1g-dev"),
@@ -84,11 +84,10 @@ def build(
     network: str | None = None,
     say: Callable[[str], None] = print,
 ) -> str:
-    """Build an image on the engine, hand each line of progress to `say`, give the tag.
+    """Build an image on the engine and pass each line of progress to `say`. Returns the tag.
 
-    What is not given is that of the profile. `requirements` is a list for pip in place of the profile's;
-    it must bring ipykernel. `ca_bundle` (PEM) and `pip_config` (a pip.conf) serve the installation and are
-    not in the image.
+    The profile has the defaults. `requirements`, a list for pip, replaces the profile's and must contain
+    ipykernel. `ca_bundle` (PEM) and `pip_config` (a pip.conf) are used by the build and not in the image.
     Raises EngineError when the engine does not answer, InfrastructureError when a step of the build fails.
     """
     chosen = PROFILES[profile]
@@ -97,23 +96,31 @@ def build(
         "BASE": base or chosen.base,
         "PACKAGES": " ".join(chosen.packages if packages is None else packages),
     }
+    files = context(ca_bundle, pip_config, profile, requirements)
     api = connect()
     with engine_errors("build the image"):
-        progress = api.build(
-            fileobj=context(ca_bundle, pip_config, profile, requirements),
-            custom_context=True,
-            tag=tag,
-            buildargs=arguments | proxies(),
-            network_mode=network,
-            rm=True,
-            forcerm=True,
-            decode=True,
-            timeout=3600,
-        )
-        for line in progress_lines(progress):
+        for line in progress_lines(start_build(api, files, tag, arguments, network)):
             say(line)
         remove_stages(api)
     return tag
+
+
+def start_build(
+    api: APIClient, files: io.BytesIO, tag: str, arguments: dict[str, str], network: str | None
+) -> Iterator[dict[str, Any]]:
+    """Start a build; returns the engine's progress events."""
+    events: Iterator[dict[str, Any]] = api.build(
+        fileobj=files,
+        custom_context=True,
+        tag=tag,
+        buildargs=arguments | proxies(),
+        network_mode=network,
+        rm=True,
+        forcerm=True,
+        decode=True,
+        timeout=BUILD_SECONDS,
+    )
+    return events
 
 
 def context(
@@ -123,15 +130,12 @@ def context(
     requirements: Path | None = None,
 ) -> io.BytesIO:
     """The build context as a tar file. Raises SuperError for a file that cannot be read."""
-    given = {"requirements.txt": given_file(requirements)} if requirements else {}
-    files = (
-        recipe(profile)
-        | given
-        | {
-            "ca.pem": given_file(ca_bundle) if ca_bundle else b"",
-            "pip.conf": given_file(pip_config) if pip_config else b"",
-        }
-    )
+    files = recipe(profile)
+    if requirements:
+        files["requirements.txt"] = given_file(requirements)
+    # The recipe copies both, so they are in the context even when they are empty.
+    files["ca.pem"] = given_file(ca_bundle) if ca_bundle else b""
+    files["pip.conf"] = given_file(pip_config) if pip_config else b""
     return io.BytesIO(tar_of(files))
 
 
@@ -149,7 +153,7 @@ def proxies() -> dict[str, str]:
 
 
 def progress_lines(progress: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """The lines of a build's output; InfrastructureError where it failed, with a step's last words."""
+    """The lines of a build's output. Raises InfrastructureError with the last output of a failed step."""
     last = ""
     for event in progress:
         if "error" in event:
@@ -161,11 +165,11 @@ def progress_lines(progress: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def reason(error: str, last: str) -> str:
-    """The engine quotes a step that failed in full, which has been printed, and not why it did."""
+    """Why a build failed. The engine quotes the whole step, which is printed already, but not the cause."""
     words = _FAILED_STEP.sub(r"a step ended with status \1", error.strip())
     return f"{words}: {last}" if last else words
 
 
 def remove_stages(api: APIClient) -> None:
-    """The stage that installs holds the certificates and pip settings: it does not stay on the engine."""
+    """Remove the stage that installs packages, because it contains the certificates and pip settings."""
     api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]

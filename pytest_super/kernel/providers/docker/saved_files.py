@@ -1,7 +1,7 @@
-"""Decides which files of a container a snapshot saves, and puts them into a new container.
+"""What a snapshot saves: the files that a container has written, to be put into new containers.
 
-Not an image: in one that starts from an image a folder of the image's cannot be renamed, times are cut to
-seconds, and what was written before is not counted with what is written then.
+A snapshot is an archive and not an image: a container cannot rename a folder of its image, an image cuts
+times to seconds, and the files of an image do not count for the disk limit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker.archive import tar_of
-from pytest_super.kernel.providers.docker.attach import run_beside
+from pytest_super.kernel.providers.docker.attach import start_program
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 
 if TYPE_CHECKING:
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-# In the root of the container: what the archive is to hold, and what is not there any more.
+# Files in the root of the container: the paths to save, and the paths that the steps have removed.
 LISTED, REMOVED = ".pytest-super-listed", ".pytest-super-removed"
+# The engine's number for a removed path.
 DELETED = 2
 PIECE = 2**20
-# How long a program may go on when its output has ended.
+# How long a program can run after its output has ended.
 END_SECONDS = 5.0
 PACK = ("tar", "--create", "--format=posix", "--no-recursion", "--null", "--verbatim-files-from")
-# Before anything else runs. No shell, which would leave variables of its own.
+# Runs before the bridge. Python and not a shell, which would add variables to the environment.
 UNPACK = """
 import os, sys
 from shutil import rmtree
@@ -46,14 +47,14 @@ os.execvp(command[0], command)
 
 
 def save_changes(container: str, archive: Path, but: str) -> None:
-    """Write them to `archive`, without the folder `but`. Nothing may write inside meanwhile.
+    """Save the written files in `archive`, without the folder `but`. No cell can run meanwhile.
 
     Raises InfrastructureError and OSError.
     """
     api = connect()
     with engine_errors("list what a container has written"):
         if any(mount.get("RW") for mount in api.inspect_container(container)["Mounts"]):
-            raise InfrastructureError("the image has volumes, whose files are not listed")
+            raise InfrastructureError("the image has volumes, and the engine does not list their files")
         changes = api.diff(container) or []
     paths = {change["Path"]: change["Kind"] for change in changes}
     kept = [path for path in paths if path != "/" and not f"{path}/".startswith(f"/{but}/")]
@@ -78,33 +79,33 @@ def pack(container: str, archive: Path) -> None:
 
 
 def run(container: str, command: Sequence[str], take: Callable[[bytes], object] = len) -> None:
-    """Run a program beside the others, its output to `take`. Raises InfrastructureError where it fails."""
+    """Run a program in the container and pass its output to `take`. InfrastructureError if it fails."""
     api = connect()
     with engine_errors("run a program in a container"):
-        made = api.exec_create(container, list(command), user="0:0")["Id"]
-        with closing(run_beside(api, made)) as stream:
+        program = api.exec_create(container, list(command), user="0:0")["Id"]
+        with closing(start_program(api, program)) as stream:
             while output := stream.read(PIECE):
                 take(output)
-        code = exit_code(api, made)
+        code = exit_code(api, program)
     if code != 0:
         words = stream.stderr.decode(errors="replace").strip()[-500:]
         raise InfrastructureError(f"{command[0]} ended with {code}: {words}")
 
 
-def exit_code(api: APIClient, made: str) -> int | None:
-    """Of a program whose output has ended; None where it goes on all the same."""
+def exit_code(api: APIClient, program: str) -> int | None:
+    """The exit code of a program whose output has ended; None if the program still runs."""
     deadline = time.monotonic() + END_SECONDS
-    while (found := api.exec_inspect(made))["Running"] and time.monotonic() < deadline:
+    while (found := api.exec_inspect(program))["Running"] and time.monotonic() < deadline:
         time.sleep(0.02)
     return None if found["Running"] else found["ExitCode"]
 
 
 def put_changes(container: str, archive: Path) -> None:
-    """Into a container that has not started. Raises InfrastructureError and OSError."""
+    """Put saved files into a container that has not started. Raises InfrastructureError and OSError."""
     with archive.open("rb") as file, engine_errors("put files into a container"):
         connect().put_archive(container, "/", file)
 
 
 def command_after(command: Sequence[str]) -> list[str]:
-    """The command of a container into which changes were put: it first removes what they have removed."""
+    """The command of a container with saved files: first remove the paths that the steps removed."""
     return ["python3", "-I", "-S", "-c", UNPACK, f"/{REMOVED}", *command]

@@ -1,4 +1,4 @@
-"""Which steps of a prefix a snapshot covers: its longest beginning that leaves nothing but files."""
+"""How many of a prefix's first steps a snapshot replaces: those that leave nothing but files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # The first lines of cells that are not Python. With options, `%%bash` can bind its output to a name.
 CELL_MAGIC = re.compile(r"%%(?:bash|sh|writefile\s.*)")
 INSTALLERS = ("%pip", "%conda")
-# They change the kernel and not its files, so they are run again in a kernel that starts from a snapshot.
+# Magics that change the kernel and not its files, so they are run again in a kernel with restored files.
 SETTINGS = ("%cd", "%env")
 
 
@@ -28,10 +28,10 @@ class Plan(NamedTuple):
 
 
 def plan_of(steps: Sequence[PreExecuted]) -> Plan | None:
-    """The beginning made of edits, shell cells, installer magics and cells tagged `files`; None without one.
+    """The first steps that are edits, shell cells, installer magics or cells tagged `files`; None if none is.
 
-    A Python cell ends it, even one that could be run again, because it would see files that later steps have
-    changed.
+    They end before the first Python cell, even one that could be run again, because it would see files that
+    later steps have changed.
     """
     covered = list(takewhile(leaves_only_files, steps))
     settings = [line for step in covered for line in settings_of(step)]
