@@ -1,4 +1,4 @@
-"""How the bridge gets into a sandbox: a short starter program reads the other modules from standard input.
+"""Sends the bridge into a sandbox: a short starter program reads the other modules from standard input.
 
 This keeps the command line in `ps` short, and the kernel starts before most of the source is compiled.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-STARTER = """
+# Each imports only modules before it.
+MODULES = ("frames", "channels", "outbox", "message_size", "lookup", "filework", "bridge")
+STARTER = f"""
 import sys
 stream = open(0, "rb", 0, closefd=False)
 def take():
@@ -25,22 +27,10 @@ sys.modules["pytest_super.kernel.inside"] = type(sys)("pytest_super.kernel.insid
 launcher, processes = take(), load("processes")
 folder = processes.private_folder()
 kernel = processes.KernelProcess(folder, 1, launcher)
-for name in ("frames", "channels", "outbox", "message_size", "lookup", "filework", "bridge"):
+for name in {MODULES}:
     module = load(name)
 module.main(launcher, folder, kernel)
 """
-# In the order in which STARTER reads them.
-TEXTS = (
-    "launcher",
-    "processes",
-    "frames",
-    "channels",
-    "outbox",
-    "message_size",
-    "lookup",
-    "filework",
-    "bridge",
-)
 
 
 def bridge_source() -> str:
@@ -54,5 +44,6 @@ def bridge_source() -> str:
 @cache
 def bridge_program() -> bytes:
     """The bytes that the kernel's client sends before its first frame: the modules that STARTER reads."""
-    texts = [(Path(__file__).parent / "inside" / f"{name}.py").read_bytes() for name in TEXTS]
+    names = ("launcher", "processes", *MODULES)
+    texts = [(Path(__file__).parent / "inside" / f"{name}.py").read_bytes() for name in names]
     return b"".join(b"%d\n%s" % (len(text), text) for text in texts)

@@ -13,7 +13,7 @@ from jupyter_client.session import Session
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.inside.message_size import LONGEST_TEXT, PIECE, Clipper, pieces
 
-MESSAGES = st.lists(st.tuples(st.integers(0, 4), st.lists(st.binary(max_size=50), max_size=5)), max_size=8)
+MESSAGES = st.lists(st.tuples(st.integers(0, 2), st.lists(st.binary(max_size=50), max_size=5)), max_size=8)
 
 
 @given(MESSAGES, st.integers(1, 40))

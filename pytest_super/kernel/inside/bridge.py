@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import zmq
 
 from pytest_super.kernel.inside import frames, processes
-from pytest_super.kernel.inside.channels import Channels
+from pytest_super.kernel.inside.channels import Channels, receive
 from pytest_super.kernel.inside.filework import FileWork
 from pytest_super.kernel.inside.message_size import Clipper
 from pytest_super.kernel.inside.outbox import Outbox
@@ -34,6 +34,7 @@ TICK = 1.0
 STILL_SECONDS = 0.1
 # A host that is silent for this long is gone, even if the stream is open. Its pings replace the value.
 FIRST_SILENCE = 60.0
+FILE_OPS = frozenset(("read", "list", "resolve", "search", "write", "upload"))
 
 
 class Bridge:
@@ -55,7 +56,9 @@ class Bridge:
         self._last_received = time.monotonic()
         self._silence = FIRST_SILENCE
         self._is_stopped = False
+        # What is left of the last message on IOPUB.
         self._pieces: Iterator[bytes] = iter(())
+        # None while the kernel lives, empty once the death needs no report.
         self._death: dict[str, Any] | None = None
         self._last_message = 0.0
 
@@ -75,10 +78,9 @@ class Bridge:
         self._clipper = Clipper(kernel.key)
         self._pieces = iter(())
         self._poller = zmq.Poller()
-        for descriptor in (self._input, self._wake, kernel.stderr):
-            self._poller.register(descriptor, zmq.POLLIN)
-        for socket in self._channels.sockets.values():
-            self._poller.register(socket, zmq.POLLIN)
+        sockets = (self._channels.shell, self._channels.iopub)
+        for source in (self._input, self._wake, kernel.stderr, *sockets):
+            self._poller.register(source, zmq.POLLIN)
 
     def _send_control(self, op: str, **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, **fields))
@@ -97,7 +99,8 @@ class Bridge:
             self._kernel.read_stderr()
         if self._input in ready:
             self._read_input()
-        self._forward(ready)
+        self._forward_output()
+        self._forward_replies()
         self._report_death()
 
     def _poll_milliseconds(self) -> int:
@@ -108,23 +111,19 @@ class Bridge:
         if self._is_stopped and self._outbox.has_room:
             self._is_stopped = False
             self._kernel.signal(signal.SIGCONT)
-            self._poller.register(self._channels.sockets[frames.IOPUB], zmq.POLLIN)
+            self._poller.register(self._channels.iopub, zmq.POLLIN)
         elif self._outbox.is_full and not self._is_stopped:
             self._is_stopped = True
             self._kernel.signal(signal.SIGSTOP)
-            self._poller.unregister(self._channels.sockets[frames.IOPUB])
+            self._poller.unregister(self._channels.iopub)
 
     # From the kernel to the host
 
-    def _forward(self, ready: dict[Any, int]) -> None:
-        """Forward the kernel's messages."""
-        self._forward_output()
-        for channel, socket in self._channels.sockets.items():
-            if socket in ready and channel != frames.IOPUB:
-                for parts in received(socket):
-                    self._last_message = time.monotonic()
-                    for frame in self._clipper.frames(channel, parts):
-                        self._outbox.put(frame)
+    def _forward_replies(self) -> None:
+        while (parts := receive(self._channels.shell)) is not None:
+            self._last_message = time.monotonic()
+            for frame in self._clipper.frames(frames.SHELL, parts):
+                self._outbox.put(frame)
 
     def _forward_output(self) -> None:
         """Forward the kernel's output piece by piece while the outbox has room."""
@@ -133,7 +132,7 @@ class Bridge:
             if frame is not None:
                 self._outbox.put(frame)
                 continue
-            parts = receive(self._channels.sockets[frames.IOPUB])
+            parts = receive(self._channels.iopub)
             if parts is None:
                 return
             self._last_message = time.monotonic()
@@ -162,10 +161,17 @@ class Bridge:
             raise EOFError
         self._last_received = time.monotonic()
         for channel, parts in self._decoder.feed(data):
-            if channel != frames.CONTROL:
-                self._channels.sockets[channel].send_multipart(parts)
-                continue
-            fields, payload = frames.decode_control(parts)
+            if channel == frames.CONTROL:
+                self._handle_control(*frames.decode_control(parts))
+            else:
+                self._channels.shell.send_multipart(parts)
+
+    def _handle_control(self, fields: dict[str, Any], payload: bytes) -> None:
+        if fields["op"] in FILE_OPS:
+            # Relative to the kernel's current directory, as in a cell.
+            path = os.path.join(self._kernel.directory(otherwise=self._workdir), fields["path"])
+            self._files.request({**fields, "path": path})
+        else:
             getattr(self, "_on_" + fields.pop("op"))(payload, **fields)
 
     def _on_ping(self, _: bytes, silence: float) -> None:
@@ -201,29 +207,6 @@ class Bridge:
     def _on_end(self, _: bytes, aborted: bool = False) -> None:
         self._files.receive(None if aborted else b"")
 
-    def _request(self, op: str, fields: dict[str, Any]) -> None:
-        # Relative to the kernel's current directory, as in a cell.
-        path = os.path.join(self._kernel.directory(otherwise=self._workdir), fields["path"])
-        self._files.request({**fields, "op": op, "path": path})
-
-    def _on_read(self, _: bytes, **fields: Any) -> None:
-        self._request("read", fields)
-
-    def _on_list(self, _: bytes, **fields: Any) -> None:
-        self._request("list", fields)
-
-    def _on_resolve(self, _: bytes, **fields: Any) -> None:
-        self._request("resolve", fields)
-
-    def _on_search(self, _: bytes, **fields: Any) -> None:
-        self._request("search", fields)
-
-    def _on_write(self, _: bytes, **fields: Any) -> None:
-        self._request("write", fields)
-
-    def _on_upload(self, _: bytes, **fields: Any) -> None:
-        self._request("upload", fields)
-
     def _on_listen(self, program: bytes, secret: str) -> None:
         """Start the HTTP endpoint; the host sends its source only when it needs the endpoint."""
         scope: dict[str, Any] = {"__name__": "pytest_super.kernel.inside.endpoint"}
@@ -238,19 +221,6 @@ class Bridge:
 
     def _on_call(self, payload: bytes, **fields: Any) -> None:
         self._endpoint.receive(fields, payload)
-
-
-def receive(socket: Any) -> list[bytes] | None:
-    try:
-        parts: list[bytes] = socket.recv_multipart(zmq.NOBLOCK)
-    except zmq.Again:
-        return None
-    return parts
-
-
-def received(socket: Any) -> Iterator[list[bytes]]:
-    while (parts := receive(socket)) is not None:
-        yield parts
 
 
 def claim_stdio() -> tuple[int, int]:

@@ -16,11 +16,10 @@ import socketserver
 import threading
 import time
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside.frames import encode_control
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -62,7 +61,7 @@ class Endpoint:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def receive(self, fields: dict[str, Any], payload: bytes) -> None:
-        """Accept a message of the host for one request; it is dropped if the client has left meanwhile."""
+        """Accept a message of the host for one request; it is dropped if the client has left."""
         inbox = self._inboxes.get(fields["id"])
         if inbox is not None:
             inbox.put((fields, payload))
@@ -189,7 +188,7 @@ class EndpointHandler(BaseHTTPRequestHandler):
         elif "Transfer-Encoding" in self.headers or not (size.isascii() and size.isdigit()):
             self._refuse(411, "state the length of the body as Content-Length")
         elif len(size) > 12 or int(size) > MAX_BODY:
-            self._refuse(413, f"a body may have {MAX_BODY} bytes")
+            self._refuse(413, f"a body can have at most {MAX_BODY} bytes")
         else:
             try:
                 endpoint.ask(self, self.path[len(endpoint.prefix) - 1 :], int(size))

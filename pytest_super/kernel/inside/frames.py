@@ -1,8 +1,8 @@
 """The frames of the byte stream between host and sandbox. Delivered into the sandbox too.
 
 A frame is a channel (one byte), the length of its body (four bytes, big-endian) and the body. The body is a
-sequence of parts, each after its own length. Channels 1 to 4 carry Jupyter's signed messages unchanged.
-Channel CONTROL carries our own: a JSON object with `op`, then at most one part of bytes:
+sequence of parts, each after its own length. SHELL and IOPUB carry Jupyter's signed messages unchanged.
+CONTROL carries our own: a JSON object with `op`, then at most one part of bytes:
 
     to the sandbox  ping, interrupt, restart, read, list, resolve, search, write, upload, data, end, listen,
                     call
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CONTROL, SHELL, IOPUB, STDIN, KERNEL_CONTROL = range(5)
+CONTROL, SHELL, IOPUB = range(3)
 # Both sides stay below this: streams are split into pieces, other messages clipped, files sent in chunks.
 MAX_FRAME = 64 * 2**20
 FRAME = struct.Struct(">BI")
@@ -60,7 +60,7 @@ class Decoder:
         self._buffer += data
         while len(self._buffer) >= FRAME.size:
             channel, size = FRAME.unpack_from(self._buffer)
-            if channel > KERNEL_CONTROL or size > MAX_FRAME:
+            if channel > IOPUB or size > MAX_FRAME:
                 raise BrokenFrame(f"a frame for channel {channel} of {size} bytes")
             end = FRAME.size + size
             if len(self._buffer) < end:

@@ -25,48 +25,49 @@ PIPE_CAPACITY = 65536
 FORWARD_INTERVAL = 0.001
 
 
-def complete_stream(base: Any) -> Any:
-    """A subclass of ipykernel's OutStream whose `write` and `flush` first forward the output of children."""
+# A placeholder: `main` must act before ipykernel is imported, and then combines both classes.
+OutStream: Any = object
 
-    class CompleteStream(base):  # type: ignore[misc]
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            # Set before the base class starts its thread. Reentrant, because a signal handler can print.
-            self._forward_lock = threading.RLock()
-            self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-            self._forwarded = 0.0
-            super().__init__(*args, **kwargs)
 
-        def _watch_pipe_fd(self) -> None:
-            os.set_blocking(self._fid, False)
-            readable = select.poll()
-            readable.register(self._fid, select.POLLIN)
-            while self._should_watch:
-                readable.poll()
-                self._forward()
+class CompleteStream(OutStream):  # type: ignore[misc]
+    """A mixin for ipykernel's OutStream: `write` and `flush` first forward the output of child processes."""
 
-        def _forward(self) -> None:
-            if not self._should_watch or os.getpid() != self._master_pid:
-                return
-            with self._forward_lock:
-                try:
-                    data = os.read(self._fid, PIPE_CAPACITY)
-                except OSError:
-                    return
-                if data:
-                    super().write(self._decoder.decode(data))
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Set before the base class starts its thread. Reentrant, because a signal handler can print.
+        self._forward_lock = threading.RLock()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._forwarded = 0.0
+        super().__init__(*args, **kwargs)
 
-        def write(self, string: str) -> Any:
-            now = time.monotonic()
-            if now - self._forwarded > FORWARD_INTERVAL:
-                self._forwarded = now
-                self._forward()
-            return super().write(string)
-
-        def flush(self) -> None:
+    def _watch_pipe_fd(self) -> None:
+        os.set_blocking(self._fid, False)
+        readable = select.poll()
+        readable.register(self._fid, select.POLLIN)
+        while self._should_watch:
+            readable.poll()
             self._forward()
-            super().flush()
 
-    return CompleteStream
+    def _forward(self) -> None:
+        if not self._should_watch or os.getpid() != self._master_pid:
+            return
+        with self._forward_lock:
+            try:
+                data = os.read(self._fid, PIPE_CAPACITY)
+            except OSError:
+                return
+            if data:
+                super().write(self._decoder.decode(data))
+
+    def write(self, string: str) -> Any:
+        now = time.monotonic()
+        if now - self._forwarded > FORWARD_INTERVAL:
+            self._forwarded = now
+            self._forward()
+        return super().write(string)
+
+    def flush(self) -> None:
+        self._forward()
+        super().flush()
 
 
 def do_without_debugger() -> None:
@@ -88,7 +89,8 @@ def main() -> None:
     from ipykernel import iostream, kernelapp
 
     if hasattr(iostream.OutStream, "_watch_pipe_fd"):
-        iostream.OutStream = complete_stream(iostream.OutStream)  # type: ignore[misc]
+        combined: Any = type("OutStream", (CompleteStream, iostream.OutStream), {})
+        iostream.OutStream = combined  # type: ignore[misc]
     kernelapp.launch_new_instance()
 
 

@@ -38,12 +38,6 @@ def private_folder() -> str:
     sys.exit(f"no folder for the kernel's sockets: {problem}")
 
 
-def write_text(path: str, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 class KernelProcess:
     """One kernel process, the address of its sockets and the key that signs its messages."""
 
@@ -51,8 +45,9 @@ class KernelProcess:
         self.key = os.urandom(16).hex()
         self.address = f"{folder}/kernel-{number}"
         program, connection = folder + "/kernel.py", self.address + ".json"
-        write_text(program, launcher)
-        write_text(connection, CONNECTION % (self.address, self.key))
+        for path, text in ((program, launcher), (connection, CONNECTION % (self.address, self.key))):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
         read_end, write_end = os.pipe()
         os.set_blocking(read_end, False)
         self.stderr = read_end
@@ -67,10 +62,7 @@ class KernelProcess:
         return f"ipc://{self.address}-{port}"
 
     def signal(self, number: int, group: bool = False) -> None:
-        try:
-            (os.killpg if group else os.kill)(self.pid, number)
-        except OSError:
-            return
+        send_signal(-self.pid if group else self.pid, number)
 
     def directory(self, otherwise: str) -> str:
         """The kernel's current directory, or `otherwise` if the kernel is dead or the directory removed."""
@@ -232,6 +224,7 @@ def kill_descendants() -> dict[int, int]:
 
 
 def send_signal(pid: int, number: int) -> None:
+    """Send a signal to a process, or to the process group `-pid`."""
     try:
         os.kill(pid, number)
     except OSError:
