@@ -1,4 +1,4 @@
-"""The bridge as a process of this machine, its stream a pair of sockets."""
+"""The bridge as a process on this machine, with a pair of sockets as its stream."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# How long the bridge has to kill all that it started and to end before it is killed.
+# The bridge is killed if it takes longer than this to kill its descendants and end.
 CLOSE_SECONDS = 5.0
 
 
 class SocketStream:
-    """One end of a socket pair. Unlike a pipe it releases a blocked reader when it is closed."""
+    """One end of a socket pair. Unlike a pipe, closing it ends a blocked read."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -33,12 +33,12 @@ class SocketStream:
 
 
 class BridgeProcess:
-    """A command that runs the bridge, in a session of its own; started at once. Raises OSError."""
+    """A command that runs the bridge in a session of its own. The constructor starts it; raises OSError."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None) -> None:
         self._end, theirs = socket.socketpair()
         self.stream = SocketStream(self._end)
-        # A file without a name: the sandbox's folder may be removed before its last words are read.
+        # Not a file in the sandbox's folder, which can be removed before the output is read.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         with theirs:
             self._process = subprocess.Popen(
@@ -52,12 +52,12 @@ class BridgeProcess:
             )
 
     def cause_of_death(self) -> str:
-        """How the process ended, for a person."""
+        """How the process ended, for a person to read."""
         try:
             code = self._process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
             return "its stream was closed from inside"
-        # Programs that run another one report its death by a signal in this way.
+        # A program that runs another one reports the other's death by a signal as 128 plus its number.
         signal = -code if code < 0 else code - 128
         if signal > 0:
             return f"killed by signal {signal}"
@@ -71,7 +71,7 @@ class BridgeProcess:
         return f": {lines[-2]}" if len(lines) > 1 else ""
 
     def close(self) -> None:
-        """End the stream and with it the bridge; kill a process that goes on. Idempotent; never raises."""
+        """End the stream, which ends the bridge, or kill the process. Idempotent; never raises."""
         self.stream.close()
         try:
             self._process.wait(CLOSE_SECONDS)

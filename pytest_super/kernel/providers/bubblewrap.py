@@ -1,7 +1,7 @@
-"""Sandboxes in namespaces of their own, made by bubblewrap (`bwrap`): no daemon, no root, no image.
+"""Sandboxes in their own namespaces, made by bubblewrap (`bwrap`): no daemon, no root, no image.
 
-Code inside sees the host's system and Python read-only, and what it writes goes to a folder that is removed
-with the sandbox. No other file of the host is visible: the new root holds only what is bound into it.
+Code inside sees the host's system and Python read-only, and writes to a folder that is removed with the
+sandbox. No other file of the host is visible: the new root contains only what is bound into it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 WORKDIR, HOME, VENV = "/workspace", "/home/sandbox", "/venv"
 CA_FILE, PIP_FILE = "/etc/pytest-super/ca.pem", "/etc/pytest-super/pip.conf"
-# Not root, even for root: tar would try to give files to their owners, which takes a capability.
+# Not root, even if pytest runs as root: tar would try to set the owners of files, which takes a capability.
 UID = "1000"
 ACCOUNTS = {
     "passwd": f"root:x:0:0::/root:/bin/sh\nsandbox:x:{UID}:{UID}::{HOME}:/bin/bash\n",
@@ -48,7 +48,7 @@ ACCOUNTS = {
     "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
 }
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
-# What programs need of /etc to run; no account, key or configuration of a service.
+# The parts of /etc that programs need, without accounts, keys or configurations of services.
 ETC = (
     *("alternatives", "ca-certificates", "debian_version", "fonts", "inputrc", "ld.so.cache", "ld.so.conf"),
     *("ld.so.conf.d", "locale.alias", "localtime", "magic", "mime.types", "nsswitch.conf", "os-release"),
@@ -63,25 +63,25 @@ HOW_TO_PERMIT = (
     "user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns, or a container's seccomp "
     "profile, permit them"
 )
-# Bytes; processes and threads. As in containers.
+# In bytes; in processes and threads. As in containers.
 DEFAULT_MEMORY, DEFAULT_PIDS = 4 * 2**30, 1024
-NO_LIMITS = "limits need a systemd that runs and gives this user cgroups"
+NO_LIMITS = "limits need a running systemd that provides cgroups for this user"
 BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 SCOPE_FOLDER = '"/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)"'
 SHOW_LIMITS = f"cd {SCOPE_FOLDER} && cat memory.max pids.max"
-# The kernel's bridge reads there whether memory ran out.
+# The bridge reads from the cgroup whether memory ran out.
 BWRAP_IN_SCOPE = f'unset {" ".join(BUS_VARIABLES)}; exec "$0" --ro-bind {SCOPE_FOLDER} /sys/fs/cgroup "$@"'
-# bwrap is killed when the thread that started it ends; threads that start sandboxes ahead are short-lived.
+# bwrap is killed when the thread that started it ends, and the threads that start sandboxes ahead end soon.
 STARTER = ThreadPoolExecutor(1, thread_name_prefix="pytest-super-bubblewrap")
 
 
 class BubblewrapProvider(Provider):
-    """Works where bwrap is installed and this user may make user namespaces."""
+    """Works where bwrap is installed and this user can make user namespaces."""
 
     isolates = True
 
     def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
-        return trouble()
+        return why_unusable()
 
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> BubblewrapSandbox:
         return BubblewrapSandbox(spec, settings)
@@ -91,8 +91,8 @@ class BubblewrapProvider(Provider):
 
 
 @cache
-def trouble() -> str | None:
-    """Why bwrap cannot be used, as one message for a person; tried once a process."""
+def why_unusable() -> str | None:
+    """Why bwrap cannot be used, for a person; None if it can. Tried once in a process."""
     if shutil.which("bwrap") is None:
         return f"there is no program bwrap: {HOW_TO_INSTALL}"
     command = ["bwrap", *isolation(has_network=False), *system_binds(()), "--proc", "/proc", "--dev", "/dev"]
@@ -106,7 +106,7 @@ def trouble() -> str | None:
 
 
 def isolation(*, has_network: bool) -> list[str]:
-    """The namespaces, and no way back to the host."""
+    """The options for the namespaces, and against ways back to the host."""
     unshared = ("user", "pid", "ipc", "uts", *(() if has_network else ("net",)))
     options = ("--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox")
     return [*(f"--unshare-{name}" for name in unshared), *options, "--uid", UID, "--gid", UID]
@@ -117,23 +117,23 @@ def bind(source: str | Path, target: str | Path | None = None, *, option: str = 
 
 
 def system_binds(extra: Iterable[str]) -> list[str]:
-    """The host's programs and libraries, and of its configuration what they need and `extra`."""
-    made: list[str] = []
+    """The host's programs and libraries, the configuration that they need, and `extra` parts of /etc."""
+    options: list[str] = []
     for name in SYSTEM:
         if os.path.islink(name):
-            made += ["--symlink", os.readlink(name), name]
+            options += ["--symlink", os.readlink(name), name]
         elif os.path.exists(name):
-            made += bind(name)
+            options += bind(name)
     for name in (*ETC, *extra):
-        made += bind(f"/etc/{name}", option="--ro-bind-try")
-    return made
+        options += bind(f"/etc/{name}", option="--ro-bind-try")
+    return options
 
 
 @cache
 def shipped_tasks() -> tuple[Path, ...]:
-    """Folders with the tasks of this package, and their answers, wherever it is installed in what is visible.
+    """Folders with this package's tasks and their answers, in every visible copy of the package.
 
-    An editable installation leaves a copy beside its link, and the base interpreter may have one of its own.
+    An editable installation leaves a copy next to its link, and the base interpreter can have its own.
     """
     prefixes = dict.fromkeys([Path("/usr"), Path("/usr/local"), *(part.parent for part in python_parts())])
     copies = [found for prefix in prefixes for found in prefix.glob(COPIES)]
@@ -142,7 +142,7 @@ def shipped_tasks() -> tuple[Path, ...]:
 
 
 def covered(hidden: Iterable[Path], folders: Iterable[Path]) -> list[str]:
-    """Empty folders over those to hide, wherever the bound `folders` would show them."""
+    """Options that put empty folders over the `hidden` ones wherever the bound `folders` show them."""
     pairs = itertools.product((path.resolve() for path in hidden if path.is_dir()), folders)
     targets = {
         str(folder / path.relative_to(folder.resolve()))
@@ -153,7 +153,7 @@ def covered(hidden: Iterable[Path], folders: Iterable[Path]) -> list[str]:
 
 
 def scope(memory: int, pids: int) -> list[str]:
-    """The command before a shell script that is to run in a cgroup of its own with these limits."""
+    """The beginning of a command that runs a shell script in a cgroup of its own with these limits."""
     manager = "--system" if os.geteuid() == 0 else "--user"
     limits = (f"-pMemoryMax={memory}", "-pMemorySwapMax=0", f"-pTasksMax={pids}")
     return ["systemd-run", manager, "--scope", "--quiet", "--collect", *limits, "--", "sh", "-c"]
@@ -161,7 +161,7 @@ def scope(memory: int, pids: int) -> list[str]:
 
 @cache
 def can_limit() -> bool:
-    """Whether systemd makes cgroups with limits for this user; tried once a process."""
+    """Whether systemd makes cgroups with limits for this user. Tried once in a process."""
     memory, pids = 2**30, 64
     try:
         command = [*scope(memory, pids), SHOW_LIMITS]
@@ -172,7 +172,7 @@ def can_limit() -> bool:
 
 
 class BubblewrapSandbox:
-    """A Sandbox in namespaces, gone when it is closed or when this process ends, however it ends."""
+    """A Sandbox in namespaces. It ends when it is closed or when this process ends in any way."""
 
     name = "bubblewrap"
     workdir = WORKDIR
@@ -183,7 +183,7 @@ class BubblewrapSandbox:
         self._folder = SandboxFolder()
         self._bridge: BridgeProcess | None = None
         self.capabilities = Capabilities(
-            # With one it has the host's, on whose loopback others listen.
+            # With a network, code inside can reach servers on the host's loopback.
             isolation=not spec.network,
             no_network=True,
             memory=can_limit(),
@@ -193,7 +193,7 @@ class BubblewrapSandbox:
 
     @property
     def folder(self) -> Path:
-        """On the host: what is written inside, until `close`."""
+        """The folder on the host that contains what is written inside, until `close`."""
         return self._folder.path
 
     def open(self) -> SocketStream:
@@ -211,19 +211,19 @@ class BubblewrapSandbox:
         return self._bridge.stream
 
     def _limited(self, command: list[str]) -> list[str]:
-        """The command of bwrap, in a cgroup where this user can have one."""
+        """The command of bwrap, in a cgroup if this user can have one."""
         if not can_limit():
             return command
         limits = (self.spec.memory or DEFAULT_MEMORY, self.spec.pids or DEFAULT_PIDS)
         return [*scope(*limits), BWRAP_IN_SCOPE, *command]
 
     def _bus(self) -> dict[str, str]:
-        """How systemd-run finds its manager; unset before bwrap runs."""
+        """The variables by which systemd-run finds its manager; they are unset before bwrap runs."""
         given = self.settings.environment
         return {name: given[name] for name in BUS_VARIABLES if can_limit() and name in given}
 
     def _bwrap(self) -> list[str]:
-        """The command up to the program to run. Later binds lie over earlier ones."""
+        """The command up to the program to run. Later binds cover earlier ones."""
         has_network = bool(self.spec.network)
         hidden = [*self.settings.hidden, *shipped_tasks()]
         own = [(self.folder / "tmp", "/tmp"), (self.folder / "work", WORKDIR)]
@@ -244,7 +244,7 @@ class BubblewrapSandbox:
         ]
 
     def _files(self) -> dict[str, Path]:
-        """Certificates and the user's own pip configuration only where there is a network to use them in."""
+        """Files of settings by their path inside. Certificates and the user's own pip.conf need a network."""
         found = {PIP_FILE: self.settings.pip_config}
         if self.spec.network:
             given = {**pip_settings(self.settings.environment), **self.settings.environment}
@@ -260,7 +260,7 @@ class BubblewrapSandbox:
         allowed = {
             name: value
             for name, value in allowed_environment(self.settings.environment).items()
-            # A path that is not there inside, such as the cache of pip.
+            # Leave out paths that do not exist inside, such as the cache of pip.
             if not value.startswith("/") or is_within(Path(value), seen)
         }
         path = self.settings.environment.get("PATH", os.defpath).split(":")
@@ -281,7 +281,7 @@ class BubblewrapSandbox:
         return self._bridge.cause_of_death() if self._bridge else "it was never started"
 
     def keep(self) -> str:
-        """Keep the folder, with a script that enters it as it was inside."""
+        """Keep the folder, with a script that enters it in the same namespaces."""
         self._folder.keep()
         enter = self.folder / "enter"
         variables = [f"{name}={value}" for name, value in self._environment().items()]
@@ -294,7 +294,7 @@ class BubblewrapSandbox:
         return str(enter)
 
     def close(self) -> None:
-        # When the first process of a process namespace ends, the kernel kills all others.
+        # When the first process of a pid namespace ends, Linux kills all others.
         if self._bridge is not None:
             self._bridge.close()
         self._folder.remove()

@@ -1,4 +1,4 @@
-"""What a sandbox without an image takes from the host: Python, packages, a few variables, pip's settings."""
+"""What a sandbox without an image uses of the host: Python, packages, a few variables, pip's settings."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ ALLOWED = re.compile(
     r"PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|LD_LIBRARY_PATH|SSL_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO"
     r"|PIP_\w+|UV_\w+|(?i:https?|all|no)_proxy|(?:OMP|MKL|OPENBLAS)_NUM_THREADS|CUDA_VISIBLE_DEVICES"
 )
-# By these an installation would go around the fresh environment, or they are secrets.
+# Variables that let an installation bypass the fresh environment, or that contain secrets.
 REFUSED = re.compile(
     r"PIP_(?:TARGET|PREFIX|ROOT|PYTHON|USER|SRC|LOG|REPORT)"
     r"|UV_(?:PYTHON|PROJECT|TARGET|PREFIX|PROJECT_ENVIRONMENT|SYSTEM_PYTHON|PUBLISH_\w+)"
 )
-# Parts of an interpreter's prefix. Not the whole: after `python -m venv .` the prefix is the project itself.
+# Parts of an interpreter's prefix. Not all of it: after `python -m venv .` the prefix is the project itself.
 PARTS_OF_PREFIX = ("bin", "include", "lib", "lib64", "pyvenv.cfg", "share", "ssl")
 PACKAGE = Path(__file__).parents[2]
-# By these pip, requests, curl and git are told which certificates to trust.
+# The variables that tell pip, requests, curl and git which certificates to trust.
 CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 
 
 def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that code inside may see: keys such as OPENAI_API_KEY are not among them."""
+    """The variables that code inside can see. Keys such as OPENAI_API_KEY are not among them."""
     return {
         name: value
         for name, value in environment.items()
@@ -40,7 +40,7 @@ def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def trusted_certificates(environment: Mapping[str, str]) -> Path | None:
-    """The file (PEM) that programs on this machine are told to trust, if there is one."""
+    """The file of trusted certificates (PEM) that this machine's variables name, if it exists."""
     named = (environment.get(name) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
     files = (Path(path).absolute() for path in named if path)
     return next((file for file in files if file.is_file()), None)
@@ -49,7 +49,7 @@ def trusted_certificates(environment: Mapping[str, str]) -> Path | None:
 def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """The user's own pip configuration and cache, which pip would look for under HOME.
 
-    The cache is the host's on purpose: wheels are fetched once, not once a trial.
+    The cache is shared on purpose, so that each wheel is fetched once and not in every trial.
     """
     home = Path(environment.get("HOME") or os.path.expanduser("~"))
     configured = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
@@ -62,10 +62,10 @@ def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
 def make_environment(folder: Path, seen_as: Path | None = None) -> None:
     """Make a virtual environment that sees the packages of the running interpreter.
 
-    `seen_as`: the path at which it will be used, if not `folder`. Raises OSError.
+    `seen_as` is the path at which it will be used, if not `folder`. Raises OSError.
 
-    Written by hand because `venv` takes longer, and because an environment made from inside another sees the
-    packages of the base interpreter, not those of the other.
+    Not by `venv`, which takes longer. In a virtual environment it also makes one that sees the packages of
+    the base interpreter instead of the running environment's.
     """
     binaries, packages = folder / "bin", packages_of(folder)
     for path in (binaries, packages):
@@ -83,19 +83,19 @@ def make_environment(folder: Path, seen_as: Path | None = None) -> None:
 
 
 def packages_of(folder: Path) -> Path:
-    """Where the virtual environment keeps its packages."""
+    """The folder of the virtual environment's packages."""
     places = {"base": str(folder), "platbase": str(folder)}
     return Path(sysconfig.get_path("purelib", "venv", vars=places))
 
 
 def parent_packages() -> str:
-    """The lines that append the running interpreter's packages, those it takes from elsewhere included."""
+    """Lines that add the running interpreter's packages, including those that its own .pth files add."""
     folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     return "".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders)
 
 
 def write_script(path: Path, python: Path) -> None:
-    # The shell, because the path to the interpreter may be too long for a first line.
+    # A shell script, because the path of the interpreter can be too long for a `#!` line.
     path.write_text(f"#!/bin/sh\nexec '{python}' -m pip \"$@\"\n")
     path.chmod(0o755)
 
@@ -104,8 +104,8 @@ def write_script(path: Path, python: Path) -> None:
 def python_parts() -> tuple[Path, ...]:
     """Folders and files of the running interpreter and its packages, none within another.
 
-    Our own package is among them where it is installed in editable mode, because pytest in a sandbox imports
-    the plugins that the visible packages announce.
+    They include our own package if it is installed in editable mode, because pytest in a sandbox imports the
+    plugins of all visible packages.
     """
     prefixes = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
     parts = [prefix / part for prefix in sorted(prefixes) for part in PARTS_OF_PREFIX]

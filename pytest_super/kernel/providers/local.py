@@ -1,7 +1,7 @@
-"""A sandbox on this machine, of the same user: a fresh directory, a fresh virtual environment, few variables.
+"""A sandbox on this machine, as the same user: a fresh folder, a fresh virtual environment, few variables.
 
-It keeps a trial's files and packages apart from the host's and leaves nothing behind. It isolates nothing:
-code inside can read and change whatever the user can.
+It separates a trial's files and packages from the host's and leaves nothing behind. It does not isolate: code
+inside can read and change whatever the user can.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class LocalProvider(Provider):
 
 
 class LocalSandbox:
-    """A subprocess in a fresh directory. Claims no capability: it enforces no limit."""
+    """A subprocess in a fresh folder. It claims no capability, because it enforces no limit."""
 
     name = "local"
     capabilities = Capabilities()
 
     def __init__(self, env: Mapping[str, str] | None = None, host: Mapping[str, str] = os.environ) -> None:
-        """`env`: the task's own variables, which override the `host`'s."""
+        """`env` has the task's own variables, which override those of `host`."""
         self.marker = secrets.token_hex(16)
         self._folder = SandboxFolder()
         self._env = dict(env or {})
@@ -70,7 +70,7 @@ class LocalSandbox:
         return self._bridge.stream
 
     def _command(self) -> list[str]:
-        # The bridge removes the folder too: when this process is killed nobody else would.
+        # The bridge removes the folder too, in case this process is killed.
         return [f"{self._venv}/bin/python", "-u", "-c", bridge_source(), str(self._folder.path)]
 
     @property
@@ -102,6 +102,6 @@ class LocalSandbox:
     def close(self) -> None:
         if self._bridge is not None:
             self._bridge.close()
-        # A bridge that was killed has left its processes.
+        # A bridge that was killed has not ended its processes.
         kill_all(lambda: marked_processes(self.marker))
         self._folder.remove()

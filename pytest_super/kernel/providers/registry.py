@@ -1,4 +1,4 @@
-"""The sandbox providers by name: those that ship, and those that packages offer as entry points."""
+"""The sandbox providers by name: the shipped ones, and those that packages offer as entry points."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 GROUP = "pytest_super.sandboxes"
 AUTO = "auto"
-# In the order in which `auto` tries them. Here and not in the package's own metadata, so that an editable
-# installation that is older than an entry has it too.
+# In the order in which `auto` tries them. Not in the package's metadata, so that an older editable
+# installation has new entries too.
 SHIPPED = tuple(
     EntryPoint(name, f"pytest_super.kernel.providers.{value}", GROUP)
     for name, value in {
@@ -27,19 +27,19 @@ SHIPPED = tuple(
 
 
 class Provider(Protocol):
-    """Makes the sandboxes of one kind. To be subclassed; called once a process, without arguments."""
+    """Makes the sandboxes of one kind. Subclass it; each process makes one instance, without arguments."""
 
     isolates: bool
-    """Code inside cannot read or change what is outside: `auto` may take it for code that a model wrote."""
+    """Code inside cannot read or change anything outside, so `auto` can choose it for untrusted code."""
 
     def why_unavailable(self, settings: SandboxSettings) -> str | None:
-        """Why no sandbox can be made on this machine, as `REASON: WHAT TO DO`; None when one can.
+        """Why no sandbox can be made on this machine, as `REASON: WHAT TO DO`; None if one can be made.
 
         Called by the controller before the run. Raises InfrastructureError.
         """
 
     def why_unprepared(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
-        """What a task without an image of its own would lack; `auto` then tries the next for trusted agents.
+        """Why tasks without an image of their own cannot run. For trusted agents `auto` then tries the next.
 
         In the form of `why_unavailable`, and called after it. Raises InfrastructureError.
         """
@@ -48,11 +48,11 @@ class Provider(Protocol):
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> Sandbox:
         """A sandbox that enforces `spec`, not opened. Called in each process that runs trials.
 
-        Raises InfrastructureError. What the sandbox's capabilities do not claim is refused by the caller.
+        Raises InfrastructureError. The caller refuses tasks that need more than the sandbox's capabilities.
         """
 
     def sweep(self) -> None:
-        """Remove what killed runs left on this machine, but nothing that a living process owns.
+        """Remove what killed runs left on this machine, except what a living process owns.
 
         Called once by the controller, before the first trial. Raises InfrastructureError.
         """
@@ -63,18 +63,18 @@ class Choice(NamedTuple):
 
     name: str
     note: str
-    """For the header: that nothing isolates, and why no earlier provider was taken. Can be empty."""
+    """For the header: that the provider does not isolate, and why no earlier one was chosen. Can be empty."""
 
 
 @cache
 def known_providers() -> dict[str, EntryPoint]:
-    """By name; a package cannot replace one that ships."""
+    """All providers by name. A package cannot replace a shipped one."""
     return {entry.name: entry for entry in (*entry_points(group=GROUP), *SHIPPED)}
 
 
 @cache
 def find_provider(name: str) -> Provider:
-    """Raises SuperError for a name that is unknown, or whose provider cannot be imported."""
+    """Raises SuperError if the name is unknown or the provider cannot be imported."""
     entries = known_providers()
     if name not in entries:
         known = ", ".join([AUTO, *(entry.name for entry in SHIPPED), *sorted(offered_names())])
@@ -91,10 +91,10 @@ def offered_names() -> set[str]:
 
 
 def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -> Choice:
-    """The provider of that name, or for `auto` the first that can be used. Raises SuperError when none can.
+    """The provider of that name, or for `auto` the first that can be used. Raises SuperError if none can.
 
-    `is_trusted`: the code to run is the user's own, so it may run where nothing isolates it. `auto` never
-    takes a package's provider: installing a package must not change where code runs.
+    `is_trusted` says that the code to run is the user's own, so it needs no isolation. `auto` never chooses a
+    package's provider: installing a package must not change where code runs.
     """
     if name != AUTO:
         if reason := find_provider(name).why_unavailable(settings):

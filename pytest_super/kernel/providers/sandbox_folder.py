@@ -1,4 +1,4 @@
-"""The folder of a sandbox on this machine: made for one trial, removed with it or by the next run's sweep."""
+"""The folder of a sandbox on this machine: made for one trial, removed after it or by a later sweep."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ OWNER = "owner"
 
 
 class SandboxFolder:
-    """`work`, `home`, `tmp` and the virtual environment `venv` of one sandbox, for this user alone."""
+    """`work`, `home`, `tmp` and the virtual environment `venv` of one sandbox. Only this user can enter."""
 
     def __init__(self) -> None:
         """Choose the path; `make` creates it."""
-        # Short, because sockets lie in it.
+        # Short, because the paths of sockets in it have a limit.
         self.path = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{secrets.token_hex(6)}"
 
     def make(self, environment: Path | None = None) -> None:
-        """Create it. `environment`: the path of `venv` inside, if it differs. Raises OSError."""
+        """Create the folder. `environment` is the path of `venv` inside, if it differs. Raises OSError."""
         self.path.mkdir(0o700)
         (self.path / OWNER).write_text(owner_label())
         for name in ("work", "home", "tmp"):
@@ -35,7 +35,7 @@ class SandboxFolder:
         make_environment(self.path / "venv", environment)
 
     def keep(self) -> None:
-        """Let `remove` and every sweep leave it. Raises InfrastructureError when it does not exist."""
+        """Exempt the folder from `remove` and sweeps. Raises InfrastructureError when it does not exist."""
         try:
             (self.path / KEEP).touch()
         except OSError as error:
@@ -47,7 +47,7 @@ class SandboxFolder:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove the folder, including what code inside has made unwritable. Never raises."""
+    """Remove the folder, including subfolders that code inside has made unwritable. Never raises."""
     for _ in range(2):
         shutil.rmtree(root, ignore_errors=True)
         if not root.exists():
@@ -58,7 +58,7 @@ def remove_tree(root: Path) -> None:
 
 
 def sweep_folders() -> None:
-    """Remove the folders of sandboxes whose process was killed before it could, but not those kept."""
+    """Remove the folders of sandboxes whose owner is dead, except those that were kept."""
     for owner in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
         with suppress(OSError):
             if is_dead(owner.read_text()) and not (owner.parent / KEEP).exists():
