@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.messages import MAKERS, as_text, display_id, leave_out, stream_output
+from pytest_super.kernel.terminal_text import as_shown
 
 if TYPE_CHECKING:
     from collections.abc import MutableSequence
@@ -24,8 +24,6 @@ BINARY = 20_000_000
 WEIGHT = 50
 # Streams in the tail are kept in pieces of about this many characters, so that dropping the first is cheap.
 PIECE = 4096
-
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
 class CellOutput:
@@ -214,18 +212,12 @@ def output_text(output: dict[str, Any]) -> str:
 
 
 def readable(outputs: list[dict[str, Any]]) -> str:
-    """All outputs as a terminal without colours would show them, each display on its own lines."""
+    """All outputs, each as a terminal without colours would show it, and displays on their own lines."""
     text = ""
     for output in outputs:
+        shown = as_shown(output_text(output))
         if output["output_type"] == "stream":
-            text += output["text"]
-            continue
-        if text and not text.endswith("\n"):
-            text += "\n"
-        text += output_text(output) + "\n"
-    return "\n".join(map(last_state, ANSI.sub("", text).replace("\r\n", "\n").split("\n")))
-
-
-def last_state(line: str) -> str:
-    """The last state of a line that was overwritten after carriage returns, as progress bars do."""
-    return line.rstrip("\r").rpartition("\r")[2]
+            text += shown
+        else:
+            text += ("" if text.endswith("\n") or not text else "\n") + shown + "\n"
+    return text
