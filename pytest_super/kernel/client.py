@@ -48,7 +48,7 @@ class Kernel:
         """
         self.workdir = sandbox.workdir
         self.actions = 0
-        """How many things were done inside: cells, written files, HTTP servers."""
+        """Number of cells, restarts, writes, uploads and HTTP servers: has anything acted inside?"""
         self._sandbox = sandbox
         self._clock = clock
         self._start_seconds = start_seconds
@@ -140,22 +140,23 @@ class Kernel:
         return self._live.evaluate(expression)
 
     def wait(self, timeout: float | None = None) -> CellResult:
-        """Continue to wait for a cell that timed out; the result holds its output since the last one.
+        """Continue to wait for a cell that timed out. The result contains its output since the last one.
 
-        CellStateError when no cell runs.
+        Raises CellStateError when no cell runs.
         """
         return self._live.await_cell(timeout)
 
     def interrupt(self, timeout: float = INTERRUPT_SECONDS) -> CellResult:
         """Interrupt the running cell as Ctrl-C does: INTERRUPTED, or TIMED_OUT when it still runs.
 
-        A cell that ends by itself in that time counts as interrupted too. CellStateError when no cell runs.
+        A cell that ends by itself in that time counts as interrupted too. Raises CellStateError when no cell
+        runs.
         """
         return self._live.interrupt(timeout)
 
     @property
     def is_running(self) -> bool:
-        """Whether a cell runs, or has ended and neither `wait` nor `interrupt` has taken its result."""
+        """Whether a cell runs, or has ended and neither `wait` nor `interrupt` has returned its result."""
         return self._started is not None and self._started.has_cell
 
     @property
@@ -166,40 +167,41 @@ class Kernel:
         """
         return 0.0 if self._started is None else self._started.busy_seconds
 
-    # Files. When the sandbox is gone all raise SandboxLostError, or EngineError when its engine failed.
+    # Files. When the sandbox is gone, all raise SandboxLostError, or EngineError if its engine failed.
 
     def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
         """The file's bytes. A relative path is resolved as in a cell.
 
-        OSError with the path, as `open` raises; EFBIG beyond `limit` bytes.
+        Raises OSError with the path, as `open` does, and with EFBIG for more than `limit` bytes.
         """
         return self._live.files.read(path, limit)
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Make or overwrite the file, in place; its folder must exist. OSError as `open` raises."""
+        """Make or overwrite the file, in place; its folder must exist. Raises OSError as `open` does."""
         self.actions += 1
         self._live.files.write(path, data)
 
     def list_files(self, path: str = ".") -> list[FileEntry]:
-        """The entries of the folder, by name. OSError as `os.scandir` raises."""
+        """The entries of the folder, sorted by name. Raises OSError as `os.scandir` does."""
         return self._live.files.list(path)
 
     def resolve(self, path: str = ".") -> str:
-        """The real absolute path of `path`, which need not exist; of `.`, the directory that cells run in."""
+        """The real absolute path of `path`, which need not exist. By default the folder that cells run in."""
         return self._live.files.resolve(path)
 
     def search_files(
         self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
     ) -> FileSearch:
-        """The regular files below the folder with this name and this text. OSError as `os.scandir` raises.
+        """The regular files below the folder with this name and this text.
 
-        `name` can be an fnmatch pattern and can begin with folders. `text` is one line, not a pattern; binary
-        files are not searched. Unless `hidden`, names that begin with a dot are left out.
+        Raises OSError as `os.scandir` does. `name` can be an fnmatch pattern and can begin with folders.
+        `text` is one line, not a pattern; binary files are not searched. Unless `hidden`, names that begin
+        with a dot are left out.
         """
         return self._live.files.search(path, name=name, text=text, hidden=hidden, seconds=seconds)
 
     def upload(self, tree: Path, path: str) -> None:
-        """Copy the content of the folder `tree` into the folder `path`, which is made when missing."""
+        """Copy the content of the folder `tree` into the folder `path`, which is made if it is missing."""
         self.actions += 1
         self._live.files.upload(tree, path)
 
@@ -209,7 +211,7 @@ class Kernel:
         """Serve HTTP on the sandbox's loopback; returns the base URL for programs inside.
 
         `answer` makes the reply to each request, in threads. Raises InfrastructureError, and when the sandbox
-        is gone what file operations raise.
+        is gone the same as file operations.
         """
         self.actions += 1
         return self._live.http.listen(answer)

@@ -1,9 +1,9 @@
 r"""The grammar of terminal escape sequences, as parts of regular expressions for what follows `\x1b`.
 
-There are two readers of terminal output, which share only this grammar, because they need different texts.
-`kernel.terminal_text` gives what a terminal shows in the end, for the agent: a progress bar overwrites
-itself. `metrics.matching.plain_text` gives everything that was printed, for landmarks: a loss that the next
-one overwrote was printed too. It also has to work on a stream, in constant memory.
+Two modules read terminal output. They share only this grammar, because they need different texts.
+`kernel.terminal_text` returns what a terminal shows in the end, for the agent: a progress bar overwrites
+itself. `metrics.matching.plain_text` returns everything that was printed, for landmarks: a loss that the next
+one overwrote was printed too. It also has to read a stream, in constant memory.
 """
 
 from __future__ import annotations

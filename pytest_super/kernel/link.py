@@ -1,4 +1,4 @@
-"""The host's end of a sandbox's stream: Jupyter messages, files and HTTP requests, each to its handler."""
+"""Passes what arrives from a sandbox to its handler: Jupyter messages, file answers, HTTP requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
 
 class Events(Protocol):
-    """What a Link reports. All methods are called by its reader thread."""
+    """Receives what a Link reports. The Link's reader thread calls all methods."""
 
     def on_kernel(self) -> None:
         """A kernel process was started: requests can be sent to it."""
@@ -41,11 +41,11 @@ class Events(Protocol):
         """The kernel process died; the sandbox lives."""
 
     def on_end(self, why: str) -> None:
-        """The stream ended, called once. `why` is "" where only the sandbox knows."""
+        """The stream ended. Called once. `why` is "" if only the sandbox knows."""
 
 
 class Link:
-    """Sends requests to the kernel, and hands what arrives to `events`, `files` and `http`."""
+    """Sends requests to the kernel, and passes what arrives to `events`, `files` and `http`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Link:
         self._connection.send_control("interrupt")
 
     def restart(self) -> None:
-        """Kill the kernel and start another one, whose key is not known yet."""
+        """Kill the kernel and start another one. Its key arrives later."""
         self._session = None
         self._connection.send_control("restart")
 
@@ -133,7 +133,7 @@ class Link:
         self._events.on_kernel()
 
     def _read(self, channel: int, parts: list[bytes]) -> Message | None:
-        """The message, or None for bytes that are not one: code in the sandbox can write anything."""
+        """The message, or None if it is not a valid one: code in the sandbox can write anything."""
         if self._session is None:
             return None
         try:

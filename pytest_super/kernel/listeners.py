@@ -1,4 +1,4 @@
-"""Where output goes: to the cell that runs, and to the listener of the cell that it comes from."""
+"""Where output goes: to the running cell, and to the listener of the cell that caused it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ OWN_KINDS = frozenset(("clear_output", "error"))
 
 
 class Listeners:
-    """Background processes and threads of a cell can write after its end, so all listeners are remembered.
+    """The listeners of all cells, because background processes of a cell can write after its end.
 
-    Their output goes to the cell that runs then. Output that arrives while no cell runs is kept for the next
-    one. `add`, `put_out` and `take_leftover` need the lock of the LiveKernel; `tell` must not have it, since
-    a listener can take its time.
+    Such output goes to the cell that runs then. Output that arrives while no cell runs is kept for the next
+    cell. Call `add`, `add_output` and `take_leftover` with the lock of the LiveKernel, and `notify` without
+    it, because a listener can be slow.
     """
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class Listeners:
         self._by_request[request_id] = listener
 
     def take_leftover(self) -> CellOutput:
-        """What arrived while no cell ran."""
+        """The output that arrived while no cell ran."""
         taken, self._leftover = self._leftover, CellOutput()
         return taken
 
-    def put_out(self, message: Message, running: RunningCell | None) -> tuple[Listener | None, str]:
-        """Store an output message; returns the listener of the cell that it comes from, and its text."""
+    def add_output(self, message: Message, running: RunningCell | None) -> tuple[Listener | None, str]:
+        """Store the output in a message. Returns its text and the listener of the cell that caused it."""
         is_own = running is not None and running.owns(message)
         is_from_earlier = message.parent in self._by_request and message.kind not in OWN_KINDS
         if not (is_own or is_from_earlier):
@@ -51,9 +51,9 @@ class Listeners:
         if running is None:
             self._leftover.add(message.kind, message.content)
             return None, ""
-        return self._by_request.get(message.parent), running.put_out(message)
+        return self._by_request.get(message.parent), running.add_output(message)
 
-    def tell(self, listener: Listener | None, text: str) -> None:
+    def notify(self, listener: Listener | None, text: str) -> None:
         if listener is None or not text:
             return
         try:
@@ -61,13 +61,13 @@ class Listeners:
         except Exception as error:
             self._error = error
 
-    def tell_leftover(self, listener: Listener | None, leftover: CellOutput) -> None:
-        """Tell the listener of the next cell what arrived before it."""
+    def notify_of_leftover(self, listener: Listener | None, leftover: CellOutput) -> None:
+        """Pass the output that arrived before a cell to the cell's listener."""
         if listener is not None:
-            self.tell(listener, "".join(map(output_text, leftover.outputs())))
+            self.notify(listener, "".join(map(output_text, leftover.outputs())))
 
     def raise_error(self) -> None:
-        """Raise what a listener has raised since the last call."""
+        """Raise the exception that a listener has raised since the last call."""
         error, self._error = self._error, None
         if error is not None:
             raise error

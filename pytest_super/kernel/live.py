@@ -37,9 +37,9 @@ REFUSED_SECONDS = 0.05
 class LiveKernel:
     """Runs one cell at a time over the stream of a sandbox.
 
-    A reader thread takes in the messages and changes the state; the methods wait for those changes. Each
-    method takes the lock itself, so callers see no intermediate state. `files` and `calls` work beside the
-    kernel on the same stream.
+    A reader thread handles the messages and changes the state; the methods wait for those changes. Each
+    method takes the lock itself, so callers see no intermediate state. `files` and `http` use the same
+    stream, but do not involve the kernel.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LiveKernel:
         self._restarting_since: float | None = None
         # Why the kernel died; None while it lives.
         self._death: str | None = None
-        # Why the stream ended, "" where only the sandbox knows; None while it lasts.
+        # Why the stream ended, "" if only the sandbox knows; None while it is open.
         self._end: str | None = None
         self._end_detail: str | None = None
         self._listeners = Listeners()
@@ -154,19 +154,19 @@ class LiveKernel:
 
     @property
     def has_cell(self) -> bool:
-        """Whether a cell runs, or has ended and nobody has taken its result."""
+        """Whether a cell runs, or has ended and its result was not taken yet."""
         return self._cell is not None
 
     def run(self, code: str, listener: Listener | None) -> None:
-        """Request a cell. What arrived between cells becomes the beginning of its output.
+        """Request a cell. Output that arrived between cells becomes the beginning of its output.
 
-        CellStateError while a cell runs.
+        Raises CellStateError while a cell runs.
         """
         with self._changed:
             if self._cell is not None:
                 raise CellStateError("a cell still runs: wait for it, interrupt it or restart the kernel")
             output = self._listeners.take_leftover()
-        self._listeners.tell_leftover(listener, output)
+        self._listeners.notify_of_leftover(listener, output)
         with self._changed:
             self._request(RunningCell(code, listener, output=output, started=self._clock()))
 
@@ -202,8 +202,8 @@ class LiveKernel:
     def await_cell(self, seconds: float | None, *, is_interrupt: bool = False) -> CellResult:
         """Wait for the end of the running cell, or return TIMED_OUT after `seconds`.
 
-        CellStateError when no cell runs, EngineError when the sandbox is lost because its engine failed, and
-        what the cell's listener raised.
+        Raises CellStateError when no cell runs, EngineError when the sandbox is lost because its engine
+        failed, and what the cell's listener raised.
         """
         began = time.monotonic()
         deadline = None if seconds is None else began + seconds
@@ -221,7 +221,7 @@ class LiveKernel:
         return cell.result(*self._outcome(cell, is_interrupt), self._clock())
 
     def _request(self, cell: RunningCell) -> None:
-        """Send the request; in a sandbox that has ended the wait for the cell ends at once."""
+        """Send the request. If the sandbox has ended, the wait for the cell ends at once."""
         self._cell = cell
         if self._end is None:
             request_id = self._link.request("execute_request", cell.request())
@@ -229,7 +229,7 @@ class LiveKernel:
             cell.requested(request_id)
 
     def _probe(self, cell: RunningCell) -> None:
-        """Send a request behind the cell's, whose handling proves that the cell is over."""
+        """Send a request after the cell's: when the kernel handles it, the cell is over."""
         if not cell.is_probed:
             cell.probed(self._link.request("kernel_info_request", {}))
 
@@ -258,7 +258,7 @@ class LiveKernel:
         return Outcome.KERNEL_DIED, str(self._death)
 
     def _cause_of_end(self) -> str:
-        """Why the stream ended. EngineError when it was the engine that failed."""
+        """Why the stream ended. Raises EngineError when the engine failed."""
         if self._end_detail is None:
             self._end_detail = self._end or self._cause_of_death()
         return self._end_detail
@@ -290,10 +290,10 @@ class LiveKernel:
     def on_message(self, message: Message) -> None:
         if message.channel == frames.IOPUB and message.kind in OUTPUT_KINDS:
             with self._changed:
-                listener, text = self._listeners.put_out(message, self._cell)
-            self._listeners.tell(listener, text)
+                listener, text = self._listeners.add_output(message, self._cell)
+            self._listeners.notify(listener, text)
             return
         with self._changed:
-            if not self._readiness.hear(message) and self._cell is not None:
-                self._cell.hear(message, self._clock())
+            if not self._readiness.handle(message) and self._cell is not None:
+                self._cell.handle(message, self._clock())
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""When a kernel is ready: once a message that it published has arrived."""
+"""Decides when a kernel is ready: once a message that it published has arrived."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Readiness:
         self.is_proven = False
 
     def reset(self) -> None:
-        """Begin anew for a restarted kernel."""
+        """Start again for a restarted kernel."""
         self._requests.clear()
         self.is_proven = False
 
@@ -37,8 +37,8 @@ class Readiness:
     def has_more_than(self, answers: int) -> bool:
         return self.answers > answers
 
-    def hear(self, message: Message) -> bool:
-        """Take in a message; returns whether one of our requests caused it."""
+    def handle(self, message: Message) -> bool:
+        """Handle a message. Returns whether one of our requests caused it."""
         if message.parent not in self._requests:
             return False
         self.is_proven |= message.channel == frames.IOPUB

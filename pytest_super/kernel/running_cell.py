@@ -49,7 +49,7 @@ class RunningCell:
         self._is_idle = self._probe_began = self._probe_answered = False
         self._error: dict[str, Any] | None = None
 
-    # What is asked of the kernel
+    # Requests
 
     def request(self) -> dict[str, Any]:
         """The content of the execute_request."""
@@ -66,14 +66,14 @@ class RunningCell:
         }
 
     def requested(self, request_id: str) -> None:
-        """The request was sent; after a refusal this is the second one, and the cell starts over."""
+        """The request was sent. After a refusal it is sent again, and the cell starts over."""
         self._id, self._probe_id = request_id, ""
         self._ended = self._reply = None
         self._is_idle = self._probe_began = self._probe_answered = False
 
     @property
     def is_probed(self) -> bool:
-        """Whether a probe was sent behind the request."""
+        """Whether a probe was sent after the request."""
         return bool(self._probe_id)
 
     def probed(self, request_id: str) -> None:
@@ -82,14 +82,14 @@ class RunningCell:
     def interrupted(self) -> None:
         self._is_interrupted = True
 
-    # What the kernel reports
+    # Messages of the kernel
 
     def owns(self, message: Message) -> bool:
         """Whether the request of this cell caused the message."""
         return message.parent == self._id
 
-    def hear(self, message: Message, now: float) -> None:
-        """Take in a message about the cell's progress, or about the probe's."""
+    def handle(self, message: Message, now: float) -> None:
+        """Handle a message about the progress of the cell or the probe."""
         content = message.content
         if self.owns(message):
             if message.kind == "execute_input":
@@ -104,7 +104,7 @@ class RunningCell:
         if self.is_over:
             self.stop(now)
 
-    def put_out(self, message: Message) -> str:
+    def add_output(self, message: Message) -> str:
         """Add the output in a message to the cell's; returns its text."""
         if message.kind == "error" and self.owns(message):
             self._error = message.content
@@ -115,7 +115,7 @@ class RunningCell:
         if self._ended is None:
             self._ended = now
 
-    # How it stands
+    # State
 
     @property
     def has_begun(self) -> bool:
@@ -137,7 +137,7 @@ class RunningCell:
 
     @property
     def value(self) -> str | None:
-        """The value of the expression as the kernel displays it; None where there is none."""
+        """The value of the expression as the kernel displays it; None if there is no value."""
         found = (self._reply or {}).get("user_expressions")
         value = found.get("value") if isinstance(found, dict) else None
         data = value.get("data") if isinstance(value, dict) else None
@@ -163,7 +163,7 @@ class RunningCell:
         return Outcome.OK, ""
 
     def result(self, outcome: Outcome, detail: str, now: float) -> CellResult:
-        """The result with the output since the last result, which is handed over by this call."""
+        """The result with the output since the last result. The next result does not contain it."""
         output, self._output = self._output, CellOutput()
         outputs = output.outputs()
         return CellResult(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Stream(Protocol):
-    """One duplex byte stream, to the standard input and from the standard output of the bridge."""
+    """A duplex byte stream, to the standard input and from the standard output of the bridge."""
 
     def read(self, size: int) -> bytes:
         """At least one and at most `size` bytes; b"" at the end. Called from one thread only."""
@@ -28,20 +28,20 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SandboxSettings:
-    """What a run sets for all its sandboxes; a provider ignores the fields that it has no use for."""
+    """A run's settings for all its sandboxes. A provider ignores fields that it does not support."""
 
     image: str | None = None
-    """For tasks that name none; None means the provider's own."""
+    """The image of tasks that name none; None for the provider's default."""
     ca_bundle: Path | None = None
     """Certificates (PEM) to trust where there is a network."""
     pip_config: Path | None = None
     """A pip.conf that pip inside reads."""
     mounts: Mapping[str, str] = field(default_factory=dict)
-    """Shared folders: the path on the host to the path inside, read-only."""
+    """Shared folders, read-only: the path on the host to the path inside."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """`run`, `task` and `worker`, for providers that can label what they make."""
+    """`run`, `task` and `worker`, for providers that can label their sandboxes."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    """The host's variables, of which a provider passes on what `allowed_environment` allows, if any."""
+    """The host's variables. A provider passes on those that `allowed_environment` returns, or none."""
     hidden: tuple[Path, ...] = ()
     """Folders of the host that code inside an isolating sandbox must never see: task files and results."""
 
@@ -66,7 +66,7 @@ class Capabilities:
 
 
 class Sandbox(Protocol):
-    """A place for one kernel, made for one trial and thrown away with it.
+    """A place for one kernel, made for one trial and removed after it.
 
     An attribute `name` is optional: see `name_of`.
     """
@@ -103,13 +103,13 @@ class SnapshotSandbox(Sandbox, Protocol):
 
     @property
     def identity(self) -> str:
-        """A text of everything that a prefix's files depend on, except its steps: image, limits, settings.
+        """A text of everything that a prefix's files depend on except its steps: image, limits, settings.
 
         Raises InfrastructureError.
         """
 
     def save(self, archive: Path) -> None:
-        """Write the files changed since `open` to an archive on the host, without those that settings placed.
+        """Save the files changed since `open` in an archive on the host, except copies of settings' files.
 
         Called while no cell runs. Raises InfrastructureError and OSError.
         """
@@ -122,7 +122,7 @@ class SnapshotSandbox(Sandbox, Protocol):
 
 
 def name_of(sandbox: Sandbox) -> str:
-    """What results call it: its `name`, such as `docker`, or else the name of its class."""
+    """The name of a sandbox in results: its `name`, such as `docker`, or else the name of its class."""
     return str(getattr(sandbox, "name", type(sandbox).__name__))
 
 

@@ -11,14 +11,14 @@ from unicodedata import east_asian_width
 
 from pytest_super.kernel.escapes import CONTROL, CONTROL_END, SINGLE, STRING, STRING_END
 
-# How far the cursor can move beyond the printed text. A program finds no terminal or one of 24 lines, and one
-# that moves to column 999 means the edge. The bounds keep the blanks, and so time and memory, linear.
+# How far the cursor can move beyond the printed text. Programs find no terminal or one of 24 lines, and a
+# program that moves to column 999 means the edge. With these bounds, time and memory are linear in the text.
 WIDTH = 200
 HEIGHT = 24
 TAB = 8
 
-# A row that is overwritten in part becomes cells of four bytes each, so that a write costs what is written,
-# whatever the row's length.
+# A row that is overwritten in part becomes cells of four bytes each, so that the cost of a write does not
+# depend on the length of the row.
 _CELL = 4
 _ENCODING = "utf-32-le"
 _BLANK = " ".encode(_ENCODING)
@@ -28,8 +28,8 @@ _FILLER_CELL = _FILLER.encode(_ENCODING)
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-# After an escape character: what moves or erases. Insertions and deletions within rows are left out, because
-# each costs as much as its row is long.
+# What moves or erases, after an escape character. Insertions and deletions within rows are ignored, because
+# the cost of each grows with the length of its row.
 _EFFECTIVE = r"\[[0-9;]*+[A-HJKXade-fsu`] | [78EMc] | \[\?(?:47|1047|1049)[hl]"
 
 # Control characters and sequences without effect on the text, and the escape character of a malformed
@@ -186,13 +186,13 @@ class _Screen:
 
     @property
     def _length(self) -> int:
-        """Of the cursor's row, in cells."""
+        """The length of the cursor's row in cells."""
         self._reach_row()
         row = self._rows[self._row]
         return len(row) if isinstance(row, str) else len(row) // _CELL
 
     def _cells(self) -> bytearray:
-        """Of the cursor's row."""
+        """The cells of the cursor's row."""
         self._reach_row()
         row = self._rows[self._row]
         if isinstance(row, str):
@@ -266,7 +266,7 @@ def encoded(text: str) -> bytes:
 
 
 def spread(text: str) -> str:
-    """`text` with one character for each cell that it fills. A text with tabs has to begin in column 0."""
+    """`text` with one character for each cell that it fills. A text with tabs must begin in column 0."""
     if not text.isascii() and _MAYBE_WIDE.search(text):
         wide = {ord(char): char + _FILLER for char in set(text) if east_asian_width(char) in "WF"}
         text = text.translate(wide)
@@ -277,7 +277,7 @@ def spread(text: str) -> str:
 
 
 def blank_glyph(row: bytearray, column: int) -> None:
-    """Replace the wide character or tab that begins before `column` and reaches into it by blanks."""
+    """Replace the wide character or tab that begins before `column` and reaches into it with blanks."""
     start = end = column
     while row[start * _CELL : (start + 1) * _CELL] == _FILLER_CELL:
         start -= 1

@@ -1,8 +1,8 @@
-"""What the package needs from the host's operating system beyond POSIX. It imports nothing but itself.
+"""What the package needs from the host's operating system beyond POSIX. It imports only itself.
 
 `linux` uses prctl and /proc. `portable` needs only `ps`; it is for macOS, where sandboxes are containers of
 Docker Desktop. Both have the functions of `HostPlatform`, whose docstrings say what the portable side lacks.
-The code in kernel/inside does not use this package, because it runs alone in the sandbox.
+The code in kernel/inside cannot use this package, because it runs alone in the sandbox.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ class HostPlatform(Protocol):
     """The functions that differ between the two sides."""
 
     def host_id(self) -> str:
-        """Names this machine and its pid namespace: two processes with the same one see the same pids.
+        """An id of this machine and its pid namespace: processes with the same id see the same pids.
 
-        The portable one is the same after a reboot.
+        The portable id does not change at a reboot.
         """
 
     def start_time(self, pid: int) -> str | None:
         """When the process started, in an arbitrary unit; None when it is dead.
 
-        Tells a process from a later one with the same pid. The portable one cannot, and is always empty.
+        It distinguishes a process from a later one with the same pid. The portable one is always "".
         """
 
     def processes_with(self, variable: str) -> set[int]:
         """The living processes, other than this one, started with `NAME=value` in their environment."""
 
     def children(self) -> set[int]:
-        """The children of this process. Linux lists those that have ended and were not awaited, too."""
+        """The children of this process. Linux includes those that have ended and were not awaited."""
 
     def processes(self) -> list[tuple[int, int]]:
         """The pid and the parent's pid of every living process."""
@@ -59,7 +59,7 @@ def host() -> HostPlatform:
 
 
 def use_portable() -> None:
-    """Take the portable side in this process, on Linux too: for tests."""
+    """Use the portable side in this process, even on Linux: for tests."""
     global _host
     _host = portable
 
@@ -74,7 +74,7 @@ def marked_processes(mark: str) -> set[int]:
 
 
 def descendants(root: int) -> set[int]:
-    """The living processes that descend from `root`, whatever their session."""
+    """The living processes that descend from `root`, in any session."""
     by_parent: dict[int, list[int]] = {}
     for pid, parent in _host.processes():
         by_parent.setdefault(parent, []).append(pid)
@@ -94,7 +94,7 @@ def when_parent_ends(action: Callable[[], None]) -> None:
     parent = os.getppid()
 
     def watch() -> None:
-        # Polled, because no Unix but Linux can notify of it.
+        # Polling, because only Linux can send a notification.
         while os.getppid() == parent:
             time.sleep(0.5)
         action()

@@ -1,4 +1,4 @@
-"""`HostPlatform` by prctl and /proc. See there for the contracts."""
+"""`HostPlatform` for Linux, by prctl and /proc. The contracts are in `HostPlatform`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def processes_with(variable: str) -> set[int]:
 
 
 def environment(pid: int) -> list[bytes]:
-    """The variables with which the process was started; none for one of another user."""
+    """The variables with which the process was started; none if it belongs to another user."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
@@ -57,7 +57,7 @@ def pids() -> list[int]:
 
 
 def stat_fields(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the state on; None for a process that is dead."""
+    """The fields of /proc/PID/stat from the state on; None if the process is dead."""
     try:
         with open(f"/proc/{pid}/stat", errors="replace") as file:
             # The command's name, in parentheses, can contain anything.

@@ -1,11 +1,11 @@
-"""`HostPlatform` for any Unix with `ps`, macOS above all. See there for the contracts."""
+"""`HostPlatform` for any Unix with `ps`, mainly macOS. The contracts are in `HostPlatform`."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-# The output of `ps` with the environment behind each command.
+# Options with which `ps` prints the environment after each command.
 WITH_ENVIRONMENT = ["-axww", "-E"] if sys.platform == "darwin" else ["axeww"]
 
 
@@ -13,13 +13,13 @@ def host_id() -> str:
     import socket
     import uuid
 
-    # The hardware address too: many a laptop is called `localhost`. Where there is none, it is random in each
-    # process, so that no owner of a sandbox is ever taken for dead.
+    # With the hardware address, because many laptops are called `localhost`. Without a network card, the
+    # address is random in each process; then a sweep takes no owner for dead.
     return f"{socket.gethostname()}/{uuid.getnode():x}"
 
 
 def start_time(pid: int) -> str | None:
-    # Not by `ps`: on Linux its answer varies by a second, and a living process must not look dead.
+    # Not the start time of `ps`: on Linux it varies by a second, and a living process must not look dead.
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

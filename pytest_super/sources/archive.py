@@ -60,12 +60,11 @@ def _unpack_zip(archive: Path, folder: Path) -> None:
         opened.extractall(folder)
 
 
-def top_folder(folder: Path, name: str) -> Path:
-    """The only folder of an unpacked source distribution. Raises InfrastructureError if there are others."""
+def check_one_folder(folder: Path, name: str) -> None:
+    """Raises InfrastructureError unless an unpacked source distribution consists of one folder."""
     entries = sorted(folder.iterdir())
     if len(entries) != 1 or not entries[0].is_dir() or entries[0].is_symlink():
         found = ", ".join(entry.name for entry in entries[:5]) or "nothing"
         raise InfrastructureError(
             f"{name} is not a source distribution: it should contain one folder, but has {found}"
         )
-    return entries[0]

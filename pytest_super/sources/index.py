@@ -19,7 +19,6 @@ from pytest_super.sources.redact import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
     from typing import Self
 
     import requests
@@ -43,7 +42,7 @@ class IndexFile:
 
 
 class Index:
-    """A context manager for pip's configured indexes. Its methods raise InfrastructureError."""
+    """A client of pip's configured indexes, and a context manager. Its methods raise InfrastructureError."""
 
     def __init__(self, settings: PipSettings) -> None:
         self.urls = settings.indexes
@@ -55,9 +54,7 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._session.close()
 
     def files(self, index: str, project: str) -> list[IndexFile]:
@@ -85,7 +82,7 @@ class Index:
         import requests
 
         with _clear_errors(url), warnings.catch_warnings():
-            # Only for hosts that the user configured as trusted.
+            # It is printed only for hosts that the user configured as trusted.
             warnings.filterwarnings("ignore", message="Unverified HTTPS request")
             response = self._session.get(
                 self._with_credentials(url),

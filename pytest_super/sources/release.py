@@ -1,6 +1,6 @@
 """Provides a release from the package index as a folder: its source distribution, verified and unpacked.
 
-It takes two GETs, for which we have our own client: the libraries for it (unearth, pypi-simple) have many
+We have our own client, because only two GETs are needed: the libraries (unearth, pypi-simple) have many
 dependencies, save few lines, and do not read pip's configuration either.
 """
 
@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.sources.archive import SUFFIXES, top_folder, unpack
+from pytest_super.sources.archive import SUFFIXES, check_one_folder, unpack
 from pytest_super.sources.index import Index, IndexFile
 from pytest_super.sources.pip_settings import read_pip_settings
 from pytest_super.sources.redact import redacted
@@ -33,7 +33,7 @@ def fetch_release(project: str, version: str, sha256: str, *, cache: Path) -> Pa
         unpacked = work / "unpacked"
         unpacked.mkdir()
         unpack(archive, unpacked)
-        top_folder(unpacked, file.name)
+        check_one_folder(unpacked, file.name)
         return store(unpacked, place)
 
 
