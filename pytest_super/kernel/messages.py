@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 # Metadata of a display with more characters is dropped.
 LONGEST_METADATA = 4096
-# Nesting levels of displayed data. Readers of the results, such as `json`, recurse once a level.
+# Nesting levels of displayed data. Readers of the results, such as `json`, recurse once per level.
 DEPTH = 100
 # Characters of a display's id, a type name or a MIME type. IPython's own display ids have 32.
 LONGEST_NAME = 200

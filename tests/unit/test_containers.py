@@ -8,17 +8,15 @@ import socket
 import struct
 import subprocess
 import sys
-import tarfile
 import threading
 from typing import Any
 
 import pytest
 
 from pytest_super import platform
-from pytest_super.errors import EngineError, InfrastructureError
+from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.docker.attach import AttachedStream
 from pytest_super.kernel.providers.docker.death import Event, describe
-from pytest_super.kernel.providers.docker.image import context, progress_lines, recipe
 from pytest_super.kernel.providers.docker.sweep import container_name, is_abandoned
 from pytest_super.kernel.providers.docker.watchdog import Watchdog
 from pytest_super.kernel.providers.owner import is_dead, owner_label
@@ -220,28 +218,6 @@ def test_the_watchdog_looks_before_the_fastest_writer_can_be_far_over_the_limit(
 
 def test_the_watchdog_outlives_an_engine_that_does_not_answer() -> None:
     assert watch([EngineError("mute"), 10, 200]) == [200]
-
-
-def test_a_failed_build_step_is_told_in_the_engines_words() -> None:
-    lines = progress_lines([{"stream": "Step 1/2\n"}, {"status": "pulling"}, {"error": "no space left\n"}])
-    assert next(lines) == "Step 1/2"
-    with pytest.raises(InfrastructureError, match="the image was not built: no space left"):
-        list(lines)
-
-
-def test_the_build_context_holds_certificates_only_when_they_are_given(tmp_path: Any) -> None:
-    (tmp_path / "ca.pem").write_bytes(b"certificates")
-    with tarfile.open(fileobj=context(tmp_path / "ca.pem", None)) as archive:
-        sizes = {entry.name: entry.size for entry in archive}
-    assert sizes["ca.pem"] == len(b"certificates")
-    assert sizes["pip.conf"] == 0
-    assert {"Dockerfile", "requirements.txt"} < set(sizes)
-
-
-def test_certificates_stay_in_the_stage_that_is_dropped() -> None:
-    last_stage = recipe()["Dockerfile"].decode().split("FROM ${BASE}\n")[-1]
-    assert "ca.pem" not in last_stage
-    assert "pip.conf" not in last_stage
 
 
 def test_the_owner_is_this_process() -> None:

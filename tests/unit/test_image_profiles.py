@@ -1,4 +1,4 @@
-"""The recipe of the image for SUPER's tasks, and what a build of it is told."""
+"""The recipes of the images, and what a build passes to the engine."""
 
 from __future__ import annotations
 
@@ -86,8 +86,9 @@ def test_a_list_that_cannot_be_read_is_told_in_one_line(
     assert engine.asked == {}
 
 
-def test_certificates_stay_in_the_stage_that_is_dropped() -> None:
-    first, last = DOCKERFILE.split("FROM ${BASE}\n")
+@pytest.mark.parametrize("profile", image.PROFILES)
+def test_certificates_stay_in_the_stage_that_is_dropped(profile: str) -> None:
+    first, last = recipe(profile)["Dockerfile"].decode().split("FROM ${BASE}")[-2:]
     assert "ca.pem" in first
     assert "ca.pem" not in last
     assert "pip.conf" not in last
@@ -115,19 +116,27 @@ def test_every_package_is_pinned_once_and_the_kernel_is_there() -> None:
     assert "ipykernel" in names
 
 
-def test_a_failed_step_is_told_by_its_last_words() -> None:
-    events = [
-        {"stream": "Step 2/9 : RUN pip\n"},
-        {"stream": " ---> Running in 0123\n"},
-        {"stream": "\x1b[91mERROR: No matching distribution\n\x1b[0m\n"},
-        {"stream": "Removing intermediate container 0123\n"},
-        {"error": "The command '/bin/sh -c pip' returned a non-zero code: 1"},
-    ]
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (
+            [
+                {"stream": " ---> Running in 0123\n"},
+                {"stream": "\x1b[91mERROR: No matching distribution\n\x1b[0m\n"},
+                {"stream": "Removing intermediate container 0123\n"},
+                {"error": "The command '/bin/sh -c pip' returned a non-zero code: 1"},
+            ],
+            "a step ended with status 1: ERROR: No matching distribution",
+        ),
+        ([{"status": "pulling"}, {"error": "no space left\n"}], "no space left"),
+    ],
+)
+def test_a_failed_step_is_told_by_its_last_words(events: list[dict[str, str]], message: str) -> None:
+    lines = progress_lines([{"stream": "Step 1/2\n"}, *events])
+    assert next(lines) == "Step 1/2"
     with pytest.raises(InfrastructureError) as caught:
-        list(progress_lines(events))
-    assert str(caught.value) == (
-        "the image was not built: a step ended with status 1: ERROR: No matching distribution"
-    )
+        list(lines)
+    assert str(caught.value) == f"the image was not built: {message}"
 
 
 def test_a_run_without_the_image_is_told_what_makes_it() -> None:
@@ -138,12 +147,14 @@ def test_a_run_without_the_image_is_told_what_makes_it() -> None:
         raise ImageNotFound("none")
 
 
-def test_the_context_holds_what_the_recipe_copies() -> None:
-    with tarfile.open(fileobj=context(None, None, "super")) as archive:
-        names = set(archive.getnames())
+def test_the_context_holds_what_the_recipe_copies(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_bytes(b"certificates")
+    with tarfile.open(fileobj=context(tmp_path / "ca.pem", None, "super")) as archive:
+        sizes = {entry.name: entry.size for entry in archive}
     copied = {
         name
         for names in re.findall(r"^COPY (?!--)(.*) \S+$", DOCKERFILE, re.MULTILINE)
         for name in names.split()
     }
-    assert copied <= names
+    assert copied <= set(sizes)
+    assert (sizes["ca.pem"], sizes["pip.conf"]) == (len(b"certificates"), 0)

@@ -146,14 +146,14 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
 
 def reserve(descriptor: int, size: int) -> None:
     """Allocate `size` bytes on the disk; if it is full, the file keeps its content."""
-    held = os.fstat(descriptor).st_size
+    old_size = os.fstat(descriptor).st_size
     try:
-        if size > held and sys.platform == "linux":
+        if size > old_size and sys.platform == "linux":
             os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
         # Some file systems do not support allocation.
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-            os.ftruncate(descriptor, held)
+            os.ftruncate(descriptor, old_size)
             raise
 
 

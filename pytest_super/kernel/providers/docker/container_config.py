@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
@@ -11,9 +11,9 @@ from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sweep import LABEL
 from pytest_super.kernel.providers.host_environment import CA_VARIABLES
 from pytest_super.kernel.providers.owner import owner_label
+from pytest_super.kernel.sandbox import SandboxSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from docker import APIClient
@@ -30,8 +30,8 @@ PIP_FILE = f"{OWN_FOLDER}/pip.conf"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DockerSettings:
-    """A project's settings for all its containers. A task's own `sandbox` values override them.
+class DockerSettings(SandboxSettings):
+    """Settings for all containers of a run. A task's own `sandbox` values override them.
 
     The defaults suffice for SUPER's tasks, and sixteen such containers do not overload a shared machine.
     """
@@ -45,14 +45,6 @@ class DockerSettings:
     """Processes and threads; numpy alone starts one thread per core."""
     disk: int = 10 * GIB
     """Bytes written outside of /dev/shm. Checked every few seconds, so a fast writer can exceed it."""
-    ca_bundle: Path | None = None
-    """Certificates (PEM) that pip, requests, curl and git inside trust if there is a network. A copy."""
-    pip_config: Path | None = None
-    """A pip.conf for pip inside. A copy."""
-    mounts: Mapping[str, str] = field(default_factory=dict)
-    """Shared caches, read-only: the path of a folder on the engine's host to its path inside."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """`run`, `task`, `worker`: labels of the container, with the prefix `pytest-super.`."""
     lease: float = 3600.0
     """Seconds until the deadline, after which a sweep removes the container. This process renews it."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SUPER_IMAGE = "pytest-super-kernel:super"
 """The image of SUPER's tasks. Imported task files name it, so its name never changes."""
-OLDEST_API = (1, 40)
+OLDEST_API = "1.40"
 """Docker 19.03; podman 3 and later report 1.40 or 1.41."""
 HELLO_SECONDS = 5.0
 """How long an engine can take to report its version."""
@@ -78,10 +78,6 @@ def connect() -> APIClient:
     except OSError as error:
         raise no_engine(url, error) from None
     client = make_client(url)
-    if version_tuple(client.api_version) < OLDEST_API:
-        raise EngineError(
-            f"the engine at {url} is too old (API {client.api_version}): Docker 19.03 or later is needed"
-        )
     client.timeout = int(CALL_SECONDS)
     # A socket on this machine needs no proxy and no .netrc, and looking for them takes a quarter of a call.
     client.trust_env = not url.startswith("unix://")
@@ -91,18 +87,19 @@ def connect() -> APIClient:
 def make_client(url: str) -> APIClient:
     import docker
     from docker.errors import DockerException
-    from docker.utils import kwargs_from_env
+    from docker.utils import kwargs_from_env, version_lt
 
     # It also reads DOCKER_TLS_VERIFY and DOCKER_CERT_PATH.
     settings = kwargs_from_env() | {"base_url": url}
     try:
-        return docker.APIClient(version="auto", timeout=int(HELLO_SECONDS), **settings)
+        client = docker.APIClient(version="auto", timeout=int(HELLO_SECONDS), **settings)
     except DockerException as error:
         raise EngineError(f"no container engine answers at {url} ({error}): {HOW_TO_START}") from error
-
-
-def version_tuple(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+    if version_lt(client.api_version, OLDEST_API):
+        raise EngineError(
+            f"the engine at {url} is too old (API {client.api_version}): Docker 19.03 or later is needed"
+        )
+    return client
 
 
 @cache

@@ -39,12 +39,9 @@ def recipe(profile: str = DEFAULT_PROFILE) -> dict[str, bytes]:
     return {name: folder.joinpath(name).read_bytes() for name in RECIPE}
 
 
-def recipe_digest() -> str:
-    return hashlib.sha256(b"\0".join(recipe().values())).hexdigest()
-
-
 # Named by its content, so that an upgrade that changes the recipe does not use the old image.
-DEFAULT_IMAGE = f"pytest-super-kernel:{recipe_digest()[:12]}"
+_DIGEST = hashlib.sha256(b"\0".join(recipe().values())).hexdigest()
+DEFAULT_IMAGE = f"pytest-super-kernel:{_DIGEST[:12]}"
 
 
 @dataclass(frozen=True, kw_only=True)
