@@ -33,8 +33,8 @@ class Connection:
         *,
         on_frame: Callable[[int, list[bytes]], None],
         on_end: Callable[[str], None],
-        silence: float = SILENCE_SECONDS,
-        own_silence: float = OWN_SILENCE_SECONDS,
+        silence: float,
+        own_silence: float,
     ) -> None:
         """`on_end` is called once: with our reason if we ended the stream, else with "".
 

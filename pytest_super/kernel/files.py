@@ -62,11 +62,11 @@ class FileChannel:
         *,
         lost: Callable[[], Exception],
         give_up: Callable[[str], None],
-        timeout: float = ANSWER_SECONDS,
+        timeout: float,
     ) -> None:
         """`lost` makes the exception to raise when the sandbox is gone.
 
-        `give_up` ends a sandbox that does not answer for `timeout` seconds; it leads to a call of `end`.
+        `give_up` ends a sandbox that does not answer for `timeout` seconds; then `end` is called.
         """
         self._send_control = send_control
         self._lost = lost
@@ -87,7 +87,7 @@ class FileChannel:
     def end(self) -> None:
         self._answers.put(None)
 
-    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
+    def read(self, path: str, limit: int) -> bytes:
         with self._turn:
             return b"".join(self._pieces("read", path, limit))
 

@@ -109,10 +109,8 @@ class Link:
     def _on_frame(self, channel: int, parts: list[bytes]) -> None:
         if channel == frames.CONTROL:
             self._on_control(*frames.decode_control(parts))
-        elif channel in (frames.SHELL, frames.IOPUB):
-            message = self._read(channel, parts)
-            if message is not None:
-                self._events.on_message(message)
+        elif message := self._read(channel, parts):
+            self._events.on_message(message)
 
     def _on_control(self, fields: dict[str, Any], payload: bytes) -> None:
         op = fields["op"]

@@ -41,9 +41,6 @@ class HostPlatform(Protocol):
     def children(self) -> set[int]:
         """The children of this process. Linux includes those that have ended and were not awaited."""
 
-    def processes(self) -> list[tuple[int, int]]:
-        """The pid and the parent's pid of every living process."""
-
     def adopt_orphans(self) -> None:
         """Become the parent of every descendant whose own parent ends. The portable one does nothing."""
 
@@ -71,19 +68,6 @@ def is_portable() -> bool:
 def marked_processes(mark: str) -> set[int]:
     """The living processes that were started with this value of MARKER, whoever their parent is now."""
     return _host.processes_with(f"{MARKER}={mark}")
-
-
-def descendants(root: int) -> set[int]:
-    """The living processes that descend from `root`, in any session."""
-    by_parent: dict[int, list[int]] = {}
-    for pid, parent in _host.processes():
-        by_parent.setdefault(parent, []).append(pid)
-    found, open_ends = set(), [root]
-    while open_ends:
-        new = by_parent.get(open_ends.pop(), [])
-        found.update(new)
-        open_ends.extend(new)
-    return found
 
 
 def when_parent_ends(action: Callable[[], None]) -> None:

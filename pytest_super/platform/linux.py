@@ -47,11 +47,6 @@ def children() -> set[int]:
         return set()
 
 
-def processes() -> list[tuple[int, int]]:
-    found = [(pid, stat_fields(pid)) for pid in pids()]
-    return [(pid, int(fields[1])) for pid, fields in found if fields is not None]
-
-
 def pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.inside.processes import kill_all
+from pytest_super.kernel.inside.processes import descendants, kill_all
 from pytest_super.kernel.output import CellOutput
-from pytest_super.platform import MARKER, descendants, is_portable, marked_processes
+from pytest_super.platform import MARKER, is_portable, marked_processes
 from pytest_super.programs.supervisor import ASK, KILL, KILL_SECONDS, STARTED
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import select
 import signal
 import time
 
-from pytest_super.kernel.inside.processes import SIGKILL, kill_all, reap, send_signal
-from pytest_super.platform import MARKER, descendants, host, marked_processes
+from pytest_super.kernel.inside.processes import SIGKILL, descendants, kill_all, reap, send_signal
+from pytest_super.platform import MARKER, host, marked_processes
 
 # Commands on our standard input: send SIGTERM to the program, or kill everything. At the end of the input,
 # also when the process that started us has died, everything is killed and the folder is removed.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.kernel.conformance.support import until
+from pytest_super.kernel.inside.processes import descendants
 from pytest_super.platform import linux, portable
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ def test_processes_are_found_by_a_variable_they_started_with(
 def test_a_process_is_listed_with_its_parent_until_it_ends(
     side: HostPlatform, process: subprocess.Popen[bytes]
 ) -> None:
-    assert (process.pid, os.getpid()) in side.processes()
     assert process.pid in side.children()
-    assert until(lambda: any(parent == process.pid for _, parent in side.processes()))
+    assert until(lambda: len(descendants(process.pid)) == 1)
+    assert descendants(process.pid) < descendants(os.getpid())
     process.kill()
-    assert until(lambda: (process.pid, os.getpid()) not in side.processes())
+    assert until(lambda: process.pid not in descendants(os.getpid()))
 
 
 def test_a_host_has_one_name_in_all_processes(side: HostPlatform) -> None:

@@ -16,6 +16,8 @@ SIGKILL, SIGCONT, SIGSTOP = 9, 18, 19
 # A folder that contains this file is not removed, so that a person can look into it.
 KEEP = ".keep"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+# Rounds of 5 ms; processes that remain belong to another user or hang in the kernel.
+KILL_ROUNDS = 100
 # A socket's path can have 107 bytes; ours end in `/kernel-12345-5`.
 LONGEST_FOLDER = 80
 CONNECTION = """{"transport": "ipc", "ip": "%s", "key": "%s", "signature_scheme": "hmac-sha256",
@@ -196,8 +198,8 @@ def parent_of(pid: int) -> int | None:
     return None if state in (b"Z", b"X") else int(parent)
 
 
-def kill_all(find: Callable[[], set[int]], rounds: int = 100) -> None:
-    """Kill the processes that `find` returns, repeatedly until it returns none or after `rounds`.
+def kill_all(find: Callable[[], set[int]]) -> None:
+    """Kill the processes that `find` returns, until it returns none or after KILL_ROUNDS.
 
     All are stopped first: killing one at a time leaves a fork bomb room to fork more.
     """
@@ -208,7 +210,7 @@ def kill_all(find: Callable[[], set[int]], rounds: int = 100) -> None:
         for pid in new:
             send_signal(pid, SIGSTOP)
         stopped |= new
-    for _ in range(rounds):
+    for _ in range(KILL_ROUNDS):
         living = find()
         if not living:
             return
