@@ -1,6 +1,6 @@
 """The host's side of HTTP requests from inside a sandbox: complete requests of bounded size, few at a time.
 
-Code inside can replace the bridge, so nothing here trusts the data: a message that breaks the protocol of a
+Code inside can replace the bridge, so nothing here trusts the data. A message that breaks the protocol of a
 request ends that request.
 """
 
@@ -126,11 +126,12 @@ class HttpChannel:
         try:
             fields = self._listening.get(timeout=LISTEN_SECONDS)
         except queue.Empty:
-            raise InfrastructureError("the sandbox does not open its endpoint for models") from None
+            raise InfrastructureError("the sandbox did not open its endpoint for models in time") from None
         if fields is None:
             raise self._lost()
         if not isinstance(fields.get("port"), int):
-            raise InfrastructureError(f"the sandbox has no endpoint for models: {fields.get('error')}")
+            why = fields.get("error")
+            raise InfrastructureError(f"the sandbox cannot open its endpoint for models: {why}")
         return f"http://127.0.0.1:{fields['port']}/{secret}"
 
     def close(self) -> None:

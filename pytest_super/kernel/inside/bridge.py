@@ -3,9 +3,9 @@
 Delivered into the sandbox, with the modules it imports, as source text (see `delivery`). Requires Python 3.8
 and ipykernel 6, or newer.
 
-The bridge ends when its input ends, when the host is silent for too long, or when nobody reads its output; it
-kills all its descendants then. Three rules hold: reading never waits for writing, so that an interrupt gets
-through a flood; none of the kernel's output is lost; and the data that waits here is bounded, because the
+The bridge ends when its input ends, when the host is silent for too long, or when nobody reads its output.
+Then it kills all its descendants. It keeps three rules: reading never waits for writing, so that an interrupt
+gets through a flood; no output of the kernel is lost; and the data that waits here is bounded, because the
 kernel is stopped when there is too much.
 """
 
@@ -68,8 +68,8 @@ class Bridge:
             threading.Thread(target=work, daemon=True).start()
         self._context = zmq.Context()
         self._connect(self._kernel)
-        self._send_control("hello", key=self._kernel.key, workdir=self._workdir, pid=self._kernel.pid)
-        while self._host_is_there():
+        self._send_control("hello", key=self._kernel.key)
+        while self._has_host():
             self._handle_events()
 
     def _connect(self, kernel: processes.KernelProcess) -> None:
@@ -85,7 +85,7 @@ class Bridge:
     def _send_control(self, op: str, **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, **fields))
 
-    def _host_is_there(self) -> bool:
+    def _has_host(self) -> bool:
         return not self._outbox.is_closed and time.monotonic() - self._last_received < self._silence
 
     def _handle_events(self) -> None:
@@ -199,7 +199,7 @@ class Bridge:
         os.close(self._kernel.stderr)
         self._death, self._is_stopped = None, False
         self._connect(kernel)
-        self._send_control("restarted", key=kernel.key, pid=kernel.pid)
+        self._send_control("restarted", key=kernel.key)
 
     def _on_data(self, payload: bytes) -> None:
         self._files.receive(payload)
@@ -252,7 +252,7 @@ def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
 
 
 def remove(folders: list[str]) -> None:
-    """Remove the folders, except one that contains processes.KEEP: a person wants to look into it."""
+    """Remove the folders, except those that a person wants to look into: they contain processes.KEEP."""
     import shutil
 
     for folder in folders:
