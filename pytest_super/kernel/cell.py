@@ -44,7 +44,7 @@ class CellResult:
 
     outcome: Outcome
     text: str = ""
-    """The output as plain text in order of arrival; only head and tail of a long one."""
+    """The output as a terminal without colours shows it; only head and tail of a long one."""
     outputs: list[dict[str, Any]] = field(default_factory=list)
     """The same output as nbformat 4: stream, display_data, execute_result, error."""
     omitted: int = 0

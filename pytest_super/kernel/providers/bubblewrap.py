@@ -172,7 +172,7 @@ def can_limit() -> bool:
 
 
 class BubblewrapSandbox:
-    """A Sandbox in namespaces. It ends when it is closed or when this process ends in any way."""
+    """A Sandbox in namespaces. It ends when it is closed or this process ends, even by SIGKILL."""
 
     name = "bubblewrap"
     workdir = WORKDIR

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 10.0
 """How long the engine can take to report the end of a container whose streams have ended."""
 OOM_NANOSECONDS = 5_000_000_000
-"""An out-of-memory kill at most this long before the end explains it; earlier ones were survived."""
+"""An out-of-memory kill explains an end at most this much later; the sandbox has survived earlier ones."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

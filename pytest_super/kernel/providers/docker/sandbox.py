@@ -42,7 +42,7 @@ DROPPED = {"memory": "memory limit cap", "cpus": "cpu", "pids": "pids"}
 
 
 class DockerSandbox:
-    """A Sandbox in a container. It ends when it is closed or when this process ends in any way."""
+    """A Sandbox in a container. It ends when it is closed or this process ends, even by SIGKILL."""
 
     name = "docker"
     workdir = WORKDIR

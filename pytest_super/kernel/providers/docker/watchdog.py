@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CHECK_SECONDS = 3.0
 LONGEST_PAUSE = 30.0
 FASTEST_BYTES = 2 * 2**30
-"""The most that a container writes in a second. It need not be measured before it can reach its limit."""
+"""The most that a container writes in a second. No check is needed before it can be at its limit."""
 COST_SHARE = 0.05
 """The most of the time that measuring can take: the engine walks the written files, 0.6 s for 100,000."""
 
