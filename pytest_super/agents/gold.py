@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
+from pytest_super.store.step_values import error_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 
-# Characters of a cell's error that a message shows.
-MAX_ERROR = 300
 TASKS_EXTRA = (
     " (`pip install 'pytest-super[tasks]'` installs the packages that the shipped tasks import; "
     "the kernel image has them for docker sandboxes)"
@@ -36,8 +33,9 @@ class GoldAgent:
         steps = [run_to_end(trial, cell) for cell in self.solution.cells]
         try:
             answer = value_of(steps[self.solution.answer])
-        except SuperError as error:
-            raise SuperError(first_failure(steps) or str(error)) from None
+        except ValueError as error:
+            why = first_failure(steps) or f"the solution's answer cell yields {error}"
+            raise SuperError(why) from None
         trial.submit(answer)
 
 
@@ -56,29 +54,3 @@ def first_failure(steps: Sequence[Step]) -> str | None:
             hint = TASKS_EXTRA if error.startswith("ModuleNotFoundError") else ""
             return f"the solution yields no answer, because its cell {number} failed: {error}{hint}"
     return None
-
-
-def error_of(step: Step) -> str:
-    """The type and last line of the cell's exception, or else the last line of its observation."""
-    errors = [output for output in step.outputs if output["output_type"] == "error"]
-    kind = f"{errors[-1]['ename']}: " if errors else ""
-    text = errors[-1]["evalue"] if errors else step.observation
-    lines = text.strip().splitlines() or [str(step.outcome)]
-    return f"{kind}{lines[-1].strip()}"[:MAX_ERROR]
-
-
-def value_of(step: Step) -> Any:
-    """The JSON value of a cell: its last expression, or else its whole output.
-
-    Raises SuperError if that is neither JSON nor a Python literal.
-    """
-    results = [output for output in step.outputs if output["output_type"] == "execute_result"]
-    text = results[-1]["data"].get("text/plain", "") if results else step.observation
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            value = parse(text.strip())
-            json.dumps(value)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            continue
-        return value
-    raise SuperError(f"the solution's answer cell yields a value that is not JSON: {text[:200]!r}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.clipping import EARLIER, LAST, LAST_MARK, clipped
+from pytest_super.store.step_values import edit_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,10 +43,7 @@ def content_text(action: Action) -> str:
     """The content as a model writes it: an edit in its three parts, which a step stores as JSON."""
     if action.type != "edit":
         return action.content
-    try:
-        edit = json.loads(action.content)
-    except (ValueError, RecursionError):
-        return action.content
-    if not isinstance(edit, dict) or edit.keys() != {"path", "before", "after"}:
+    edit = edit_of(action.content)
+    if edit is None:
         return action.content
     return "{path}\n<<<BEFORE_EDIT>>>\n{before}\n<<<AFTER_EDIT>>>\n{after}".format(**edit)

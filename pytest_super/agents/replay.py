@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.agents.react import agent as react
 from pytest_super.agents.react.format import ACTION_TYPES, BEFORE, WITHOUT_CONTENT
@@ -15,7 +12,8 @@ from pytest_super.agents.swe.tools import Editor
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.store.published import read_history
-from pytest_super.store.results import read_trajectory
+from pytest_super.store.results import TRIAL_FOLDER, read_trajectory
+from pytest_super.store.step_values import edit_of, submission_of
 from pytest_super.store.trajectory import PROGRAM, PROGRAM_BESIDE
 from pytest_super.trial.observation import STILL_RUNNING
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 KNOWN = {*ACTION_TYPES, *ARGUMENTS}
 # The steps of a program cannot be replayed: it would decide anew, and it can need its model.
 PROGRAM_STEPS = (PROGRAM, "read_answer")
-# The folder of a trial is named `epoch.rerun`.
-TRIAL_FOLDER = re.compile(r"\d+\.\d+")
 
 
 class ReplayAgent:
@@ -72,7 +68,7 @@ class ReplayAgent:
             return trial.submit(submission_of(action.content), thought)
         if is_swe_command(action):
             return trial.use(action, self.editor.tool(action), thought)
-        if action.type == "edit" and (change := stored_edit(action.content)):
+        if action.type == "edit" and (change := edit_of(action.content)):
             return trial.edit(**change, thought=thought)
         return react.act(trial, action, thought)
 
@@ -96,37 +92,6 @@ def is_swe_command(action: Action) -> bool:
     if action.type == "edit":
         return BEFORE not in action.content and is_edit(action.content.partition("\n")[0])
     return action.type in ARGUMENTS and action.type != "submit"
-
-
-def stored_edit(content: str) -> dict[str, str] | None:
-    """The fields of an edit that is stored as `Trial.edit` stores it; None for another form."""
-    try:
-        change = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    is_whole = isinstance(change, dict) and change.keys() == {"path", "before", "after"}
-    return change if is_whole else None
-
-
-def submission_of(content: str) -> Any:
-    """The submitted value. Our trajectories store it as JSON, published ones as a Python literal."""
-    text = content.removeprefix("submit ")
-    for parse in (json.loads, parse_literal):
-        try:
-            return parse(text)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            continue
-    return text
-
-
-def parse_literal(text: str) -> Any:
-    """Like ast.literal_eval, but accepts nan and inf as numbers."""
-    return ast.literal_eval(Numbers().visit(ast.parse(text.strip(), mode="eval")))
-
-
-class Numbers(ast.NodeTransformer):
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(float(node.id)) if node.id in ("nan", "inf") else node
 
 
 def stored_steps(path: Path, task_id: str, epoch: int = 1) -> list[Step] | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
@@ -31,6 +32,8 @@ FORMAT = 2
 """The version of the format of a run's files. Since 2 the metrics of a trial are in `metrics`."""
 
 RUNNING = "running"
+# `<epoch>.<rerun>`
+TRIAL_FOLDER = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True, kw_only=True)

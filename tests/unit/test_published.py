@@ -16,10 +16,11 @@ from pytest_super.agents.react.format import (
     parse_submission,
     render_response,
 )
-from pytest_super.agents.replay import ReplayAgent, submission_of
+from pytest_super.agents.replay import ReplayAgent
 from pytest_super.cli import main
 from pytest_super.errors import SuperError
 from pytest_super.store.published import PublishedTrajectory, read_history
+from pytest_super.store.step_values import submission_of
 from pytest_super.store.trajectory import Action
 from pytest_super.testing import cell_result
 from tests.unit.folder_kernel import FolderKernel

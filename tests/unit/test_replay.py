@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.replay import ReplayAgent, stored_steps, submission_of
+from pytest_super.agents.replay import ReplayAgent, stored_steps
 from pytest_super.errors import SuperError
 from pytest_super.store.trajectory import Action, Step, step_to_data
 from pytest_super.trial.observation import STILL_RUNNING
@@ -119,23 +119,6 @@ def test_a_cell_that_the_published_runner_stopped_is_stopped() -> None:
 def test_a_submission_is_made_while_a_cell_runs() -> None:
     bench = replay(stored("execute", "sleep(99)", outcome="timed_out"), stored("submit", "1"), cell=30.0)
     assert (bench.trial.submitted, bench.trial.submission) == (True, 1)
-
-
-@pytest.mark.parametrize(
-    ("content", "value"),
-    [
-        ('{"a": [1.5, true, null]}', {"a": [1.5, True, None]}),
-        ("{'a': [1.5, True, None]}", {"a": [1.5, True, None]}),
-        ("{'a': inf, 'b': -inf}", {"a": float("inf"), "b": float("-inf")}),
-        ("None", None),
-        ("null", None),
-        ("the cat sat", "the cat sat"),
-        ('submit {"a": 1}', {"a": 1}),
-        ("submit {a: 1}", "{a: 1}"),
-    ],
-)
-def test_a_submission_is_read_as_json_or_as_python_writes_the_value(content: str, value: object) -> None:
-    assert submission_of(content) == value
 
 
 def test_what_only_its_agent_can_do_is_refused_before_anything_is_done() -> None:

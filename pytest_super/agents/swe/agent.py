@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import ask
@@ -16,6 +15,7 @@ from pytest_super.agents.swe.format import parse_answer, parse_submission, rende
 from pytest_super.agents.swe.tools import Editor
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.store.step_values import edit_of
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def as_answer(step: Step) -> str:
 
 def pre_executed_content(action: Action) -> str:
     """A cell's code. A pre-executed edit has no form in this agent's commands, so its change is described."""
-    if action.type != "edit":
+    edit = edit_of(action.content) if action.type == "edit" else None
+    if edit is None:
         return action.content
-    edit = json.loads(action.content)
     return "EDITING `{path}`. CHANGING:\n\n\n{before}\n\n\nTO:\n\n\n{after}".format(**edit)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.gold import error_of, value_of
-from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.snapshots.covered_steps import plan_of
+from pytest_super.store.step_values import error_of, value_of
 from pytest_super.store.trajectory import Action, Step, now
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.prefix import pre_execute
@@ -166,6 +165,7 @@ def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step
 
 def score_of(task: Task, step: Step) -> float | None:
     try:
-        return accuracy(task.answer, value_of(step), tolerance=task.tolerance)
-    except SuperError:
+        value = value_of(step)
+    except ValueError:
         return None
+    return accuracy(task.answer, value, tolerance=task.tolerance)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.agents.replay import TRIAL_FOLDER, submission_of
 from pytest_super.errors import SuperError
 from pytest_super.metrics.evidence import Spent
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
 from pytest_super.report.text import words_of
 from pytest_super.store.published import read_history
-from pytest_super.store.results import RUNNING, epoch_name, read_result
+from pytest_super.store.results import RUNNING, TRIAL_FOLDER, epoch_name, read_result
+from pytest_super.store.step_values import submission_of
 from pytest_super.store.trajectory import step_from_data
 
 if TYPE_CHECKING:

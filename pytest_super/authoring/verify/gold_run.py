@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.agents.replay import submission_of
 from pytest_super.errors import SuperError
 from pytest_super.store.results import RunFolder, read_results, read_trajectory
+from pytest_super.store.step_values import submission_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

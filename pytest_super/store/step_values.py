@@ -1,0 +1,79 @@
+"""Values read from stored steps: what a cell returned, why it failed, what was submitted, what was edited."""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_super.store.trajectory import Step
+
+# Characters of a cell's error that a message shows.
+MAX_ERROR = 300
+MAX_VALUE = 200
+
+
+def value_of(step: Step) -> Any:
+    """The JSON value of a cell: its last expression, or else its whole output.
+
+    Raises ValueError if that is neither JSON nor a Python literal of JSON's types.
+    """
+    results = [output for output in step.outputs if output["output_type"] == "execute_result"]
+    text = results[-1]["data"].get("text/plain", "") if results else step.observation
+    try:
+        value = parse_value(text)
+        json.dumps(value)
+    except (ValueError, TypeError, RecursionError):
+        raise ValueError(f"a value that is not JSON: {text[:MAX_VALUE]!r}") from None
+    return value
+
+
+def error_of(step: Step) -> str:
+    """The type and last line of the cell's exception, or else the last line of its observation."""
+    errors = [output for output in step.outputs if output["output_type"] == "error"]
+    kind = f"{errors[-1]['ename']}: " if errors else ""
+    text = errors[-1]["evalue"] if errors else step.observation
+    lines = text.strip().splitlines() or [str(step.outcome)]
+    return f"{kind}{lines[-1].strip()}"[:MAX_ERROR]
+
+
+def submission_of(content: str) -> Any:
+    """The submitted value. Our trajectories store it as JSON, published ones as a Python literal.
+
+    Content that is neither is the value itself, as text.
+    """
+    text = content.removeprefix("submit ")
+    try:
+        return parse_value(text)
+    except ValueError:
+        return text
+
+
+def edit_of(content: str) -> dict[str, str] | None:
+    """The fields of an edit that is stored as `Trial.edit` stores it; None for another form."""
+    try:
+        edit = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return edit if isinstance(edit, dict) and edit.keys() == {"path", "before", "after"} else None
+
+
+def parse_value(text: str) -> Any:
+    """The value of JSON or of a Python literal. Raises ValueError."""
+    for parse in (json.loads, parse_literal):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+    raise ValueError("neither JSON nor a Python literal")
+
+
+def parse_literal(text: str) -> Any:
+    """Like ast.literal_eval, but accepts nan and inf, as Python writes these numbers."""
+    return ast.literal_eval(NamedNumbers().visit(ast.parse(text.strip(), mode="eval")))
+
+
+class NamedNumbers(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(float(node.id)) if node.id in ("nan", "inf") else node
