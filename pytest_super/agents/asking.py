@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.completion import FilteredError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pytest_super.model.completion import Completion, Message
     from pytest_super.trial.trial import Trial
 
-FILTERED = "The model's provider refused to read on, so nothing was done."
+# The paper's values.
+DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 1500}
+FILTERED = "The model's provider refused the last prompt, so nothing was done."
 
 
-def ask(trial: Trial, messages: Callable[[Trial], list[Message]], decoding: Mapping[str, Any]) -> Completion:
+def ask(trial: Trial, messages: Callable[[Trial], list[Message]], **parameters: Any) -> Completion:
     """The model's answer. Raises FilteredError when the provider's filter refuses two prompts in a row."""
     try:
-        return trial.complete(messages(trial), **decoding)
+        return trial.complete(messages(trial), **DECODING, **parameters)
     except FilteredError:
-        # Mostly the last observation is at fault. The rejection makes it an earlier one, which is clipped.
+        # Usually the last observation is the cause. The rejected step makes it an earlier one: it is clipped.
         trial.reject(FILTERED)
-        return trial.complete(messages(trial), **decoding)
+        return trial.complete(messages(trial), **DECODING, **parameters)

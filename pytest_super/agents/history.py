@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.clipping import EARLIER, LAST, LAST_MARK, clipped
+from pytest_super.agents.clipping import clipped_observations
 from pytest_super.store.step_values import edit_of
 
 if TYPE_CHECKING:
@@ -15,21 +15,16 @@ if TYPE_CHECKING:
 PRE_EXECUTED_THOUGHT = "[pre-executed by user]"
 
 
-def history_text(
-    steps: Sequence[Step], *, last: int = LAST, earlier: int = EARLIER, fenced: bool = False
-) -> str:
+def history_text(steps: Sequence[Step], *, fenced: bool = False) -> str:
     """The steps in the form of the paper's prompt, each followed by a blank line; "" for no steps.
 
-    The newest observation is clipped to its last `last` characters, earlier ones to their last `earlier`;
-    nothing else is clipped. `fenced` puts observations in code fences, as the published prompts do.
+    Only observations are clipped. `fenced` puts them in code fences, as the published prompts do.
     """
-    if not steps:
-        return ""
-    texts = [step_text(step, clipped(step.observation, earlier), fenced) for step in steps[:-1]]
-    return "".join(texts) + step_text(steps[-1], clipped(steps[-1].observation, last, LAST_MARK), fenced)
+    shown = zip(steps, clipped_observations(steps), strict=True)
+    return "".join(step_text(step, observation, fenced) for step, observation in shown)
 
 
-def step_text(step: Step, observation: str, fenced: bool = False) -> str:
+def step_text(step: Step, observation: str, fenced: bool) -> str:
     thought = PRE_EXECUTED_THOUGHT if step.origin == "pre_execute" else step.thought
     shown = f" ```\n{observation}\n```" if fenced else f"\n{observation}"
     content = content_text(step.action)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.agents.asking import DECODING
 from pytest_super.agents.history import history_text
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.model.completion import BudgetSpentError, FilteredError
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Agent, Trial
-
-# Without demonstrations, as in the paper.
-DECODING = {"temperature": 0.2, "max_tokens": 1500}
 
 
 class Reflecting:
@@ -59,6 +57,7 @@ def make_plan(trial: Trial, failed: Sequence[Step]) -> str:
 
 
 def messages(task: PublicTask, failed: Sequence[Step]) -> list[Message]:
+    # Without demonstrations, as in the paper.
     return [
         {"role": "system", "content": read_prompt("reflection")},
         {"role": "user", "content": f"Task: {task.query}\n\nThe attempt:\n\n{history_text(failed)}"},

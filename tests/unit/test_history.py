@@ -57,12 +57,6 @@ def test_observations_within_the_limits_are_shown_whole() -> None:
     assert (text.count("l" * 50_000), text.count("e" * 500)) == (1, 1)
 
 
-def test_the_limits_can_be_set() -> None:
-    text = history_text([step("abcdef"), step("ghijkl")], last=2, earlier=3)
-    assert "Observation:\n(truncated) ... def\n" in text
-    assert "Observation:\n... (truncated) ...kl\n" in text
-
-
 def test_content_is_never_cut() -> None:
     code = "print(1)\n" * 20_000
     assert f"<content>\n{code}\n</content>" in history_text([step(content=code), step()])

@@ -13,10 +13,10 @@ from pytest_super.agents.react.format import (
     FormatError,
     parse_edit,
     parse_response,
-    parse_submission,
     render_response,
 )
 from pytest_super.agents.replay import ReplayAgent
+from pytest_super.agents.submission import parse_submission
 from pytest_super.cli import main
 from pytest_super.errors import SuperError
 from pytest_super.store.published import PublishedTrajectory, read_history

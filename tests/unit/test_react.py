@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.agents.prompts import read_prompt
-from pytest_super.agents.react.agent import ReActAgent, question
-from pytest_super.agents.react.format import parse_edit, parse_response, parse_submission, render_response
+from pytest_super.agents.react.agent import ReActAgent
+from pytest_super.agents.react.format import parse_edit, parse_response, render_response
+from pytest_super.agents.submission import parse_submission
 from pytest_super.metrics.reference import reference_scores
 from pytest_super.model.completion import Completion, FilteredError
 from pytest_super.store.trajectory import Action
-from pytest_super.tasks.public_task import public_part
 from pytest_super.testing import FakeModel
-from tests.unit.test_trial import Bench, make_task
+from tests.unit.test_trial import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,41 +193,6 @@ def test_observations_are_fenced_where_the_prompt_s_own_are() -> None:
     fenced = ReActAgent("Observation: ```\nx\n```\n", edit=True)
     _, messages = requests(run(fenced, execute("print(42)"), SUBMIT))
     assert "Observation: ```\n42\n" in messages[2]["content"]
-
-
-@pytest.mark.parametrize(
-    ("repository", "query", "told"),
-    [
-        (None, "do it", "Query: do it"),
-        (
-            {"git": "https://h/r", "commit": "a" * 40},
-            "do it",
-            f"Query: do it\nGit repository: https://h/r\nCommit: {'a' * 40}",
-        ),
-        (
-            {"git": "https://h/r", "commit": "a" * 40},
-            "do it\nGit repository: https://h/r",
-            f"Query: do it\nGit repository: https://h/r\nCommit: {'a' * 40}",
-        ),
-        (
-            {"pypi": "langid", "version": "1.1.6", "sha256": "a" * 64},
-            "do it",
-            "Query: do it\nSource distribution: langid 1.1.6 of the package index",
-        ),
-    ],
-)
-def test_the_question_tells_where_the_repository_is(
-    repository: dict[str, object] | None, query: str, told: str
-) -> None:
-    assert question(public_part(make_task(query=query, repository=repository))) == told
-
-
-def test_the_question_tells_in_which_folder_a_repository_is_provided() -> None:
-    task = make_task(repository={"path": "code/mine", "provide": True})
-    told = "Query: do it\nRepository: the folder mine in the working directory"
-    assert question(public_part(task, folder="mine")) == told
-    said = make_task(query="Look into `mine/`.", repository={"path": "code/mine", "provide": True})
-    assert question(public_part(said, folder="mine")) == "Query: Look into `mine/`."
 
 
 def demonstrated(prompt: str) -> list[Action]:

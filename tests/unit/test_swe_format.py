@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_super.agents.submission import parse_submission
 from pytest_super.agents.swe.commands import CommandError, arguments_of, parse_edit
-from pytest_super.agents.swe.format import parse_answer, parse_submission, render_answer
+from pytest_super.agents.swe.format import parse_answer, render_answer, submission_text
 from tests.unit.published import expert_trajectories
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def test_an_edit_has_a_span_and_lines() -> None:
 )
 def test_a_submission_is_a_json_value(content: str, answer: object) -> None:
     assert command(content) == ("submit", content)
-    assert parse_submission(content) == answer
+    assert parse_submission(submission_text(content)) == answer
 
 
 @pytest.mark.parametrize(
@@ -246,8 +247,8 @@ def test_a_submission_is_a_json_value(content: str, answer: object) -> None:
 )
 def test_a_submission_that_is_no_json_is_refused(content: str) -> None:
     assert command(content)[0] == "submit"
-    with pytest.raises(CommandError, match="not JSON"):
-        parse_submission(content)
+    with pytest.raises(ValueError, match="not JSON"):
+        parse_submission(submission_text(content))
 
 
 # All answers there can be
@@ -281,6 +282,13 @@ def test_every_answer_is_read_or_refused_and_reads_the_same_when_it_is_shown_aga
     assert parse_answer(render_answer(answer.thought, answer.action.content)) == answer
 
 
+def submission(content: str) -> Any:
+    try:
+        return parse_submission(submission_text(content))
+    except ValueError:
+        return None
+
+
 def is_read_or_refused(read: Callable[[str], Any], text: str) -> bool:
     """Whether it is, a refusal with words; anything else is raised."""
     try:
@@ -292,7 +300,7 @@ def is_read_or_refused(read: Callable[[str], Any], text: str) -> bool:
 
 @given(ANSWERS)
 def test_every_command_has_arguments_or_is_refused(text: str) -> None:
-    for read in (arguments_of, parse_submission):
+    for read in (arguments_of, submission):
         assert is_read_or_refused(read, text)
 
 
@@ -321,12 +329,12 @@ def test_an_edit_reads_as_it_is_whatever_fences_are_in_it(lines: list[str]) -> N
 @pytest.mark.parametrize("frame", ["{}", "```\n{}\n```", "```\nsubmit {}\n```", "```\nsearch_file {}\n```"])
 def test_long_answers_are_read_or_refused_too(unit: str, frame: str) -> None:
     text = frame.replace("{}", unit * (300_000 // len(unit)))
-    for read in (parse_answer, arguments_of, parse_submission):
+    for read in (parse_answer, arguments_of, submission):
         assert is_read_or_refused(read, text)
     with contextlib.suppress(CommandError):
         content = parse_answer(text).action.content
         assert is_read_or_refused(arguments_of, content)
-        assert is_read_or_refused(parse_submission, content)
+        assert is_read_or_refused(submission, content)
 
 
 # The published runs

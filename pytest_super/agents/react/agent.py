@@ -8,28 +8,20 @@ from typing import TYPE_CHECKING
 from pytest_super.agents.asking import ask
 from pytest_super.agents.history import history_text
 from pytest_super.agents.prompts import read_prompt
-from pytest_super.agents.react.format import (
-    ACTION_TYPES,
-    FormatError,
-    parse_edit,
-    parse_response,
-    parse_submission,
-)
-from pytest_super.store.trajectory import Action
+from pytest_super.agents.react.format import ACTION_TYPES, FormatError, parse_edit, parse_response
+from pytest_super.agents.submission import INVALID, submit
+from pytest_super.agents.task_text import task_text
 from pytest_super.trial.editing import edit_file
 
 if TYPE_CHECKING:
     from pytest_super.model.completion import Message
-    from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.public_task import PublicTask
+    from pytest_super.store.trajectory import Action, Step
     from pytest_super.trial.trial import Trial
 
-# The paper's values. The stop text ends an answer in which the model makes up an observation itself. The
-# closing tag is not a stop text: an answer without it would look like one that was cut.
-DECODING = {"temperature": 0.2, "max_tokens": 1500, "stop": ["\nObservation:"]}
-
-# The type in the published trajectories. Only a `submit` is scored.
-INVALID_SUBMISSION = "submit_invalid_json"
+# The paper's value. It ends an answer in which the model makes up an observation. The closing tag is not a
+# stop text: an answer without it would look like one that was cut.
+STOP = ["\nObservation:"]
+SUBMISSION_HINT = "JSON has keys and texts in double quotes; null means that there is no answer."
 
 
 class ReActAgent:
@@ -46,7 +38,7 @@ class ReActAgent:
 
     def run(self, trial: Trial) -> None:
         while trial.stop_reason is None:
-            completion = ask(trial, self.messages, DECODING)
+            completion = ask(trial, self.messages, stop=STOP)
             try:
                 response = parse_response(completion.text, completion.finish_reason, self.types)
             except FormatError as error:
@@ -62,34 +54,12 @@ class ReActAgent:
         """
         messages: list[Message] = [
             {"role": "system", "content": self.prompt},
-            {"role": "user", "content": question(trial.task)},
+            {"role": "user", "content": f"Query: {task_text(trial.task)}"},
         ]
         if trial.history:
             history = history_text([as_shown(step) for step in trial.history], fenced=self.is_fenced)
             messages.append({"role": "assistant", "content": history})
         return messages
-
-
-def question(task: PublicTask) -> str:
-    """The query, followed by the repository's facts that the query does not mention."""
-    return "\n".join([f"Query: {task.query}", *repository_lines(task)])
-
-
-def repository_lines(task: PublicTask) -> list[str]:
-    """Lines that say where the code is, without facts that the query contains."""
-    return [line for line, fact in repository_facts(task) if fact not in task.query]
-
-
-def repository_facts(task: PublicTask) -> list[tuple[str, str]]:
-    """Lines, each with its fact: the text that a query can contain already."""
-    if task.folder is not None:
-        return [(f"Repository: the folder {task.folder} in the working directory", task.folder)]
-    match task.repository:
-        case {"git": url, "commit": commit}:
-            return [(f"Git repository: {url}", url), (f"Commit: {commit}", commit)]
-        case {"pypi": project, "version": version}:
-            return [(f"Source distribution: {project} {version} of the package index", project)]
-    return []
 
 
 def act(trial: Trial, action: Action, thought: str) -> Step:
@@ -100,7 +70,7 @@ def act(trial: Trial, action: Action, thought: str) -> Step:
         case "edit":
             return edit(trial, action, thought)
         case "submit":
-            return submit(trial, action.content, thought)
+            return submit(trial, action, thought, text=action.content, hint=SUBMISSION_HINT)
         case "continue_wait":
             return trial.continue_wait(thought)
         case "interrupt":
@@ -119,18 +89,10 @@ def edit(trial: Trial, action: Action, thought: str) -> Step:
     )
 
 
-def submit(trial: Trial, content: str, thought: str) -> Step:
-    try:
-        answer = parse_submission(content)
-    except FormatError as error:
-        return trial.reject(str(error), Action(type=INVALID_SUBMISSION, content=content), thought)
-    return trial.submit(answer, thought)
-
-
 def as_shown(step: Step) -> Step:
     """The step as the history shows it: as in the paper, without the text of an answer without an action."""
     if step.origin == "agent" and not step.action.type:
         return replace(step, thought="")
-    if step.action.type == INVALID_SUBMISSION:
+    if step.action.type == INVALID:
         return replace(step, action=replace(step.action, type="submit"))
     return step

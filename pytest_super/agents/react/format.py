@@ -13,11 +13,11 @@ quantifiers, so they never backtrack into a run of characters.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pytest_super.agents.response import CUT, Response
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ WITHOUT_CONTENT = ("continue_wait", "interrupt")
 
 OPENING, CLOSING = "<content>", "</content>"
 BEFORE, AFTER = "<<<BEFORE_EDIT>>>", "<<<AFTER_EDIT>>>"
-
-# Finish reasons of answers that the provider cut: their action can be incomplete.
-CUT = ("length", "content_filter")
 
 FORM = f"""\
 Answer with one thought and one action in this form:
@@ -61,14 +58,6 @@ _SHELLS = ("bash", "console", "sh", "shell", "zsh")
 
 class FormatError(Exception):
     """The answer cannot be acted on. The text tells the agent why."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Response:
-    """A parsed answer of the model."""
-
-    thought: str
-    action: Action
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,18 +124,6 @@ def parse_edit(content: str) -> Change:
         path=path.strip(),
         before=context + _joined(lines[first + 1 : second]),
         after=context + _joined(lines[second + 1 :]),
-    )
-
-
-def parse_submission(content: str) -> Any:
-    """The JSON value of a submission's content. Raises FormatError."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else error
-    raise FormatError(
-        f"The submission is not JSON, so it was not handed in: {why}.\n"
-        "JSON has keys and texts in double quotes; null stands for no answer."
     )
 
 

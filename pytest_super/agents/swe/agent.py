@@ -5,27 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import ask
-from pytest_super.agents.clipping import EARLIER, LAST, LAST_MARK, clipped
+from pytest_super.agents.clipping import clipped_observations
 from pytest_super.agents.history import PRE_EXECUTED_THOUGHT
 from pytest_super.agents.prompts import read_prompt
-from pytest_super.agents.react.agent import INVALID_SUBMISSION, repository_lines
+from pytest_super.agents.submission import submit
 from pytest_super.agents.swe.commands import CommandError
 from pytest_super.agents.swe.files import printable
-from pytest_super.agents.swe.format import parse_answer, parse_submission, render_answer
+from pytest_super.agents.swe.format import parse_answer, render_answer, submission_text
 from pytest_super.agents.swe.tools import Editor
+from pytest_super.agents.task_text import task_text
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.store.step_values import edit_of
-from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.model.completion import Message
-    from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.public_task import PublicTask
+    from pytest_super.store.trajectory import Action, Step
     from pytest_super.trial.trial import Trial
 
-DECODING = {"temperature": 0.2, "max_tokens": 1500}
+SUBMISSION_HINT = (
+    'Write `submit {"metric": 0.5}`, with keys and texts in double quotes, or `submit null` for no answer.'
+)
 NO_FILE = "n/a"
 # Some providers refuse messages without text.
 NO_TEXT = "(no text)"
@@ -55,7 +56,7 @@ class SweAgent:
         # Another attempt of the trial has a sandbox of its own.
         self._reset()
         while trial.stop_reason is None:
-            completion = ask(trial, self._messages, DECODING)
+            completion = ask(trial, self._messages)
             try:
                 answer = parse_answer(completion.text, completion.finish_reason)
             except CommandError as error:
@@ -72,7 +73,8 @@ class SweAgent:
             case "interrupt":
                 return trial.interrupt(thought)
             case "submit":
-                return submit(trial, action, thought)
+                text = submission_text(action.content)
+                return submit(trial, action, thought, text=text, hint=SUBMISSION_HINT)
         return trial.use(action, self._editor.tool(action), thought)
 
     def _messages(self, trial: Trial) -> list[Message]:
@@ -80,10 +82,9 @@ class SweAgent:
         self._prompts[len(trial.history)] = self._prompt_line(trial.kernel)
         task = self._instance.replace("{query}", task_text(trial.task))
         messages: list[Message] = [{"role": "system", "content": self._system}, self._user(task, after=0)]
-        for place, step in enumerate(trial.history, 1):
-            is_last = place == len(trial.history)
-            shown = clipped(step.observation, *((LAST, LAST_MARK) if is_last else (EARLIER,)))
-            messages += self._exchange(place, step, shown)
+        shown = zip(trial.history, clipped_observations(trial.history), strict=True)
+        for place, (step, observation) in enumerate(shown, 1):
+            messages += self._exchange(place, step, observation)
         return messages
 
     def _exchange(self, place: int, step: Step, observation: str) -> list[Message]:
@@ -106,19 +107,6 @@ class SweAgent:
             f"(Open file: {printable(self._editor.path or NO_FILE)})\n"
             f"(Current directory: {printable(self._directory)})\nIn [ ]"
         )
-
-
-def task_text(task: PublicTask) -> str:
-    """The query, followed by the repository's facts that the query does not mention."""
-    return "\n".join([task.query, *repository_lines(task)])
-
-
-def submit(trial: Trial, action: Action, thought: str) -> Step:
-    try:
-        answer = parse_submission(action.content)
-    except CommandError as error:
-        return trial.reject(str(error), Action(type=INVALID_SUBMISSION, content=action.content), thought)
-    return trial.submit(answer, thought)
 
 
 def as_answer(step: Step) -> str:

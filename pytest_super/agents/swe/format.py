@@ -12,12 +12,11 @@ could differ from its intention. It takes time linear in the length of the answe
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_super.agents.react.format import CUT, Response
+from pytest_super.agents.response import CUT, Response
 from pytest_super.agents.swe.commands import (
     END_OF_EDIT,
     CommandError,
@@ -85,20 +84,11 @@ def render_answer(thought: str, content: str) -> str:
     return f"DISCUSSION\n{thought}\n{fence}\n{content}\n{fence}"
 
 
-def parse_submission(content: str) -> Any:
-    """The JSON value of a `submit` command. Raises CommandError."""
+def submission_text(content: str) -> str:
+    """What a `submit` command submits, which should be JSON."""
     text = without_name(content)
-    if len(text) > 1 and text[0] == text[-1] == "'":
-        # A shell would remove the quotes too.
-        text = text[1:-1]
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else error
-    raise CommandError(
-        f"The submission is not JSON, so it was not handed in: {why}.\n"
-        'Write `submit {"metric": 0.5}`, keys and texts in double quotes, or `submit null` for no answer.'
-    )
+    # A shell would remove the quotes too.
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
 
 
 def _sole_block(lines: Sequence[str]) -> _Block:
