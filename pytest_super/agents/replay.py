@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 KNOWN = {*ACTION_TYPES, *ARGUMENTS}
-# The steps of a program cannot be replayed: it would decide anew, and it can need its model.
+# The steps of a program cannot be replayed: it would make new decisions, and it can need its model.
 PROGRAM_STEPS = (PROGRAM, "read_answer")
 
 
 class ReplayAgent:
     """Repeats the agent's own steps; a rejected answer is rejected again with the stored text.
 
-    Waits for a cell that takes longer than in the stored trial. Of several attempts it repeats the last,
-    because each started with a fresh kernel. Raises SuperError for a step that cannot be replayed.
+    Waits for a cell that takes longer than in the stored trial. Repeats only the last attempt, because each
+    attempt started with a fresh kernel. Raises SuperError for a step that cannot be replayed.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -83,7 +83,7 @@ def check_replayable(step: Step) -> None:
 
 
 def was_rejected(step: Step) -> bool:
-    """Whether nothing was done, because the answer held no action or a cell was still running."""
+    """Whether nothing was done, because the answer had no action or a cell was still running."""
     return step.outcome == "error" and (step.action.type not in KNOWN or step.observation == STILL_RUNNING)
 
 

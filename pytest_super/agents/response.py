@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 # Finish reasons of answers that the provider cut: their action can be incomplete.
 CUT = ("length", "content_filter")
+CUT_OFF = "The answer was cut off at its end, so nothing was done: write a shorter one."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -132,7 +132,7 @@ def test_null_is_a_submission_of_nothing() -> None:
 def test_without_edit_there_is_no_edit() -> None:
     edit = render_response("", Action(type="edit", content="a\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny"))
     bench = run(ReActAgent(edit=False), edit, SUBMIT)
-    assert "known are execute, submit, continue_wait, interrupt" in bench.recorded[0].observation
+    assert "use one of execute, submit, continue_wait, interrupt" in bench.recorded[0].observation
 
 
 def test_a_cell_that_runs_is_waited_for_or_interrupted() -> None:

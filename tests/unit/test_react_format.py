@@ -139,20 +139,20 @@ def test_to_continue_can_only_mean_to_wait(word: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ("", "holds no action"),
-        ("I am sorry, I cannot do that.", "holds no action"),
-        ("Thought: look", "holds no action"),
+        ("", "contains no action"),
+        ("I am sorry, I cannot do that.", "contains no action"),
+        ("Thought: look", "contains no action"),
         ("Thought: look\nAction:", "not named"),
         ("Thought: look\nAction:\n<content>\n!ls\n</content>", "not named"),
         (
             "Thought: look\nAction: I will look.\n<content>\n!ls\n</content>",
-            "`I will look.` is no action: known are",
+            "`I will look.` is not an action: use one of",
         ),
         (
             "Thought: look\nAction: None",
-            "`None` is no action: known are execute, edit, submit, continue_wait, int",
+            "`None` is not an action: use one of execute, edit, submit, continue_wait, int",
         ),
-        ("Thought: look\nAction: execute !ls", "`execute !ls` is no action"),
+        ("Thought: look\nAction: execute !ls", "`execute !ls` is not an action"),
         ("Thought: look\nAction: execute", "content of execute is missing"),
         ("Thought: look\nAction: execute\n!ls", "content of execute is missing"),
         ("Thought: look\nAction: execute\n<content>\n</content>", "content of execute is empty"),
@@ -183,7 +183,7 @@ def test_a_cut_answer_is_never_taken(reason: str) -> None:
 
 def test_an_agent_without_edit_knows_no_edit() -> None:
     types = tuple(type for type in ACTION_TYPES if type != "edit")
-    with pytest.raises(FormatError, match="`edit` is no action: known are execute, submit"):
+    with pytest.raises(FormatError, match="`edit` is not an action: use one of execute, submit"):
         parse_response(render_response("change", Action(type="edit", content=EDIT)), types=types)
 
 

@@ -135,7 +135,7 @@ def test_what_cannot_be_opened_is_told_and_the_open_file_stays(bench: Bench) -> 
     reasons = {
         "open gone.py": "File gone.py not found",
         "open binary": "Error: binary is a binary file, which the editor cannot show",
-        "open huge": "Error: huge is larger than 32 MiB: look at parts of it by a cell",
+        "open huge": "Error: huge is larger than 32 MiB: use a cell to look at parts of it",
         "open folder": "Error: folder: Is a directory",
         "open pipe": "Error: pipe: Not a regular file",
         "open a x": "Usage: open <path> [<line_number>]\nError: <line_number> must be a number",
@@ -143,7 +143,7 @@ def test_what_cannot_be_opened_is_told_and_the_open_file_stays(bench: Bench) -> 
     }
     assert {content: bench.fail(content) for content in reasons} == reasons
     assert bench.fail("open").startswith("Usage: open")
-    assert "stands in quotes" in bench.fail("open my file name.py")
+    assert "in quotes" in bench.fail("open my file name.py")
     assert bench.do("goto 1").startswith(f"[File: {bench.kernel.folder}/a (3")
 
 
@@ -290,7 +290,7 @@ def test_a_search_that_could_not_end_says_so(bench: Bench, monkeypatch: pytest.M
     bench.file("a", "x")
     monkeypatch.setattr("pytest_super.agents.swe.search.SEARCH_SECONDS", -1.0)
     for content in ("search_dir x", "find_file a"):
-        assert "not all was searched" in bench.do(content)
+        assert "search incomplete" in bench.do(content)
 
 
 # Edits

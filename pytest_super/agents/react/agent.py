@@ -47,7 +47,7 @@ class ReActAgent:
                 act(trial, response.action, response.thought)
 
     def messages(self, trial: Trial) -> list[Message]:
-        """The prompt. As in the paper, the last message is the assistant's and holds the whole history.
+        """The prompt. As in the paper, the last message is the assistant's and contains the whole history.
 
         It reads as an answer to be continued and has the form of the prompt's demonstrations. For a provider
         that requires a user message at the end, set the model argument ensure_alternating_roles.
@@ -90,7 +90,7 @@ def edit(trial: Trial, action: Action, thought: str) -> Step:
 
 
 def as_shown(step: Step) -> Step:
-    """The step as the history shows it: as in the paper, without the text of an answer without an action."""
+    """The step as the history shows it. As in the paper, an answer without an action has no text there."""
     if step.origin == "agent" and not step.action.type:
         return replace(step, thought="")
     if step.action.type == INVALID:

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.response import CUT, Response
+from pytest_super.agents.response import CUT, CUT_OFF, Response
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ The content of an edit has this form:
 {BEFORE}
 lines to replace
 {AFTER}
-lines in their place"""
+the new lines"""
 
 _MARKUP = r"[ \t>*_`#-]*+"
 _LABEL = re.compile(rf"(?:(?P<lead>^{_MARKUP})|\b)Action[*_`]*+[ \t]*+:", re.MULTILINE | re.IGNORECASE)
@@ -85,7 +85,8 @@ def parse_response(text: str, finish_reason: str = "stop", types: Sequence[str] 
     FormatError for a cut answer, and for one without a complete action of one of the `types`.
     """
     if finish_reason in CUT:
-        raise FormatError(f"The answer was cut off at its end, so nothing was done: be brief.\n{FORM}")
+        raise FormatError(f"{CUT_OFF}\n{FORM}")
+    # Only if all lines end so: a single CRLF can be part of the content.
     if text.count("\r\n") == text.count("\n"):
         text = text.replace("\r\n", "\n")
     headers = list(_headers(text, types))
@@ -113,8 +114,8 @@ def parse_edit(content: str) -> Change:
     marks = [index for index, line in enumerate(lines) if line.strip() in (BEFORE, AFTER)]
     if len(marks) > 2:
         raise FormatError(
-            "An edit replaces one piece of one file, so nothing was done: send several edits one by one, and "
-            f"change lines that are such marks themselves by a cell.\n{EDIT_FORM}"
+            "An edit replaces one block of one file, so nothing was done: send several edits one by one. "
+            f"Use a cell to change lines that are such marks themselves.\n{EDIT_FORM}"
         )
     if [lines[index].strip() for index in marks] != [BEFORE, AFTER] or not path.strip():
         raise FormatError(f"The edit lacks a part, so nothing was done.\n{EDIT_FORM}")
@@ -192,7 +193,7 @@ def _sole_fence(text: str) -> str:
     """The fenced block at the beginning of the text. Raises FormatError if its end is not clear."""
     fences = list(_FENCE.finditer(text))
     if len(fences) != 2 or fences[1][1]:
-        raise FormatError(f"Where the content ends is not clear, so nothing was done.\n{FORM}")
+        raise FormatError(f"It is not clear where the content ends, so nothing was done.\n{FORM}")
     return text[: fences[1].end()]
 
 
@@ -202,7 +203,7 @@ def _checked(content: str, type: str) -> str:
     if not content.strip():
         raise FormatError(f"The content of {type} is empty, so nothing was done.\n{FORM}")
     if type == "execute" and language in _SHELLS and not content.lstrip().startswith(("!", "%")):
-        raise FormatError("Nothing was done: a shell command in a cell begins with an exclamation mark.")
+        raise FormatError("Nothing was done: a shell command in a cell starts with an exclamation mark.")
     return content
 
 
@@ -218,14 +219,14 @@ def _without_fence(content: str) -> tuple[str, str]:
 
 def _why_no_action(text: str, headers: Sequence[_Header], types: Sequence[str]) -> str:
     if headers:
-        return f"The content of {headers[0].type} is missing: it stands between {OPENING} and {CLOSING}."
+        return f"The content of {headers[0].type} is missing: put it between {OPENING} and {CLOSING}."
     label = next((label for label in _LABEL.finditer(text) if label["lead"] is not None), None)
     if label is None:
-        return "The answer holds no action."
+        return "The answer contains no action."
     said = text[label.end() : label.end() + 80].strip().partition("\n")[0]
     if not said or said.startswith(OPENING):
-        return f"The action is not named: known are {', '.join(types)}."
-    return f"`{said}` is no action: known are {', '.join(types)}."
+        return f"The action is not named: use one of {', '.join(types)}."
+    return f"`{said}` is not an action: use one of {', '.join(types)}."
 
 
 def _joined(lines: Sequence[str]) -> str:

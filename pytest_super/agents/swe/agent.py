@@ -47,10 +47,9 @@ class SweAgent:
     def _reset(self) -> None:
         self._editor = Editor()
         self._directory = ""
-        # The prompt line after each step, by the step's place in the history; 0 is the task. Of the
-        # pre-executed steps only the last has one.
+        # The prompt line after each step, by the step's place in the history; 0 is the task. Only the last of
+        # the pre-executed steps has one.
         self._prompts: dict[int, str] = {}
-        self._answers: dict[int, str] = {}
 
     def run(self, trial: Trial) -> None:
         # Another attempt of the trial has a sandbox of its own.
@@ -84,14 +83,9 @@ class SweAgent:
         messages: list[Message] = [{"role": "system", "content": self._system}, self._user(task, after=0)]
         shown = zip(trial.history, clipped_observations(trial.history), strict=True)
         for place, (step, observation) in enumerate(shown, 1):
-            messages += self._exchange(place, step, observation)
+            messages.append({"role": "assistant", "content": as_answer(step) or NO_TEXT})
+            messages.append(self._user(observation, after=place))
         return messages
-
-    def _exchange(self, place: int, step: Step, observation: str) -> list[Message]:
-        if place not in self._answers:
-            self._answers[place] = as_answer(step) or NO_TEXT
-        answer: Message = {"role": "assistant", "content": self._answers[place]}
-        return [answer, self._user(observation, after=place)]
 
     def _user(self, text: str, *, after: int) -> Message:
         parts = (text.rstrip("\n"), self._prompts.get(after, ""))

@@ -38,7 +38,7 @@ END_OF_EDIT = "end_of_edit"
 EDIT_FORM = f"""\
 An edit of the open file has this form:
 edit <start_line>:<end_line>
-the lines to stand there instead
+the new lines
 {END_OF_EDIT}"""
 
 # No real command has longer arguments, and shlex is slow.
@@ -116,8 +116,8 @@ def arguments_of(content: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         raise CommandError(
-            "A quote is not closed, so nothing was done: put an argument that holds spaces, or quotes of one "
-            "kind, between quotes of the other kind."
+            "A quote is not closed, so nothing was done: put an argument that contains spaces, or quotes of "
+            "one kind, between quotes of the other kind."
         ) from None
 
 
@@ -145,7 +145,7 @@ def _waiting(text: str) -> str | None:
     if type in WAITING and not fields.get("content"):
         return str(type)
     if label:
-        raise CommandError("An action is no JSON here, so nothing was done: write the command itself.")
+        raise CommandError("An action is not JSON here, so nothing was done: write the command itself.")
     return None
 
 
@@ -158,8 +158,8 @@ def _check_alone(action: Action, text: str) -> None:
         lines = lines[[line.strip() for line in lines].index(END_OF_EDIT) + 1 :]
     if action.type != "submit" and any(line.strip() for line in lines):
         raise CommandError(
-            f"More follows the command, so nothing was done: `{action.type}` stands alone between fences; "
-            "send what comes after it when you have its result.",
+            f"More text follows the command, so nothing was done: put only `{action.type}` between the "
+            "fences, and send the rest when you have its result.",
             action,
         )
 

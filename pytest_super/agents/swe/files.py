@@ -57,7 +57,7 @@ def refused(error: OSError, name: str) -> ToolRefused:
         return MissingFile(f"File {name} not found")
     if error.errno == errno.EFBIG:
         return ToolRefused(
-            f"Error: {name} is larger than {LARGEST // 2**20} MiB: look at parts of it by a cell"
+            f"Error: {name} is larger than {LARGEST // 2**20} MiB: use a cell to look at parts of it"
         )
     return ToolRefused(f"Error: {name}: {error.strerror or error}")
 

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.response import CUT, Response
+from pytest_super.agents.response import CUT, CUT_OFF, Response
 from pytest_super.agents.swe.commands import (
     END_OF_EDIT,
     CommandError,
@@ -58,10 +58,10 @@ def parse_answer(text: str, finish_reason: str = "stop") -> Response:
     """The one command of an answer, with the discussion before it; text after the command is ignored.
 
     The action's type is the command's name or `execute`; its content is the command as written. Raises
-    CommandError for a cut answer, and for one that does not hold exactly one command.
+    CommandError for a cut answer, and for one that does not contain exactly one command.
     """
     if finish_reason in CUT:
-        raise CommandError(f"The answer was cut off at its end, so nothing was done: be brief.\n{FORM}")
+        raise CommandError(f"{CUT_OFF}\n{FORM}")
     lines = text.replace("\r\n", "\n").split("\n")
     block = _sole_block(lines)
     thought = "\n".join(lines[: block.start])
@@ -96,11 +96,11 @@ def _sole_block(lines: Sequence[str]) -> _Block:
     blocks = _blocks(lines)
     first = next(blocks, None)
     if first is None:
-        raise CommandError(f"The answer holds no command, so nothing was done.\n{FORM}")
+        raise CommandError(f"The answer contains no command, so nothing was done.\n{FORM}")
     if next(blocks, None) is not None:
         raise CommandError(
-            "The answer holds more than one fenced block, so nothing was done: send one command and wait for "
-            f"its result. A command that holds fences itself stands between longer ones.\n{FORM}"
+            "The answer contains more than one fenced block, so nothing was done: send one command and wait "
+            f"for its result. Put a command that contains fences itself between longer ones.\n{FORM}"
         )
     if not first.content:
         raise CommandError(f"The command is empty, so nothing was done.\n{FORM}")
@@ -164,8 +164,7 @@ def _mark(lines: Sequence[str], start: int) -> int | None:
             return number
         if _NEXT_ANSWER.fullmatch(lines[number]):
             raise CommandError(
-                f"Another command follows before the text of the edit is closed by a line {END_OF_EDIT}, so "
-                f"nothing was done.\n{FORM}"
+                f"Another command follows, but no {END_OF_EDIT} ends the edit, so nothing was done.\n{FORM}"
             )
     return None
 

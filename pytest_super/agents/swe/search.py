@@ -85,4 +85,4 @@ def paths_of(result: FileSearch) -> list[tuple[str, int]]:
 
 
 def incomplete(result: FileSearch) -> str:
-    return "" if result.is_complete else f" (not all was searched: it took over {SEARCH_SECONDS:.0f} seconds)"
+    return "" if result.is_complete else f" (search incomplete: it took over {SEARCH_SECONDS:.0f} seconds)"

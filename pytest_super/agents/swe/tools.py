@@ -144,7 +144,7 @@ def checked(name: str, arguments: Sequence[str]) -> Sequence[str]:
     least, most = COUNTS[name]
     if not least <= len(arguments) <= most or not all(arguments):
         raise ToolRefused(
-            f"{usage(name)}\nError: got {len(arguments)} arguments; one with spaces stands in quotes"
+            f"{usage(name)}\nError: got {len(arguments)} arguments; put one with spaces in quotes"
         )
     return arguments
 
