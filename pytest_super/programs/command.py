@@ -1,4 +1,4 @@
-"""Runs any program inside the sandbox as an agent: a file holds the query, another the program's answer."""
+"""Runs any program inside the sandbox as an agent: one file has the query, another the program's answer."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 PREFIX = "command:"
 NAMES = ("query_file", "answer_file", "workdir", "model")
-# Not `${name}`, which belongs to the shell. Unknown names are kept: they can be JSON, awk or a format.
+# Not `${name}`, which belongs to the shell. Unknown names stay: they can be JSON, awk or a format.
 PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
 QUERY, ANSWER = ".super-query.md", ".super-answer.json"
 # A real answer is a few numbers, but a program can write any file.
 LONGEST_ANSWER = 2**20
 NO_ANSWER = "[There is no answer file: nothing was submitted.]"
-# Without it, output that is still buffered is lost when the program is killed.
+# Otherwise output that is still buffered is lost when the program is killed.
 ENVIRONMENT = {"PYTHONUNBUFFERED": "1"}
 
 
@@ -65,7 +65,7 @@ class AnswerReader:
         self.value: Any = None
 
     def read(self, read_file: ReadFile) -> tuple[str, str]:
-        """The file's text, or a message that there is no answer; and the outcome `ok` or `error`."""
+        """The file's text, or a message that there is no answer, with the outcome `ok` or `error`."""
         try:
             text = read_file(self.path, LONGEST_ANSWER).decode()
             self.value = json.loads(text)

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 PREFIX = "host-command:"
 QUERY, ANSWER = "query.md", "answer.json"
 NAMES = (*inside.NAMES, "invocation_dir")
-# Longest time until a spent wall limit is noticed.
+# The longest time until a spent wall limit is noticed.
 TICK = 0.5
-# A program learns by its next request that the trial is over. It then has this time to save its results.
+# A program learns from its next request that the trial is over. It then has this time to save its results.
 LEAVE_SECONDS = 2.0
 BUDGETS = ("compute", "wall", "tokens", "cost", "steps")
 
@@ -95,6 +95,7 @@ class HostRun:
                     is_left = not program.is_running
                     code = program.end()
                     endpoint.close()
+                    # The last requests to the model can have failed or spent the budget.
                     endpoint.is_over()
                     return self.observation(program, code if is_left else None, endpoint.note)
             finally:
@@ -128,7 +129,7 @@ class HostRun:
 
 
 def attend(endpoint: TrialEndpoint, program: HostProgram) -> None:
-    """Run the program's actions until it ends, or until LEAVE_SECONDS after the end of the trial.
+    """Run the program's actions until the program ends, or until LEAVE_SECONDS after the end of the trial.
 
     Raises ModelError.
     """
@@ -186,7 +187,7 @@ def fresh_folder(query: str) -> Iterator[str]:
 
 
 def read_regular_file(path: str, limit: int) -> bytes:
-    """Like Kernel.read_file. Raises OSError, also for devices and pipes, which can block for ever."""
+    """Like Kernel.read_file. Raises OSError, including for devices and pipes, which could block for ever."""
     with open_regular(path) as file:
         data: bytes = file.read(limit + 1)
     if len(data) > limit:

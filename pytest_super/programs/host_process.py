@@ -1,4 +1,4 @@
-"""A program on the host, with all processes that it starts. Its output is bounded; it ends when we end."""
+"""A program on the host and all processes that it starts. Its output is bounded, and it ends when we end."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-# Time that a program has to end after SIGTERM.
+# The time that a program has to end after SIGTERM.
 GRACE_SECONDS = 2.0
-# Longest wait for the end of the output: a process that we did not find can keep it open.
+# The longest wait for the end of the output: a process that we did not find can keep it open.
 DRAIN_SECONDS = 2.0
-LOOK_MILLISECONDS = 200
+# Interval at which the reader checks whether that wait is over.
+CHECK_MILLISECONDS = 200
 PIECE = 65536
-# As few modules as can be: it starts with every program, and its environment is the program's.
+# Few imports, because it starts with every program. The environment is the program's: PYTHONPATH is not ours.
 SUPERVISE = """
 import sys
 sys.path.append({folder!r})
@@ -59,7 +60,7 @@ class HostProgram:
         self.output = CellOutput()
         self._command = command
         self._folder = folder
-        # Finds the processes of a program that has killed its supervisor.
+        # Identifies the processes of a program that has killed its supervisor.
         self._mark = secrets.token_hex(16)
         self._environment = {**environment, MARKER: self._mark}
         self._on_end = on_end
@@ -147,7 +148,7 @@ class HostProgram:
         readable = select.poll()
         readable.register(descriptor, select.POLLIN)
         while not self._is_drained:
-            if readable.poll(LOOK_MILLISECONDS):
+            if readable.poll(CHECK_MILLISECONDS):
                 data = os.read(descriptor, PIECE)
                 self.output.add("stream", {"name": "stdout", "text": decoder.decode(data, final=not data)})
                 if not data:
@@ -159,26 +160,26 @@ class Supervisor:
 
     def __init__(self, command: str, folder: str, environment: Mapping[str, str]) -> None:
         """Raises OSError."""
-        reader, told = os.pipe()
-        self._told = open(reader, "rb", 0)  # noqa: SIM115
+        reader, writer = os.pipe()
+        self._reports = open(reader, "rb", 0)  # noqa: SIM115
         source = SUPERVISE.format(folder=str(PACKAGE.parent), portable=is_portable())
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", source, command, folder, str(told)],
+                [sys.executable, "-I", "-S", "-c", source, command, folder, str(writer)],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=[told],
+                pass_fds=[writer],
                 bufsize=0,
                 start_new_session=True,
             )
         except BaseException:
-            self._told.close()
+            self._reports.close()
             raise
         finally:
-            os.close(told)
+            os.close(writer)
         self.pid = self._process.pid
         self.code: int = -signal.SIGKILL
         """The program's exit code after it has ended by itself; -N for the signal N."""
@@ -191,18 +192,18 @@ class Supervisor:
 
     def await_start(self) -> None:
         """Raises OSError when the program could not be started."""
-        report = self._told.readline().decode().strip()
-        if report != STARTED:
-            raise OSError(report or "its supervisor has died")
+        line = self._reports.readline().decode().strip()
+        if line != STARTED:
+            raise OSError(line or "its supervisor has died")
 
     def await_end(self) -> None:
         """Return when the program has ended, or its supervisor has died."""
         with suppress(ValueError):
-            self.code = int(self._told.readline())
+            self.code = int(self._reports.readline())
 
     def await_silence(self) -> None:
         """Return when all descendants of the supervisor have ended, or the supervisor itself."""
-        while self._told.readline():
+        while self._reports.readline():
             pass
 
     def send(self, command: bytes) -> None:
@@ -228,6 +229,6 @@ class Supervisor:
         except subprocess.TimeoutExpired:
             self.kill()
             self._process.wait()
-        for opened in (self._process.stdout, self._told):
+        for opened in (self._process.stdout, self._reports):
             assert opened is not None
             opened.close()

@@ -1,4 +1,4 @@
-"""The parent process of a program on the host: all its processes are our descendants, and end with us.
+"""The parent process of a program on the host. All the program's processes descend from it and end with it.
 
 It is a separate process because pytest must not adopt the orphans of everything that it has started. It
 imports very little, because it starts with every program.
@@ -15,38 +15,38 @@ from pytest_super.kernel.inside.processes import SIGKILL, descendants, kill_all,
 from pytest_super.platform import MARKER, host, marked_processes
 
 # Commands on our standard input: send SIGTERM to the program, or kill everything. At the end of the input,
-# also when the process that started us has died, everything is killed and the folder is removed.
+# which also comes when the process that started us dies, everything is killed and the folder is removed.
 ASK, KILL = b"t", b"k"
-# The first line that we report; any other line is the reason why the program could not be started. The second
-# line is its exit code. We close the report when all processes have ended.
+# The first line that we report; any other first line says why the program could not be started. The second
+# line is its exit code. We close the reports when all processes have ended.
 STARTED = "started"
-# Give up then on processes that we are not allowed to kill, for example another user's.
+# After this time we give up on processes that we are not allowed to kill, for example another user's.
 KILL_SECONDS = 5.0
 # Signals that Python ignores or catches; the program needs their default handlers.
 SIGNALS = (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGXFSZ)
 
 
-def main(command: str, folder: str, told: int) -> None:
+def main(command: str, folder: str, reports: int) -> None:
     """Run `command` by the host's `sh` in the current directory, with our outputs and empty input.
 
-    Reports to the descriptor `told`. Removes `folder` at the end.
+    Reports to the descriptor `reports`. Removes `folder` at the end.
     """
     host().adopt_orphans()
     host().wake_when_parent_ends()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    os.set_inheritable(told, False)
+    os.set_inheritable(reports, False)
     wake = wake_on_child()
     try:
         program = start(command)
     except OSError as error:
-        tell(told, str(error))
+        write_line(reports, str(error))
         return
-    tell(told, STARTED)
+    write_line(reports, STARTED)
     leave_outputs()
-    watch(program, wake, told)
+    watch(program, wake, reports)
     end_all()
-    os.close(told)
+    os.close(reports)
     while os.read(0, 1):
         pass
     remove(folder)
@@ -82,7 +82,7 @@ def leave_outputs() -> None:
     os.chdir("/")
 
 
-def watch(program: int, wake: int, told: int) -> None:
+def watch(program: int, wake: int, reports: int) -> None:
     """Report the program's end and obey commands, until everything has to end."""
     is_running = True
     ready = select.poll()
@@ -95,7 +95,7 @@ def watch(program: int, wake: int, told: int) -> None:
         ended = reap()
         if program in ended:
             is_running = False
-            tell(told, str(os.waitstatus_to_exitcode(ended[program])))
+            write_line(reports, str(os.waitstatus_to_exitcode(ended[program])))
         if 0 not in readable:
             continue
         if os.read(0, 1) != ASK:
@@ -112,9 +112,9 @@ def ask_to_end(program: int) -> None:
 
 
 def end_all() -> None:
-    """Kill whatever descends from us, and what bears our mark.
+    """Kill all our descendants, and all processes with our mark.
 
-    On Linux orphans become our children, so no descendant lives when we have no child. Elsewhere only the
+    On Linux orphans become our children, so no descendant is left when we have no child. Elsewhere only the
     mark finds orphans.
     """
     mark = os.environ.get(MARKER, "")
@@ -123,13 +123,13 @@ def end_all() -> None:
     while has_children() and time.monotonic() < deadline:
         kill_all(lambda: descendants(os.getpid()))
         reap()
-        # One whose first thread has ended looks like a dead one.
+        # A process whose first thread has ended looks dead, so `descendants` does not list it.
         for pid in host().children():
             send_signal(pid, SIGKILL)
 
 
 def has_children() -> bool:
-    """Whether a child lives. Those that have ended are reaped."""
+    """Whether a child is left. Reaps one that has ended."""
     try:
         os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
@@ -137,9 +137,9 @@ def has_children() -> bool:
     return True
 
 
-def tell(told: int, line: str) -> None:
+def write_line(reports: int, line: str) -> None:
     try:
-        os.write(told, f"{line}\n".encode())
+        os.write(reports, f"{line}\n".encode())
     except OSError:
         return
 

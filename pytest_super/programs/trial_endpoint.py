@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Trial
 
-    Act = Callable[[dict[str, Any]], Step]
-
 MODEL, TRIAL = "/v1", "/trial"
 # The fields of a step that a program can see: not landmarks, which would show the goal.
 STEP_FIELDS = ("number", "origin", "attempt", "action", "thought", "observation", "outcome")
@@ -46,7 +44,7 @@ class PendingAction:
 
 
 class TrialEndpoint:
-    """Answers the HTTP requests of one program, to the trial and to its model.
+    """Answers one program's HTTP requests to the trial and to its model.
 
     `answer` is called in several threads at once. The thread that calls `take` runs the actions one by one in
     order of arrival, because the trial and its kernel belong to one thread.
@@ -87,7 +85,7 @@ class TrialEndpoint:
         self._pending.put(None)
 
     def is_over(self) -> bool:
-        """Whether the trial is over, also because requests to the model spent its budget.
+        """Whether the trial is over. Ends it if its budget is spent, for example by requests to the model.
 
         Raises ModelError if the model failed first.
         """
@@ -107,7 +105,7 @@ class TrialEndpoint:
         return self._model.note if self._model is not None else ""
 
     def close(self) -> None:
-        """Run no more actions and model requests; pending ones are answered that the trial has ended."""
+        """Run no more actions and model requests. Pending ones get the answer that the trial is over."""
         if self._model is not None:
             self._model.close()
         with self._lock:

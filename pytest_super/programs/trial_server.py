@@ -1,4 +1,4 @@
-"""An HTTP server on the host's loopback for one program on the host, which knows its token."""
+"""An HTTP server on the loopback interface for one program on the host, which knows the server's token."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLL_SECONDS = 0.05
 class TrialServer:
     """A context manager that serves requests. Calls `answer` in one thread per request."""
 
-    # All paths are served: unlike inside a sandbox, the secret is in a header.
+    # Every path is served: unlike inside a sandbox, the secret is in a header.
     prefix = "/"
 
     def __init__(self, answer: Answer) -> None:
@@ -56,11 +56,11 @@ class TrialServer:
         """Answer one request whose body is not read yet. Raises endpoint.ClientGone, OSError."""
         request = HttpRequest(0, client.command, path, size)
         request.body = client.read_piece(size)
-        replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        replies: queue.Queue[Any] = queue.Queue()
         self._requests.add(request)
         threading.Thread(target=self._serve, args=(request, replies), daemon=True).start()
         try:
-            fields, body = client.wait(cast("queue.Queue[Any]", replies))
+            fields, body = client.wait(replies)
         except endpoint.ClientGone:
             request.leave()
             raise
@@ -69,7 +69,7 @@ class TrialServer:
         client.begin_answer(fields["status"], fields["type"], len(body))
         client.write_piece(body)
 
-    def _serve(self, request: HttpRequest, replies: queue.SimpleQueue[Any]) -> None:
+    def _serve(self, request: HttpRequest, replies: queue.Queue[Any]) -> None:
         """Runs in its own thread, while the connection's thread checks whether the client is still there."""
         reply = refusal(500, "server_error", "this request could not be answered")
         try:
