@@ -29,7 +29,7 @@ class Answer:
     """OpenAI's `chat.completion` object in plain JSON values, with at least one choice."""
     usage: Usage
     is_counted: bool
-    """The provider reported no plausible usage, so the tokens were counted on this machine."""
+    """Whether the tokens were counted on this machine, because the provider reported no plausible usage."""
     model: str
     """The name under which the provider served it."""
     fingerprint: str | None

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # Seconds that all other calls wait for the end of the very first.
 HEAD_START = 5.0
 NO_PRICE = (
-    "the price of {model} is not known, so --super-max-cost cannot be kept: leave it out, or state the price "
-    "with --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
+    "the price of {model} is not known, so --super-max-cost cannot be enforced: leave it out, or state the "
+    "price with --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
 )
 
 
@@ -72,8 +72,8 @@ class Caller:
     async def complete(self, trial: KnownTrial, asked: Request) -> Answer:
         """The answer to one request. Raises Refusal.
 
-        If the client leaves while the provider is working, the attempt goes on and is booked. A call that
-        waits at that moment, for a limit or for a retry, is not made any more.
+        If the client leaves while the provider is working, the attempt continues and is booked. A call that
+        is waiting at that moment, for a limit or for a retry, is cancelled.
         """
         call = self._new_call(trial, asked)
         try:
@@ -108,11 +108,11 @@ class Caller:
         self.under_way[call.trial].discard(call)
         self._first_ended.set()
         if not call.result.cancelled():
-            # asyncio complains about an exception that nobody looked at, and the client may have left.
+            # asyncio complains about an exception that nobody retrieves, and the client can have left.
             call.result.exception()
 
     async def _make(self, call: ModelCall) -> Answer:
-        await self._let_first_call_go()
+        await self._wait_for_first_call()
         try:
             answer = await self.retry.call(
                 partial(self._attempt, call),
@@ -124,12 +124,12 @@ class Caller:
             # The cause is in the refusal; its traceback would only repeat it.
             raise refusal from None
         self._record(call, answer.body)
-        # This answer itself can have stopped the run: its price is not known.
+        # This answer itself can have stopped the run, if its price is not known.
         if self._run_refusal is not None:
             raise self._run_refusal
         return replace(answer, usage=call.usage)
 
-    async def _let_first_call_go(self) -> None:
+    async def _wait_for_first_call(self) -> None:
         """Hold other calls until the first has ended: a wrong key then costs one request and not sixteen."""
         if self._has_begun and not self._first_ended.is_set():
             with suppress(TimeoutError):
@@ -142,7 +142,7 @@ class Caller:
         if self._run_refusal is not None:
             raise self._run_refusal
         account = self.ledger.account(call.trial)
-        # A script numbers answers by the calls that have ended, so a retried call keeps its number.
+        # A script chooses an answer by the number of calls that have ended, so a retry gets the same one.
         try:
             with call.asking():
                 answer = await self.provider.complete(call.request, task=call.task, call=account.answered + 1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Seconds. All retries of the gateway together take less than an hour.
 LONGEST_CALL = 3600.0
-# What the gateway may take to report a usage, beyond its own time-out.
+# The time that the gateway can take to report a usage, beyond its own time-out.
 REPORT_SECONDS = 10.0
 
 
@@ -56,7 +56,7 @@ class GatewayModel:
         cost_limit: float | None,
         seconds_left: Callable[[], float] = lambda: inf,
     ) -> None:
-        """`token_limit` gives the prompt tokens allowed in all, `seconds_left` how long a call can last."""
+        """`token_limit` returns the prompt tokens allowed in total, `seconds_left` a call's time limit."""
         self._gateway = gateway
         self._seconds_left = seconds_left
         self.trial = {
@@ -80,7 +80,7 @@ class GatewayModel:
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
         """Raises BudgetSpentError, FilteredError, ModelError, and ValueError for a malformed request."""
         began = monotonic()
-        # A Completion is a whole answer.
+        # A Completion is a whole answer, never a stream.
         parameters.pop("stream", None)
         request = {"messages": [dict(message) for message in messages], **parameters}
         response = self._send(json.dumps(request).encode())
@@ -122,7 +122,7 @@ class GatewayModel:
         return Usage.from_data(json.loads(response.body)) if response.status == 200 else None
 
     def _with_token(self, send: Callable[[str], HttpResponse]) -> HttpResponse:
-        """The response to a request with the trial's token; a new gateway has to be told the trial first."""
+        """The response to a request with the trial's token. A new gateway needs a new token."""
         for _ in range(MAX_STARTS):
             token = self._current_token()
             response = send(token)
@@ -132,7 +132,7 @@ class GatewayModel:
         raise ModelError("the model gateway keeps dying")
 
     def _current_token(self) -> str:
-        """A token of this trial, after the gateway knows its present limit."""
+        """The trial's token. Opens the trial first if the gateway does not know its present limit."""
         with self._opening:
             limit = self._token_limit()
             if not self._token or limit != self.trial["token_limit"]:
@@ -143,7 +143,7 @@ class GatewayModel:
 
     def _forget(self, token: str) -> None:
         with self._opening:
-            # Another thread may have got a new one already.
+            # Another thread can have got a new one already.
             if self._token == token:
                 self._token = ""
 
@@ -151,7 +151,7 @@ class GatewayModel:
         return self._with_token(lambda token: self._send_in_time(data, token))
 
     def _send_in_time(self, data: bytes, token: str) -> HttpResponse:
-        # Asked only now, because the start of the gateway takes seconds.
+        # Read only now, because the start of the gateway takes seconds.
         left = self._seconds_left()
         if left <= 0:
             raise BudgetSpentError("wall")

@@ -77,7 +77,7 @@ class Completion:
     """`stop`, `length` (cut off: do not execute it), `tool_calls`, `content_filter`, …"""
     usage: Usage = NO_USAGE
     is_counted: bool = False
-    """The provider reported no usage, so the tokens were counted on this machine."""
+    """Whether the tokens were counted on this machine, because the provider reported no usage."""
     model: str = ""
     """The name under which the provider served it."""
     fingerprint: str | None = None

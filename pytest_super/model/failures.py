@@ -84,10 +84,10 @@ NETWORK_EXCEPTION = re.compile(r"OSError$|(?!litellm\.).*(Connect|Timeout|Transp
 
 
 class ModelCallError(Exception):
-    """A call has no answer. `message` is one line for a person and holds no key.
+    """A call has no answer. `message` is one line for a person and contains no key.
 
     `status` is the provider's HTTP status, None if the provider did not answer; `retry_after` is in seconds;
-    `usage` is what the failed call used nevertheless. `is_final` means that the call must not be retried; by
+    `usage` is what the failed call used. `is_final` means that the call must not be retried; by
     default `failure` decides.
     """
 

@@ -70,7 +70,7 @@ class GatewayServer:
         return application
 
     async def open_trial(self, http: web.Request) -> web.Response:
-        # Unchecked, because only our own clients can reach this: programs get two other paths alone.
+        # Not validated: only our own clients reach this path, since programs can use only CHAT and MODELS.
         data = await http.json()
         token = secrets.token_urlsafe()
         trial = KnownTrial(name=data["name"], task=data["task"], epoch=data["epoch"])
@@ -114,7 +114,7 @@ class GatewayServer:
 
 
 def internal_error(error: Exception) -> Refusal:
-    """A proper response: a client takes a broken one for a dead gateway, and would pay for the call again."""
+    """A proper response. A client takes a broken one for a dead gateway and would pay for the call again."""
     traceback.print_exception(error)
     # An OSError is a full disk, which every call would meet. Anything else can come from this one request.
     failure = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
@@ -124,7 +124,7 @@ def internal_error(error: Exception) -> Refusal:
 def make_server(settings: ModelSettings) -> GatewayServer:
     """The server, with litellm's 300,000 objects exempt from garbage collection.
 
-    They live as long as the process, and looking through them takes a seventh of the import's time already.
+    They live as long as the process, and scanning them takes a seventh of the import's time.
     """
     gc.disable()
     server = GatewayServer(settings)

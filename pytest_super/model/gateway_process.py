@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from contextlib import closing, suppress
+from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 60.0
 MAX_STARTS = 3
-# A call can take as long as its provider takes, so a late answer alone proves nothing: the health is checked.
+# A call takes as long as its provider does, so a late answer alone proves nothing, and the health is checked.
 # The time-out is much longer than one request keeps the gateway's event loop busy.
 HEALTH_CHECK_AFTER, HEALTH_TIMEOUT = 10.0, 60.0
 # A socket's path has at most 107 bytes.
@@ -64,7 +65,7 @@ class Gateway:
         """An open connection, which keeps the gateway from ending between calls."""
         self._leasing = threading.Lock()
         self._starter_pipes: list[int] = []
-        """The ends of pipes that tell each gateway whether its starter lives."""
+        """Our ends of pipes to the gateways, which are closed when this process ends."""
 
     @property
     def socket(self) -> Path:
@@ -86,13 +87,13 @@ class Gateway:
                 raise ModelError(f"the model gateway does not start: {self.last_log_line()}", is_final=True)
             self._starts += 1
             # Atomically: another client can start the gateway at the same moment.
-            write_atomically(self.folder / "settings.json", json.dumps(self.settings.to_data()))
+            write_atomically(self.folder / "settings.json", json.dumps(asdict(self.settings)))
             # -P, because a file of the user's project can have the name of a module.
             command = [sys.executable, "-P", "-m", "pytest_super.model.gateway", str(self.folder)]
             spawn(command, reader, lock, self.log)
             self._starter_pipes.append(writer)
         except BlockingIOError:
-            # Another gateway holds the lock: it runs.
+            # A gateway holds the lock, so it is running.
             os.close(writer)
         except BaseException:
             os.close(writer)
@@ -192,7 +193,7 @@ class Gateway:
             file.write(f"{line}\n")
 
     def last_log_line(self) -> str:
-        """The last line that the gateway wrote; of a traceback that is the exception."""
+        """The last line that the gateway wrote. If it wrote a traceback, this is the exception."""
         try:
             lines = self.log.read_text(errors="replace").splitlines()
         except OSError:

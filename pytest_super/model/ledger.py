@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pytest_super.model.token_estimate import MaxUsage
 
-# English text and code come to four characters a token; other text to fewer, down to two tokens in three.
+# English text and code have four characters a token; other text has fewer, down to two for three tokens.
 TOKENS_PER_CHARACTER = 0.25
 MAX_TOKENS_PER_CHARACTER = 1.5
 # A shorter prompt can consist mostly of what the provider puts around it.
@@ -31,7 +31,7 @@ class RunCostError(Exception):
 
 
 class Limit:
-    """An amount that calls use up, and that one of them passes at most.
+    """An amount that calls use up. At most one of them exceeds it.
 
     While a call is made, the most that it can use is reserved; what it really used is added before the
     reservation ends. A call that does not fit next to the reservations of others waits until it fits, or
@@ -99,16 +99,16 @@ class Account:
     cost: Limit = field(default_factory=trial_limit("cost"))
     usage: Usage = NO_USAGE
     last_tokens: int = 0
-    """The prompt tokens of the trial's last answered call, and below its characters."""
+    """The prompt tokens of the trial's last answered call; `last_characters` are its characters."""
     last_characters: int = 0
     answered: int = 0
-    """Calls with an answer, those from before a restart included, and calls that were refused since."""
+    """Calls with an answer, including those before a restart, and calls that were refused after it."""
 
     @property
     def tokens_per_character(self) -> float:
         if self.last_characters < MIN_CHARACTERS:
             return TOKENS_PER_CHARACTER
-        # Below the average it would be the provider's overhead that misleads, or a cached prompt.
+        # A ratio below the average is misleading, for example because the provider left out cached tokens.
         ratio = max(TOKENS_PER_CHARACTER, self.last_tokens / self.last_characters)
         return min(MAX_TOKENS_PER_CHARACTER, ratio)
 
@@ -125,7 +125,7 @@ class Ledger:
         for line in read_lines(path):
             self._add(line, UNBOUNDED)
         self._path = path
-        # A gateway that was killed can have left half a line, which a line break ends.
+        # A gateway that was killed can have left half a line, so a line break ends it.
         is_whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
         self._append("" if is_whole else "\n")
 
@@ -151,7 +151,7 @@ class Ledger:
     async def reserve(self, trial: str, characters: int, most: MaxUsage) -> AsyncIterator[None]:
         """Reserve what one call can use in every limit; the call has to be booked inside.
 
-        Waits while the call and those under way could pass a limit together. Raises BudgetSpentError and
+        Waits while the call and those under way could exceed a limit together. Raises BudgetSpentError and
         RunCostError: the call must not be made.
         """
         account = self.account(trial)

@@ -1,4 +1,4 @@
-"""From an exception of litellm to a ModelCallError.
+"""Converts exceptions of litellm to ModelCallErrors.
 
 litellm raises different exceptions for the same failure, by provider and by version. So the whole chain of
 causes is read: it contains the HTTP client's own exception, with the provider's response.
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 400
 CODE_FIELDS = ("code", "type", "status", "reason")
 NESTED_FIELDS = ("error", "innererror", "details")
-# The statuses of an address where there is no model API.
+# Statuses from an address without a model API.
 NOWHERE_STATUS = (404, 405)
-# The 404 of FastAPI, with which many servers of models are made; their own errors look different.
+# FastAPI's 404. Many model servers use FastAPI, but their own errors look different.
 NOT_FOUND = {"detail": "Not Found"}
 # What litellm and OpenAI's client put before the provider's words, and after them.
 PREFIX = re.compile(r"(Error code: \d+ - |[\w.]*(Error|Exception|Timeout)\b( ?[:-])?\s*)+")
@@ -34,7 +34,7 @@ SUFFIX = re.compile(r"\s*(Traceback \(most recent call last\)|This looks like a 
 def explain(
     error: Exception, model: str, secrets: Iterable[str] = (), *, is_sent: bool = True
 ) -> ModelCallError:
-    """The exception of one call as ours. Its message has none of `secrets` and no key of the environment."""
+    """The ModelCallError for one call's exception, without `secrets` and keys of the environment."""
     chain = list(causes(error))
     response = response_in(chain)
     status = getattr(response, "status_code", None)
@@ -47,7 +47,7 @@ def explain(
     text = provider_words(error, status, response)
     if failure is Failure.UNCLEAR:
         text = f"the answer cannot be read: {text}"
-    # Cut last: a cut before could leave half of a key, which would not be found.
+    # Cut last: an earlier cut could leave half of a key, which `redact` would not find.
     text = cut(redact(text, [*secrets, *environment_secrets()]))
     return ModelCallError(
         failure,
@@ -82,7 +82,7 @@ def is_litellms(kind: type) -> bool:
 
 
 def response_in(chain: list[BaseException]) -> Any:
-    """The provider's HTTP response, None if there was none. litellm's exceptions hold made-up responses."""
+    """The provider's HTTP response, None if there was none. litellm's exceptions contain made-up ones."""
     real = (error for error in chain if class_names(error) & {"APIStatusError", "HTTPStatusError"})
     return next((getattr(error, "response", None) for error in real), None)
 
@@ -110,7 +110,7 @@ def codes_in(bodies: Iterable[Any]) -> frozenset[str]:
 
 
 def retry_after(headers: Any) -> float | None:
-    """The seconds that a response asks to wait; None if it does not, or not readably."""
+    """The seconds that a response asks to wait; None if it names none that can be read."""
     try:
         if "retry-after-ms" in headers:
             seconds = float(headers["retry-after-ms"]) / 1000

@@ -34,7 +34,7 @@ NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, s
 
 
 class LitellmProvider:
-    """Asks the model that litellm knows by this name. Making one imports litellm, which takes seconds.
+    """Asks the model that litellm knows by this name. The constructor imports litellm, which takes seconds.
 
     `parameters` are the user's, for every call, and win over a request's: OpenAI's, and litellm's own such as
     `api_base`, `timeout` (seconds, 600 by default) and `input_cost_per_token`.
@@ -45,12 +45,12 @@ class LitellmProvider:
         self.parameters = dict(parameters or {})
         self.timeout = float(self.parameters.pop("timeout", TIMEOUT))
         self._litellm = import_litellm()
-        self._is_known = has_provider(model)
+        self._is_known = has_provider(self._litellm, model)
         self._would_run_tools = would_run_tools()
-        self.takes_seed = supports(model, "seed")
+        self.takes_seed = supports(self._litellm, model, "seed")
         # litellm's own look-up asks a server for the models of some providers.
         self._prices = prices_of(entry_of(model, self._litellm.model_cost), self.parameters)
-        self._keeps_length = any(supports(model, name) for name in LENGTHS)
+        self._keeps_length = any(supports(self._litellm, model, name) for name in LENGTHS)
 
     def max_usage(self, request: Request) -> MaxUsage:
         """By the highest of the model's prices that litellm or the user knows."""
@@ -147,7 +147,7 @@ class LitellmProvider:
         try:
             prompt = self._litellm.token_counter(COUNTED_AS, messages=messages, tools=tools)
         except Exception:
-            # It does not know every kind of part that providers accept.
+            # It does not support every kind of part that providers accept.
             prompt = estimate_tokens([messages, tools])
         return prompt, completion
 
@@ -175,7 +175,7 @@ class LitellmProvider:
 
 
 def import_litellm() -> Any:
-    """litellm, configured to print nothing and to ask nobody but the provider."""
+    """litellm, configured to print nothing and to contact only the provider."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -183,7 +183,7 @@ def import_litellm() -> Any:
     skip_transformation()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
-    # They are about litellm's own types, and about malformed answers, which are checked here.
+    # These warnings are about litellm's own types, and about malformed answers, which are checked here.
     warnings.filterwarnings("ignore", module=r"(litellm|openai|pydantic)\b")
     return litellm
 
@@ -208,7 +208,7 @@ def would_run_tools() -> bool:
     """Whether this version of litellm looks for tools that it could run itself.
 
     An agent's tools belong to the agent. For that, version 1.106 imports the package `mcp` in every call with
-    tools, although it does not require it. A version without the module would send the setting on.
+    tools, although it does not require it. A version without the module would pass the setting on.
     """
     try:
         return find_spec("litellm.responses.mcp.chat_completions_handler") is not None
@@ -216,9 +216,8 @@ def would_run_tools() -> bool:
         return False
 
 
-def has_provider(model: str) -> bool:
+def has_provider(litellm: Any, model: str) -> bool:
     """Whether litellm finds a provider in the model's name."""
-    litellm = import_litellm()
     try:
         litellm.get_llm_provider(model=model)
     except Exception:
@@ -226,9 +225,8 @@ def has_provider(model: str) -> bool:
     return True
 
 
-def supports(model: str, parameter: str) -> bool:
+def supports(litellm: Any, model: str, parameter: str) -> bool:
     """Whether the provider supports the parameter, as far as litellm knows without asking it."""
-    litellm = import_litellm()
     try:
         return parameter in (litellm.get_supported_openai_params(model=model) or ())
     except Exception:

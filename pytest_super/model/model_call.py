@@ -37,7 +37,7 @@ class ModelCall:
     # Not a parameter: the task that sets it needs the call.
     result: asyncio.Future[Answer] = field(init=False)
     is_asked: bool = False
-    """The provider is working on it at this moment."""
+    """Whether the provider is working on it at this moment."""
     is_abandoned: bool = False
 
     @property
@@ -46,7 +46,7 @@ class ModelCall:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """While the provider works on it."""
+        """Marks the time in which the provider works on the call."""
         self.attempts += 1
         self.is_asked = True
         try:
@@ -60,9 +60,9 @@ class ModelCall:
             self.is_asked = False
 
     def abandon(self) -> None:
-        """The client has left: do not ask the provider again, but let an attempt that it works on end.
+        """Do not ask the provider again, because the client has left.
 
-        That attempt has to be booked, because the provider charges for it anyway.
+        An attempt that the provider is working on continues and is booked, because it is charged anyway.
         """
         self.is_abandoned = True
         if not self.is_asked:

@@ -46,7 +46,7 @@ def prices_of(entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> Prices
 
 
 def entry_of(model: str, entries: Mapping[str, Any]) -> dict[str, Any]:
-    """What litellm's table knows of a model; empty if that is nothing."""
+    """The entry for a model in litellm's table; empty if it has none."""
     provider, _, name = model.partition("/")
     entry: dict[str, Any] = entries.get(model) or entries.get(name) or {}
     is_same = model in entries or str(entry.get("litellm_provider")).startswith(provider)

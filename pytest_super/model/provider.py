@@ -1,4 +1,4 @@
-"""The interface of whatever answers the gateway's calls: litellm, or a script."""
+"""The interface behind the gateway's calls: litellm and scripts implement it."""
 
 from __future__ import annotations
 

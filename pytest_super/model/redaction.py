@@ -31,7 +31,7 @@ HARMLESS_ENDS = (["per", "token"], ["cache", "key"])
 # Single words that name folders.
 FOLDERS = frozenset({"pwd", "oldpwd"})
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# Something that can be a name within a value, such as a key of a mapping.
+# A possible name within a value, such as a key of a mapping.
 NAME_IN_VALUE = re.compile(r"[\w-]+(?=[\"']?\s*[:=])")
 PASSWORD_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]*:([^/@\s]*)(?=@)")
 # A shorter value could be a word of the message.
@@ -49,7 +49,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a program must not get this variable. It may get a proxy's address, its only way out."""
+    """Whether a program must not get this variable. A proxy's address, its only way out, is allowed."""
     has_password = bool(PASSWORD_IN_ADDRESS.search(value)) and not name.lower().endswith("_proxy")
     return has_password or is_secret_name(name)
 

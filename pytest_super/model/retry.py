@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_TRIES = 8
-# A failure that nothing explains may be a glitch; a second one is not.
+# One failure without an explanation can be a glitch; two are not.
 MAX_UNCLEAR = 2
-# Seconds. Pauses double from the first to the longest, and each is drawn between zero and that.
+# Seconds. The bound of the pauses doubles from the first to the longest; each pause is drawn below it.
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 LONGEST_RETRY_AFTER = 300.0
@@ -65,8 +65,8 @@ class RetryPolicy:
         Each attempt runs inside its own `reserve()`, which is entered before it waits for a slot: a call that
         waits in `reserve` takes no slot from others.
 
-        Raises ModelCallError: a final one at once, the last one when no retry is left, and after the first
-        FATAL one always that, without an attempt. Anything that `reserve` raises ends the call as well.
+        Raises ModelCallError: at once if it is final, otherwise when no retry is left. After the first FATAL
+        failure, every call raises that one without an attempt. An exception of `reserve` also ends the call.
         """
         began, spent = self._clock(), 0.0
         failures: Counter[Failure] = Counter()

@@ -96,8 +96,8 @@ SCRIPT: TypeAdapter[dict[str, Answers]] = TypeAdapter(dict[str, Answers])
 class ScriptedProvider:
     """Gives each trial the file's answers in order, by the numbers of its calls.
 
-    Keeps nothing between calls, so a repeated call gets the same answer. Making one raises SuperError if the
-    file cannot be read or is not a script.
+    Has no state, so a repeated call gets the same answer. The constructor raises SuperError if the file
+    cannot be read or is not a script.
     """
 
     takes_seed = False
@@ -127,7 +127,7 @@ class ScriptedProvider:
 
 def refuse(error: ScriptedError) -> NoReturn:
     failure = classify(error.status, {error.code})
-    # There is no provider whom a harmless question could be asked.
+    # There is no provider to ask a harmless question.
     failure = Failure.REFUSED if failure is Failure.DENIED else failure
     raise ModelCallError(failure, f"scripted: {error.message}", status=error.status, is_final=True)
 

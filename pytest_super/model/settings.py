@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 SCRIPTED = "scripted:"
@@ -10,7 +10,7 @@ SCRIPTED = "scripted:"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """What the gateway's process gets from its clients, as plain JSON values. Keys are never part of it."""
+    """What the gateway's process gets from its clients. Plain JSON values; never keys."""
 
     name: str
     """A name that litellm knows, or `scripted:FILE`."""
@@ -22,6 +22,3 @@ class ModelSettings:
     """The file that gets a line for every call: its usage, and the model that served it."""
     record: str | None
     """The folder for whole calls, with one file a trial."""
-
-    def to_data(self) -> dict[str, Any]:
-        return asdict(self)

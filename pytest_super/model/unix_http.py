@@ -28,7 +28,7 @@ class UnixConnection(http.client.HTTPConnection):
         self.path = path
 
     def connect(self) -> None:
-        # http.client knows only TCP; everything above the socket is its own.
+        # http.client itself connects only by TCP.
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.sock.settimeout(self.timeout)
@@ -39,7 +39,7 @@ class UnixConnection(http.client.HTTPConnection):
 
     def is_answered_within(self, seconds: float) -> bool:
         """Wait for the answer to begin, or for the connection to break. Raises OSError when it is closed."""
-        # Not the socket's time-out: after that one, http.client cannot go on reading.
+        # Not the socket's time-out, after which http.client cannot continue to read.
         poller = select.poll()
         poller.register(self.sock, select.POLLIN)
         return bool(poller.poll(max(0.0, seconds) * 1000))
@@ -49,7 +49,7 @@ class UnixConnection(http.client.HTTPConnection):
         return HttpResponse(status=response.status, headers=response.headers, body=response.read())
 
     def break_off(self) -> None:
-        """End the request, from another thread than the one that waits for its answer."""
+        """End the request. Called in a thread other than the one that waits for the answer."""
         with suppress(OSError, AttributeError):
             self.sock.shutdown(socket.SHUT_RDWR)
 

@@ -555,9 +555,10 @@ def test_no_message_contains_a_key(openai_server: OpenAIServer) -> None:
 
 def test_seeds_are_for_providers_that_take_them() -> None:
     assert LitellmProvider("openai/gpt-4o").takes_seed
-    assert supports("hosted_vllm/anything", "seed")
-    assert not supports("anthropic/claude-3-haiku-20240307", "seed")
-    assert not supports("no-such-provider/x", "seed")
+    litellm = import_litellm()
+    assert supports(litellm, "hosted_vllm/anything", "seed")
+    assert not supports(litellm, "anthropic/claude-3-haiku-20240307", "seed")
+    assert not supports(litellm, "no-such-provider/x", "seed")
 
 
 def test_concurrent_calls_do_not_wait_for_each_other(openai_server: OpenAIServer) -> None:
