@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.clipping import clipped_observations
+from pytest_super.agents.react.format import AFTER, BEFORE, render_response
 from pytest_super.store.step_values import edit_of
 
 if TYPE_CHECKING:
@@ -26,19 +28,14 @@ def history_text(steps: Sequence[Step], *, fenced: bool = False) -> str:
 
 def step_text(step: Step, observation: str, fenced: bool) -> str:
     thought = PRE_EXECUTED_THOUGHT if step.origin == "pre_execute" else step.thought
+    answer = render_response(thought, replace(step.action, content=content_text(step.action)))
     shown = f" ```\n{observation}\n```" if fenced else f"\n{observation}"
-    content = content_text(step.action)
-    return (
-        f"Thought: {thought}\nAction: {step.action.type}\n<content>\n{content}\n</content>\n"
-        f"Observation:{shown}\n\n"
-    )
+    return f"{answer}\nObservation:{shown}\n\n"
 
 
 def content_text(action: Action) -> str:
     """The content as a model writes it: an edit in its three parts, which a step stores as JSON."""
-    if action.type != "edit":
-        return action.content
-    edit = edit_of(action.content)
+    edit = edit_of(action.content) if action.type == "edit" else None
     if edit is None:
         return action.content
-    return "{path}\n<<<BEFORE_EDIT>>>\n{before}\n<<<AFTER_EDIT>>>\n{after}".format(**edit)
+    return f"{edit['path']}\n{BEFORE}\n{edit['before']}\n{AFTER}\n{edit['after']}"

@@ -12,13 +12,12 @@ from pytest_super.agents.react.agent import ReActAgent
 from pytest_super.agents.react.format import parse_edit, parse_response, render_response
 from pytest_super.agents.submission import parse_submission
 from pytest_super.metrics.reference import reference_scores
-from pytest_super.model.completion import Completion, FilteredError
+from pytest_super.model.completion import Completion
 from pytest_super.store.trajectory import Action
 from pytest_super.testing import FakeModel
 from tests.unit.test_trial import Bench
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from pytest_super.model.completion import Message
@@ -156,32 +155,6 @@ def test_answers_without_an_action_spend_the_budget_too() -> None:
     bench = run(ReActAgent("prompt " * 100, edit=True), *["no"] * 100, tokens=2000)
     assert bench.trial.stop_reason == "tokens"
     assert len(bench.recorded) < 12
-
-
-class Refusing(FakeModel):
-    """Refuses the first `times` prompts."""
-
-    def __init__(self, times: int, *answers: str) -> None:
-        super().__init__(*answers)
-        self.times = times
-
-    def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
-        if self.times:
-            self.times -= 1
-            raise FilteredError("policy")
-        return super().complete(messages, **parameters)
-
-
-def test_after_a_refusal_it_asks_again_with_other_words() -> None:
-    bench = Bench(tokens=10**6, model=Refusing(1, SUBMIT))
-    assert bench.run(ReActAgent(edit=True).run) == "submitted"
-    assert "refused" in bench.recorded[0].observation
-
-
-def test_it_gives_up_when_it_is_refused_twice() -> None:
-    bench = Bench(tokens=10**6, model=Refusing(2, SUBMIT))
-    assert bench.run(ReActAgent(edit=True).run) == "agent_error"
-    assert "FilteredError" in str(bench.trial.error)
 
 
 def test_a_prompt_of_the_user_stands_in_place_of_the_whole_system_prompt() -> None:
