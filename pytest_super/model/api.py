@@ -4,7 +4,7 @@
 # programs read the body and expect it unchanged.
 CHAT = "/v1/chat/completions"
 FACTS = "X-Pytest-Super"
-# GET: the model of the run, whatever name a request has.
+# GET: the model of the run, which answers whatever model a request names.
 MODELS = "/v1/models"
 # POST: the token of a new trial, from its name and its limits.
 TRIALS = "/super/trials"

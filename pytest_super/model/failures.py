@@ -41,7 +41,7 @@ class Failure(StrEnum):
     DENIED = "denied"
     """Either this request cannot succeed, or no request can."""
     FATAL = "fatal"
-    """The key, the account or the model's name is wrong: every further call fails alike."""
+    """The key, the account or the model's name is wrong: every further call fails in the same way."""
     CONTEXT = "context"
     """The prompt is longer than the model's window."""
     FILTERED = "filtered"

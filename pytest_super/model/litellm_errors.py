@@ -150,7 +150,7 @@ def is_no_model_api(response: Any) -> bool:
 
 
 def address_of(response: Any) -> str:
-    """Where the request went, without the parts that can hold a key."""
+    """Where the request went, without the parts that can contain a key."""
     try:
         return str(response.request.url.copy_with(query=None, userinfo=b""))
     except Exception:

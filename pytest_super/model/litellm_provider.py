@@ -36,7 +36,7 @@ NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, s
 class LitellmProvider:
     """Asks the model that litellm knows by this name. The constructor imports litellm, which takes seconds.
 
-    `parameters` are the user's, for every call, and win over a request's: OpenAI's, and litellm's own such as
+    `parameters` are the user's for every call and override a request's: OpenAI's, and litellm's own such as
     `api_base`, `timeout` (seconds, 600 by default) and `input_cost_per_token`.
     """
 
@@ -48,12 +48,12 @@ class LitellmProvider:
         self._is_known = has_provider(self._litellm, model)
         self._would_run_tools = would_run_tools()
         self.takes_seed = supports(self._litellm, model, "seed")
-        # litellm's own look-up asks a server for the models of some providers.
+        # litellm's own look-up asks the servers of some providers.
         self._prices = prices_of(entry_of(model, self._litellm.model_cost), self.parameters)
         self._keeps_length = any(supports(self._litellm, model, name) for name in LENGTHS)
 
     def max_usage(self, request: Request) -> MaxUsage:
-        """By the highest of the model's prices that litellm or the user knows."""
+        """Uses the highest of the model's prices that litellm or the user knows."""
         merged = {**request, **self.parameters}
         # litellm drops a parameter that the provider does not support, so it limits nothing.
         dropped = () if self._keeps_length else LENGTHS
@@ -92,7 +92,7 @@ class LitellmProvider:
         merged, sent = {**asked, **self.parameters}, []
         settings = self._settings(before_sending=lambda _: sent.append(True))
         try:
-            # litellm's own limit holds for each read: an answer that trickles would never end.
+            # litellm's own limit applies to each read, so an answer that trickles would never end.
             async with asyncio.timeout(self.timeout):
                 response = await self._litellm.acompletion(**{**merged, **settings})
                 return await self._answer(merged, response)

@@ -33,7 +33,7 @@ class Prices:
 
 
 def prices_of(entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> Prices:
-    """By litellm's entry for a model, and by the user's parameters, which win if they state both prices."""
+    """Prices from litellm's entry for a model, or from the user's parameters if they state both prices."""
     source = parameters if parameters.keys() >= USER_PRICES else entry
     tiers = [source, *(source.get("tiered_pricing") or ())]
     has_others = any(amounts(tiers, OTHER_PRICE))

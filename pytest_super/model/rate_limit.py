@@ -38,13 +38,13 @@ class RateLimiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[int]:
-        """One of the places among the calls under way, outside of any pause.
+        """Wait for a place among the calls under way and for the end of any pause.
 
-        Yields the number of decreases until now, which `decrease` wants.
+        Yields the number of decreases until now, which `decrease` needs.
         """
         await self._enter()
         while (wait := self._resume_at - self._clock()) > 0:
-            # The place is free during the pause, so that the limit can fall meanwhile.
+            # The place is free during the pause, because the limit can fall meanwhile.
             self._leave()
             await self._sleep(wait)
             await self._enter()
@@ -65,11 +65,11 @@ class RateLimiter:
         self._changed.set()
 
     def pause(self, seconds: float) -> None:
-        """Let no call begin in the next `seconds`: the provider's 429 for one call holds for all."""
+        """Let no call begin in the next `seconds`: the provider's 429 for one call applies to all."""
         self._resume_at = max(self._resume_at, self._clock() + seconds)
 
     def increase(self) -> None:
-        """Count a success; to be called inside the slot."""
+        """Count a success. Call this inside the slot."""
         self._successes += 1
         if self._successes >= self.limit:
             self._successes = 0
@@ -77,7 +77,7 @@ class RateLimiter:
             self._changed.set()
 
     def decrease(self, decreases: int) -> None:
-        """Halve the limit after a 429; to be called inside the slot, with what the slot yielded.
+        """Halve the limit after a 429. Call this inside the slot, with the number that the slot yielded.
 
         A call that began before the last decrease says nothing about the present limit and changes nothing.
         """

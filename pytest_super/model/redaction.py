@@ -1,4 +1,4 @@
-"""Secrets: which variables and parameters hold one, and messages without their values."""
+"""Secrets: which variables and parameters contain one, and messages without their values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MARK = "[key]"
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable, parameter or header of this name holds a secret."""
+    """Whether a variable, parameter or header of this name contains a secret."""
     words = [word.lower() for word in WORDS.findall(name)]
     is_count = words[-1:] == ["tokens"] and not COUNTED.isdisjoint(words[-2:-1])
     if not words or is_count or words[-2:] in HARMLESS_ENDS or name.lower() in FOLDERS:
@@ -74,7 +74,7 @@ def environment_secrets() -> Iterator[str]:
 
 
 def secrets_in(parameters: Mapping[str, Any]) -> list[str]:
-    """The keys that the user gave for every call; of a header such as `Bearer KEY` only the last word."""
+    """The keys among the user's parameters. Of a header such as `Bearer KEY`, only the last word."""
     named = [value for name, value in parameters.items() if is_secret_name(name)]
     values = texts([*named, parameters.get("extra_headers")])
     return [value.split()[-1] for value in values if value.strip()]

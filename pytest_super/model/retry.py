@@ -33,8 +33,8 @@ class RetryPolicy:
     """Retries the calls of all trials of a machine. Belongs to one event loop.
 
     A call is tried at most `tries` times, and not again once its pauses and its retries have taken
-    `max_seconds`; time spent waiting for a slot of the rate limiter does not count. `draw` gives numbers
-    in [0, 1).
+    `max_seconds`; time spent waiting for a slot of the rate limiter does not count. `draw` returns a
+    number in [0, 1).
     """
 
     def __init__(

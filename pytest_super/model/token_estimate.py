@@ -20,7 +20,7 @@ CHARACTERS_PER_TOKEN = 4
 DESCRIBING = ("tools", "functions", "response_format", "tool_choice", "function_call", "prediction")
 MEDIA = ("image_url", "input_audio")
 LENGTHS = ("max_tokens", "max_completion_tokens")
-# What templates and providers put around a conversation; Anthropic's instructions for tools are 800 tokens.
+# Tokens that templates and providers add to a prompt; Anthropic's instructions for tools are 800 tokens.
 OVERHEAD = 1000
 MESSAGE_OVERHEAD = 16
 # The most that any provider is known to count: gpt-4o-mini takes 2,833 and 8 tiles of 5,667.
@@ -45,7 +45,7 @@ def max_usage(request: Request, prices: Prices) -> MaxUsage:
 
 
 def most_prompt_tokens(request: Request) -> float:
-    """A token is at least one byte of text; images count by their number, sounds by their bytes."""
+    """An upper bound: one token a byte of text or sound, and a constant for each image."""
     messages, media = split(request)
     # Schemas can consist mostly of numbers, so they count as JSON; for all messages that would take too long.
     described = json.dumps([request.get(name) for name in DESCRIBING])
@@ -84,7 +84,7 @@ def count_characters(request: Request) -> int:
 
 
 def estimate_tokens(value: Any) -> int:
-    """About how many tokens the strings in a JSON value are, keys excluded; rounded up."""
+    """About how many tokens the strings in a JSON value have, without keys; rounded up."""
     return ceil(sum(map(len, texts(value))) / CHARACTERS_PER_TOKEN)
 
 

@@ -49,8 +49,8 @@ BUDGETS = ("compute", "wall", "tokens", "cost", "steps")
 class HostCommandAgent:
     """Runs a command line in the host's shell, in a fresh directory, until it or the trial ends.
 
-    Each of its actions in the trial is a step; a last step of the type `host_command` has its output. Its own
-    running time is not charged as compute time.
+    Each of its actions in the trial is a step, and a last step of the type `host_command` has its output. Its
+    own running time is not charged as compute time.
     """
 
     def __init__(self, command: str) -> None:

@@ -23,7 +23,7 @@ def value_of(step: Step) -> Any:
     text = results[-1]["data"].get("text/plain", "") if results else step.observation
     try:
         value = parse_value(text)
-        json.dumps(value)
+        json.dumps(value, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
         raise ValueError(f"a value that is not JSON: {text[:MAX_VALUE]!r}") from None
     return value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_super.store.step_values import submission_of
+from pytest_super.store.step_values import submission_of, value_of
+from pytest_super.store.trajectory import Action, Step
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,19 @@ from pytest_super.store.step_values import submission_of
 )
 def test_a_submission_is_read_as_json_or_as_python_writes_the_value(content: str, value: object) -> None:
     assert submission_of(content) == value
+
+
+def result(text: str) -> Step:
+    output = {"output_type": "execute_result", "data": {"text/plain": text}}
+    return Step(number=1, origin="agent", action=Action(type="execute"), outputs=[output])
+
+
+@pytest.mark.parametrize("text", ['{"a": null}', "{'a': None}", " {'a': None}\n"])
+def test_a_cells_value_is_read_as_json_or_as_python_writes_it(text: str) -> None:
+    assert value_of(result(text)) == {"a": None}
+
+
+@pytest.mark.parametrize("text", ["<object>", "{1, 2}", "{'a': nan}", "NaN", "b'x'", "[" * 100_000])
+def test_a_cells_value_that_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not JSON"):
+        value_of(result(text))

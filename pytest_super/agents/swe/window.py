@@ -28,7 +28,7 @@ def within(center: int, total: int, size: int = WINDOW) -> int:
 
 
 def window(path: str, lines: Sequence[bytes], center: int, size: int = WINDOW) -> str:
-    """`size` numbered lines around `center`, which ends their first half, and the number of other lines."""
+    """`size` numbered lines, `center` being the last of the first half, and the numbers of other lines."""
     total = len(lines)
     end = min(within(center, total, size) + size // 2, total)
     start = max(0, end - size)
