@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
 from contextlib import nullcontext
-from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_super.model.failures import Failure, ModelCallError
@@ -69,22 +67,21 @@ class RetryPolicy:
         failure, every call raises that one without an attempt. An exception of `reserve` also ends the call.
         """
         began, spent = self._clock(), 0.0
-        failures: Counter[Failure] = Counter()
-        for number in count(1):
+        tries = unclear = 0
+        while True:
             async with reserve():
                 result, seconds = await self._try(attempt)
             if not isinstance(result, ModelCallError):
                 return result
             if result.is_final:
                 raise result
-            failures[result.failure] += 1
-            pause = self._pause(result, number)
-            spent += pause + (seconds if number > 1 else 0.0)
-            is_clear = failures[Failure.UNCLEAR] < MAX_UNCLEAR
-            if number >= self.tries or spent > self.max_seconds or not is_clear:
-                raise gave_up(result, number, self._clock() - began)
+            tries += 1
+            unclear += result.failure is Failure.UNCLEAR
+            pause = self._pause(result, tries)
+            spent += pause + (seconds if tries > 1 else 0.0)
+            if tries >= self.tries or spent > self.max_seconds or unclear >= MAX_UNCLEAR:
+                raise gave_up(result, tries, self._clock() - began)
             await self._sleep(pause)
-        raise AssertionError("count() does not end")
 
     async def _try(self, attempt: Callable[[], Awaitable[T]]) -> tuple[T | ModelCallError, float]:
         """The result or the error of one attempt, and its seconds without the wait for a slot."""
@@ -115,9 +112,9 @@ class RetryPolicy:
         elif error.failure is Failure.RATE_LIMITED and not error.is_final:
             self.limiter.decrease(decreases)
 
-    def _pause(self, error: ModelCallError, number: int) -> float:
-        """The seconds before the next attempt; after a 429 every other call pauses as long."""
-        pause = self._draw() * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (number - 1))
+    def _pause(self, error: ModelCallError, tries: int) -> float:
+        """The seconds before the next attempt. After a 429 every other call pauses as long."""
+        pause = self._draw() * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1))
         if error.retry_after is not None:
             pause = max(pause, min(error.retry_after, LONGEST_RETRY_AFTER))
         if error.failure is Failure.RATE_LIMITED:
