@@ -63,53 +63,49 @@ class HostCommandAgent:
         self.invocation_dir = os.getcwd()
 
     def run(self, trial: Trial) -> None:
-        run = HostRun(trial, self.command, self.invocation_dir)
-        trial.use(Action(type=PROGRAM_BESIDE, content=self.command), run.tool)
+        def work(_kernel: Kernel) -> tuple[str, str]:
+            with fresh_folder(trial.task.query) as folder:
+                return HostRun(trial, folder).run(self.line(trial, folder))
+
+        trial.use(Action(type=PROGRAM_BESIDE, content=self.command), work)
+
+    def line(self, trial: Trial, folder: str) -> str:
+        values = {
+            "query_file": f"{folder}/{QUERY}",
+            "answer_file": f"{folder}/{ANSWER}",
+            "workdir": trial.kernel.workdir,
+            "model": model_name(trial),
+            "invocation_dir": self.invocation_dir,
+        }
+        return fill(self.command, values)
 
 
 class HostRun:
     """One program on the host and its trial."""
 
-    def __init__(self, trial: Trial, command: str, invocation_dir: str) -> None:
+    def __init__(self, trial: Trial, folder: str) -> None:
         self.trial = trial
-        self.command = command
-        self.invocation_dir = invocation_dir
-        self.answer = AnswerReader("")
+        self.folder = folder
 
-    def tool(self, _kernel: Kernel) -> tuple[str, str]:
+    def run(self, line: str) -> tuple[str, str]:
         """Run the program to its end. Returns its output with a note on its end, and the outcome.
 
         Raises InfrastructureError, including ModelError.
         """
-        with fresh_folder(self.trial.task.query) as folder:
-            self.answer = AnswerReader(f"{folder}/{ANSWER}")
-            return self.run(folder)
-
-    def run(self, folder: str) -> tuple[str, str]:
         endpoint = TrialEndpoint(self.trial)
         with TrialServer(endpoint.answer) as server:
             environment = environment_beside(server, os.environ)
             try:
-                with HostProgram(self.line(folder), folder, environment, endpoint.wake) as program:
+                with HostProgram(line, self.folder, environment, endpoint.wake) as program:
                     attend(endpoint, program)
-                    is_left = not program.is_running
+                    has_ended = not program.is_running
                     code = program.end()
                     endpoint.close()
                     # The last requests to the model can have failed or spent the budget.
                     endpoint.is_over()
-                    return self.observation(program, code if is_left else None, endpoint.note)
+                    return self.observation(program, code if has_ended else None, endpoint.note)
             finally:
                 endpoint.close()
-
-    def line(self, folder: str) -> str:
-        values = {
-            "query_file": f"{folder}/{QUERY}",
-            "answer_file": self.answer.path,
-            "workdir": self.trial.kernel.workdir,
-            "model": model_name(self.trial),
-            "invocation_dir": self.invocation_dir,
-        }
-        return fill(self.command, values)
 
     def observation(self, program: HostProgram, code: int | None, before: str) -> tuple[str, str]:
         """`code` is None if we ended the program. `before` is shown before the note on its end."""
@@ -121,9 +117,10 @@ class HostRun:
         ran = ProgramResult(result=with_exit_code(result, code), note=lines(before, exit_note(code)))
         if self.trial.stop_reason is not None:
             return ran.observation, ran.result.outcome
-        found, reading = self.answer.read(read_regular_file)
-        if self.answer.is_found:
-            self.trial.submit(self.answer.value)
+        answer = AnswerReader(f"{self.folder}/{ANSWER}")
+        found, reading = answer.read(read_regular_file)
+        if answer.is_found:
+            self.trial.submit(answer.value)
             return ran.observation, ran.result.outcome
         return f"{ran.observation}\n{found}", ran.result.outcome if reading == "ok" else reading
 
