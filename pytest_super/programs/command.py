@@ -103,4 +103,4 @@ def check(prefix: str, command: str, names: Sequence[str]) -> None:
     for name in PLACEHOLDER.findall(command):
         if name not in names and difflib.get_close_matches(name, names):
             known = ", ".join(f"{{{known}}}" for known in names)
-            raise SuperError(f"the agent `{prefix} {command}`: there is no {{{name}}}, but {known}")
+            raise SuperError(f"the agent `{prefix} {command}`: unknown placeholder {{{name}}}: use {known}")

@@ -410,7 +410,7 @@ def test_a_kernel_that_the_program_kills_takes_nothing_with_it(project: Project)
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("agent {query}", "there is no {query}, but {query_file}, {answer_file}, {workdir}, {model}"),
+        ("agent {query}", "unknown placeholder {query}: use {query_file}, {answer_file}, {workdir}, {model}"),
         ("agent 'open", "No closing quotation"),
         (" ", "needs a command line"),
     ],

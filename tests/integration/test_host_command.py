@@ -567,7 +567,7 @@ def test_no_program_outlives_its_run(
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("agent {query}", "there is no {query}, but {query_file}, {answer_file}, {workdir}, {model}"),
+        ("agent {query}", "unknown placeholder {query}: use {query_file}, {answer_file}, {workdir}, {model}"),
         ("agent 'open", "No closing quotation"),
         (" ", "needs a command line"),
     ],

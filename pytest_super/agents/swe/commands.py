@@ -99,9 +99,10 @@ def is_command_word(word: str) -> bool:
 def without_name(content: str) -> str:
     """The text after a command's name, without the parentheses of a call."""
     text = content.strip()
-    call = _CALL.fullmatch(text)
+    if call := _CALL.fullmatch(text):
+        return call[2].strip()
     command = _COMMAND.fullmatch(text)
-    return (call[2] if call else (command[2] or "") if command else "").strip()
+    return (command[2] or "").strip() if command else ""
 
 
 def arguments_of(content: str) -> list[str]:
