@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from werkzeug import Response
 
 from pytest_super.cli import main
@@ -197,12 +194,6 @@ def test_a_category_is_what_follows_the_expert_tasks_id(data: Data, task_id: str
     assert data.err == ""
 
 
-def test_ids_of_expert_tasks_beside_the_file_are_known_too_and_the_longest_counts(data: Data) -> None:
-    data.write("expert", EXPERT | {"task_id": "new"}, EXPERT | {"task_id": "new_data"})
-    assert data.task("masked", MASKED | {"task_id": "new_data_cpu"}).category == "cpu"
-    assert data.err == ""
-
-
 @pytest.mark.parametrize("task_id", ["nobody_data", "colbert_magic", "colbert_custom_data"])
 def test_an_unknown_category_becomes_other_with_a_warning(data: Data, task_id: str) -> None:
     assert data.task("masked", MASKED | {"task_id": task_id}).category == "other"
@@ -251,11 +242,6 @@ def test_an_answer_that_is_not_json_is_kept_as_text_with_a_warning(data: Data) -
     assert (
         data.err == f"{data.folder}/expert.jsonl:row 1 (galore): `answer` is not JSON: it is kept as text\n"
     )
-
-
-def test_a_key_that_an_answer_holds_twice_is_told(data: Data) -> None:
-    assert data.task("expert", EXPERT | {"answer": '{"a": 1, "a": 2}'}).answer == {"a": 2}
-    assert "a key twice" in data.err
 
 
 def test_a_landmark_that_is_no_pattern_is_imported_as_its_text(data: Data) -> None:
@@ -311,7 +297,7 @@ def test_an_entrypoint_stays_in_its_folder(data: Data, raw: str, path: str) -> N
 @pytest.mark.parametrize(
     ("cell", "warning"),
     [
-        ("!ls -la", "is not JSON"),
+        ("!ls -la", "is not an action"),
         ("5", "is not an action"),
         ("null", "is not an action"),
         ('"a text"', "is not an action"),
@@ -335,15 +321,14 @@ def test_cells_that_are_none_are_told_and_kept(data: Data, cell: str, warning: s
         ({"query": None}, "`query` has no text"),
         ({"task_id": None}, "`task_id` has no text"),
         ({"task_id": "///"}, "no character that an id can have"),
-        ({"task_id": "a" * 201}, "`id`"),
         ({"landmarks": "x"}, "`landmarks` should be a list"),
         ({"entrypoint": ".."}, "names no file"),
         ({"pre_execute_cells": [["x"]]}, "pre_execute_cells[0]"),
-        ({"pre_execute_cells": [{"x": 1}]}, "pre_execute_cells[0]"),
         ({"pre_execute_cells": ['{"type": "submit", "content": "1"}']}, "type 'submit'"),
         ({"pre_execute_cells": [json.dumps({"type": "edit", "content": "a.py\nx"})]}, "is not an edit"),
         ({"other": json.loads("[" * 300 + "]" * 300)}, "nested"),
         ({"task_id": "galore"}, "an earlier row has the id"),
+        ({"query": "a\ud800b"}, "half of a surrogate pair"),
     ],
 )
 def test_a_row_that_makes_no_task_is_told_and_the_others_are_written(
@@ -359,47 +344,41 @@ def test_a_row_that_makes_no_task_is_told_and_the_others_are_written(
     assert "1 rows left out" in data.out
 
 
-def test_half_of_a_surrogate_pair_is_replaced_and_told(data: Data) -> None:
-    assert data.task("expert", EXPERT | {"query": "a\ud800b"}).query == "a\ufffdb"
-    assert "surrogate" in data.err
-
-
 def test_a_warning_is_one_line_whatever_the_row_holds(data: Data) -> None:
     data.task("auto", AUTO | {"task_id": "a\n\x1b[2Jb"})
     (line,) = data.err.splitlines()
     assert "\x1b" not in line
 
 
-HOSTILE = st.one_of(
-    st.text(),
-    st.text(alphabet="\n\n \t-:#'\"|>?&*!%@`{}[],~\\\r\x00\x85\u2028\ufeff😀0e.no"),
-    st.lists(st.sampled_from(["a" * 60, "b", " ", "\n"]), max_size=6).map("".join),
-).filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text))
-JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), HOSTILE),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(HOSTILE, inner, max_size=3)),
-    max_leaves=5,
-)
-
-
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(query=HOSTILE.filter(str.strip), cell=HOSTILE.filter(str.strip), answer=JSON, extra=JSON)
-def test_nothing_changes_by_being_imported(
-    data: Data, query: str, cell: str, answer: Any, extra: Any
-) -> None:
+def test_nothing_changes_by_being_imported(data: Data) -> None:
+    """What YAML or JSON could read as something else; test_yaml_writer tries what nobody thought of."""
+    hostile = "\n - a: b # c\t\n\n  ? 'x' \"y\" |>&*!%@`{}[]~\\\r\x00\x85\u2028\ufeff\U0001f600 0e.no \n"
+    values = [
+        hostile,
+        "no",
+        "1e-3",
+        "1:30",
+        "<<",
+        "",
+        None,
+        True,
+        10**20,
+        1e-05,
+        [],
+        {},
+        {hostile: [{"~": []}]},
+    ]
     row = MASKED | {
-        "query": query,
-        "answer": json.dumps({"a": answer, "b": 1}),
-        "pre_execute_cells": [json.dumps({"type": "execute", "content": cell})],
-        "extra": extra,
+        "query": hostile,
+        "answer": json.dumps({"a": values}),
+        "pre_execute_cells": [json.dumps({"type": "execute", "content": hostile})],
+        "extra": values,
     }
-    data.write("masked", row)
-    assert data.run("masked", "--force") == 0
-    task = data.tasks()["conv_graph_data"]
-    assert task.query == query
+    task = data.task("masked", row)
+    assert task.query == hostile
     assert json.dumps(task.answer) == row["answer"]
-    assert [part.cell for part in task.pre_execute] == [cell]
-    assert json.dumps(task.metadata["extra"]) == json.dumps(extra)
+    assert [part.cell for part in task.pre_execute] == [hostile]
+    assert json.dumps(task.metadata["extra"]) == json.dumps(values)
 
 
 def test_the_published_queries_and_answers_are_imported_as_they_are(data: Data) -> None:
@@ -431,17 +410,6 @@ def test_texts_of_several_lines_are_written_as_blocks(data: Data) -> None:
     text = (data.output / "conv_graph_data.task.yaml").read_text(encoding="utf-8")
     assert "query: |-\n  Fine-tune it for 1 epoch.\n" in text
     assert "  - |\n    %cd galore\n    import os\n" in text
-
-
-def test_imported_tasks_validate_and_are_collected(data: Data, pytester: pytest.Pytester) -> None:
-    data.write("masked", MASKED, MASKED | {"task_id": "safetybench_configuration,cpu"})
-    assert data.run("masked") == 0
-    assert main(["validate", str(data.output)]) == 0
-    result = pytester.runpytest_subprocess(
-        "--super-agent=gold", "--collect-only", "-q", "--super-category=configuration", str(data.output)
-    )
-    result.stdout.fnmatch_lines(["*::safetybench_configuration,cpu"])
-    result.stdout.no_fnmatch_line("*::conv_graph_data")
 
 
 def test_a_second_import_changes_no_byte(data: Data) -> None:
@@ -551,14 +519,15 @@ def test_an_unknown_set_is_refused_with_those_there_are(data: Data) -> None:
 
 
 class Hub:
-    """As much of the Hugging Face hub as a download asks for."""
+    """As much of the Hugging Face hub as a download asks for, and downloads from it in this process."""
 
-    def __init__(self, server: HTTPServer, home: Path) -> None:
+    def __init__(self, server: HTTPServer, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.home = home
+        self.capsys = capsys
         self.files = {f"tasks/{FILES[name]}": (json.dumps(row) + "\n").encode() for name, row in ROWS.items()}
         self.error: tuple[int, str] | None = None
         self.asked: list[str] = []
-        self.url = server.url_for("")
+        self.out = self.err = ""
         server.expect_request(re.compile("/datasets/allenai/super/resolve/.*")).respond_with_handler(
             self.answer
         )
@@ -574,58 +543,52 @@ class Hub:
         etag = f'"{hashlib.sha256(data).hexdigest()}"'
         return Response(data, headers={"X-Repo-Commit": COMMIT, "ETag": etag})
 
-    def run(self, set_name: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """In a process of its own: huggingface_hub reads its environment when it is imported."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-        hub = {"HF_ENDPOINT": self.url, "HF_HOME": str(self.home / "hf"), "NO_PROXY": "*"}
-        command = [sys.executable, "-c", "import sys; from pytest_super.cli import main; sys.exit(main())"]
-        return subprocess.run(
-            [*command, "import", "super", "--set", set_name, *options],
-            env=kept | hub | environment,
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def run(self, set_name: str, *options: str) -> int:
+        status = main(["import", "super", "--set", set_name, *options])
+        self.out, self.err = self.capsys.readouterr()
+        return status
 
     def record(self, set_name: str) -> Any:
         return json.loads((self.home / "super" / set_name / f"super-{set_name}.import.json").read_bytes())
 
 
 @pytest.fixture
-def hub(httpserver: HTTPServer, tmp_path: Path) -> Hub:
-    pytest.importorskip("huggingface_hub")
-    return Hub(httpserver, tmp_path)
+def hub(
+    httpserver: HTTPServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Hub:
+    # huggingface_hub reads its environment when it is imported, which is too early for one server a test.
+    constants = pytest.importorskip("huggingface_hub.constants")
+    url = httpserver.url_for("")
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    monkeypatch.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    )
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.chdir(tmp_path)
+    return Hub(httpserver, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("set_name", FILES)
 def test_a_set_is_downloaded_and_its_commit_recorded(hub: Hub, set_name: str) -> None:
-    result = hub.run(set_name)
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (hub.run(set_name), hub.err) == (0, "")
     (path,) = (hub.home / "super" / set_name).glob("*.task.yaml")
     assert load_tasks(path)[0].id == ROWS[set_name]["task_id"]
-    assert COMMIT in result.stdout
+    assert COMMIT in hub.out
     assert hub.record(set_name)["revision"] == COMMIT
     assert hub.asked[0] == f"main/tasks/{FILES[set_name]}"
 
 
-def test_the_expert_tasks_ids_come_from_the_commit_of_the_masked_file(hub: Hub) -> None:
-    hub.files["tasks/expert.jsonl"] = (json.dumps(EXPERT | {"task_id": "new_one"}) + "\n").encode()
-    hub.files["tasks/masked.jsonl"] = (json.dumps(MASKED | {"task_id": "new_one_cpu"}) + "\n").encode()
-    result = hub.run("masked")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert set(hub.asked) == {"main/tasks/masked.jsonl", f"{COMMIT}/tasks/expert.jsonl"}
-    (task,) = load_tasks(hub.home / "super/masked/new_one_cpu.task.yaml")
-    assert task.category == "cpu"
-
-
 def test_a_revision_is_asked_for_and_once_there_needs_no_hub(hub: Hub) -> None:
-    assert hub.run("expert", "--revision", "v1.0").returncode == 0
+    assert hub.run("expert", "--revision", "v1.0") == 0
     assert hub.asked[0] == "v1.0/tasks/expert.jsonl"
-    result = hub.run("expert", "--revision", COMMIT, HF_HUB_OFFLINE="1")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "nothing changed" in result.stdout
+    asked = len(hub.asked)
+    assert (hub.run("expert", "--revision", COMMIT), hub.err) == (0, "")
+    assert "nothing changed" in hub.out
+    assert len(hub.asked) == asked
 
 
 @pytest.mark.parametrize(
@@ -639,24 +602,34 @@ def test_a_revision_is_asked_for_and_once_there_needs_no_hub(hub: Hub) -> None:
 )
 def test_what_the_hub_refuses_is_told_in_one_line(hub: Hub, status: int, code: str, words: str) -> None:
     hub.error = (status, code)
-    result = hub.run("expert", "--revision", "v9")
-    assert result.returncode == 1
-    (line,) = result.stderr.splitlines()
+    assert hub.run("expert", "--revision", "v9") == 1
+    (line,) = hub.err.splitlines()
     assert line.startswith("pytest-super: allenai/super: tasks/expert.jsonl at 'v9' was not downloaded: ")
     assert words in line
     assert not (hub.home / "super").exists()
 
 
 @pytest.mark.parametrize(
-    "environment",
+    "variable",
     [
-        pytest.param({"HF_HUB_OFFLINE": "1"}, id="offline"),
+        "HF_HUB_OFFLINE=1",
         # Refused connections are tried again for half a minute.
-        pytest.param({"HF_ENDPOINT": "http://127.0.0.1:9"}, id="refused", marks=pytest.mark.slow),
+        pytest.param("HF_ENDPOINT=http://127.0.0.1:9", marks=pytest.mark.slow),
     ],
 )
-def test_a_hub_that_cannot_be_reached_is_told_in_one_line(hub: Hub, environment: dict[str, str]) -> None:
-    result = hub.run("expert", **environment)
+def test_a_hub_that_cannot_be_reached_is_told_in_one_line(tmp_path: Path, variable: str) -> None:
+    pytest.importorskip("huggingface_hub")
+    variables = [variable, f"HF_HOME={tmp_path}", "NO_PROXY=*"]
+    code = (
+        "import sys; from pytest_super.cli import main; sys.exit(main(['import', 'super', '--set=expert']))"
+    )
+    result = subprocess.run(
+        ["env", *variables, sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
     assert "it cannot be downloaded and is not in the cache" in line

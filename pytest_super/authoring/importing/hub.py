@@ -22,7 +22,9 @@ def fetch(dataset: str, name: str, revision: str) -> tuple[Path, str]:
     except Exception as error:
         # huggingface_hub uses requests or httpx, depending on its version, and passes on their errors.
         raise SuperError(f"{dataset}: {name} at {revision!r} was not downloaded: {reason(error)}") from error
-    return path_and_commit(path, name)
+    # The cache stores a file at `snapshots/<commit>/<name>`.
+    file = Path(path)
+    return file, file.parents[len(Path(name).parts) - 1].name
 
 
 def load_hub() -> Any:
@@ -37,12 +39,6 @@ def load_hub() -> Any:
     utils.disable_progress_bars()
     utils.logging.set_verbosity_error()
     return hub
-
-
-def path_and_commit(path: str, name: str) -> tuple[Path, str]:
-    """The hub's cache stores a file at `snapshots/<commit>/<name>`."""
-    file = Path(path)
-    return file, file.parents[len(Path(name).parts) - 1].name
 
 
 def reason(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pytest_super.agents.react.format import FormatError, parse_edit
-from pytest_super.authoring.importing.rows import NoTaskError, Warn
+from pytest_super.authoring.importing.refusal import NoTaskError, Warn
 
 
 def pre_executed(left: dict[str, Any], warn: Warn) -> list[Any]:
@@ -26,7 +26,12 @@ def pre_executed(left: dict[str, Any], warn: Warn) -> list[Any]:
 
 def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
     """The text of a cell, an edit, or None for a step that has no effect. Raises NoTaskError."""
-    action = action_of(cell, place, warn)
+    if not isinstance(cell, str):
+        raise NoTaskError(f"`{place}` should be the JSON text of an object with `type` and `content`")
+    action = action_of(cell)
+    if action is None:
+        warn(f"`{place}` is not an action: it is imported as a cell")
+        action = {"content": cell}
     kind, content = action.get("type", "execute"), action.get("content")
     if kind == "continue_wait":
         warn(f"`{place}` is a continue_wait: left out, since each cell runs to its end")
@@ -39,25 +44,14 @@ def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
     return content if kind == "execute" else {"edit": edit(content, place)}
 
 
-def action_of(cell: Any, place: str, warn: Warn) -> dict[str, Any]:
-    """The action of a JSON text or an object. Any other text is a cell, even JSON: `[1]` is Python, too."""
-    if not isinstance(cell, str):
-        if not is_action(cell):
-            raise NoTaskError(f"`{place}` should be the JSON text of an object with `type` and `content`")
-        return dict(cell)
+def action_of(text: str) -> dict[str, Any] | None:
+    """The action that the JSON text is; None for any other text, even if it is JSON: `[1]` is Python, too."""
     try:
-        value = json.loads(cell)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        warn(f"`{place}` is not JSON: it is imported as a cell")
-        return {"content": cell}
-    if is_action(value):
-        return dict(value)
-    warn(f"`{place}` is not an action: it is imported as a cell")
-    return {"content": cell}
-
-
-def is_action(value: Any) -> bool:
-    return isinstance(value, dict) and not value.keys().isdisjoint(("type", "content"))
+        return None
+    is_action = isinstance(value, dict) and not value.keys().isdisjoint(("type", "content"))
+    return value if is_action else None
 
 
 def edit(content: str, place: str) -> dict[str, str]:

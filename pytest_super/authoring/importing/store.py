@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
@@ -13,20 +13,6 @@ from pytest_super.store.atomic_write import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """The source of the rows, as it is recorded."""
-
-    dataset: str
-    set: str
-    file: str
-    """Name in the data set."""
-    sha256: str
-    """Of the bytes of the file."""
-    revision: str | None
-    """The commit of the data set; None for a local file."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +26,13 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def write_files(folder: Path, files: Mapping[str, str], origin: Origin, *, force: bool = False) -> Written:
+def write_files(folder: Path, files: Mapping[str, str], origin: Mapping[str, Any], *, force: bool) -> Written:
     """Write these files (name: text) to the folder, and remove other files of earlier imports of the set.
 
-    The record of an import lists the files with their digests. Raises SuperError, before anything is written,
-    if a file would change that does not have its recorded content; `force` overwrites it.
+    The record of an import has `origin` and the files with their digests. Raises SuperError, before anything
+    is written, if a file would change that does not have its recorded content; `force` overwrites it.
     """
-    record = folder / f"super-{origin.set}.import.json"
+    record = folder / f"super-{origin['set']}.import.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         earlier = read_record(record)
@@ -105,7 +91,7 @@ def replace_files(folder: Path, there: Mapping[str, bytes], wanted: Mapping[str,
     return written
 
 
-def record_text(origin: Origin, wanted: Mapping[str, bytes]) -> str:
+def record_text(origin: Mapping[str, Any], wanted: Mapping[str, bytes]) -> str:
     """Without a time, so that the same import makes the same bytes."""
-    data = {**asdict(origin), "files": {name: digest(wanted[name]) for name in sorted(wanted)}}
+    data = {**origin, "files": {name: digest(wanted[name]) for name in sorted(wanted)}}
     return json.dumps(data, indent=2) + "\n"

@@ -6,15 +6,12 @@ import json
 import posixpath
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.authoring.importing.prefix import pre_executed
-from pytest_super.authoring.importing.rows import NoTaskError, Row, Warn
+from pytest_super.authoring.importing.refusal import NoTaskError, Warn
 from pytest_super.tasks.fields import has_leaf, legal_id
 from pytest_super.tasks.task import CATEGORIES, TOKEN_BUDGETS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 DATASET = "allenai/super"
 FILES = {"expert": "tasks/expert.jsonl", "masked": "tasks/masked.jsonl", "auto": "tasks/auto_gen.jsonl"}
@@ -45,19 +42,17 @@ _GITHUB_FOLDER = re.compile(r"(https?://github\.com/[^/]+/[^/]+)/(?:tree|blob)/.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def task_fields(
-    row: Row, set_name: str, *, expert_ids: Collection[str], image: str | None, warn: Warn
-) -> dict[str, Any]:
+def task_fields(row: dict[str, Any], set_name: str, *, image: str | None, warn: Warn) -> dict[str, Any]:
     """The fields of the row's task file; `warn` is called for each value that is changed.
 
     Columns that no field of a task keeps as they are go to `metadata`. Raises NoTaskError.
     """
-    left = dict(row.fields)
+    left = dict(row)
     task_id = id_of(left, warn)
     fields = {
         "id": task_id,
         "set": set_name,
-        "category": category_of(task_id, expert_ids, warn) if set_name == "masked" else None,
+        "category": category_of(task_id, warn) if set_name == "masked" else None,
         "query": text_of(left, "query"),
         "repository": repository(left, warn),
         **answer_fields(left, set_name, warn),
@@ -90,12 +85,12 @@ def id_of(left: dict[str, Any], warn: Warn) -> str:
     return legal
 
 
-def category_of(task_id: str, expert_ids: Collection[str], warn: Warn) -> str:
-    """What follows the longest matching id of an expert task; the first of several between commas.
+def category_of(task_id: str, warn: Warn) -> str:
+    """What follows the id of an expert task; the first of several between commas.
 
     Ids contain underscores, so that the last underscore cannot be used to split them.
     """
-    parents = [expert for expert in expert_ids if task_id.startswith(f"{expert}_")]
+    parents = [expert for expert in EXPERT_IDS if task_id.startswith(f"{expert}_")]
     if not parents:
         warn("the id does not begin with the id of an expert task: its category becomes other")
         return "other"
@@ -150,14 +145,8 @@ def unanswered(set_name: str, why: str, warn: Warn) -> dict[str, Any]:
 
 
 def parsed_answer(text: str, warn: Warn) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            warn("`answer` has a key twice: the last value counts")
-        return found
-
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        return json.loads(text)
     except (ValueError, RecursionError):
         warn("`answer` is not JSON: it is kept as text")
         return text
@@ -167,6 +156,7 @@ def landmarks(left: dict[str, Any], warn: Warn) -> list[str]:
     """The patterns; one that is not a regular expression is escaped, to match as plain text."""
     patterns = texts(left, "landmarks")
     found = [landmark(pattern, warn) for pattern in patterns]
+    # Otherwise `metadata` keeps the patterns as they were.
     if found == patterns:
         left.pop("landmarks", None)
     return found

@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Warn = Callable[[str], None]
 
-_SURROGATE = re.compile("[\\ud800-\\udfff]")
-
-
-class NoTaskError(Exception):
-    """The row yields no task; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One object of a JSON Lines file; `number` is its line, from 1."""
-
+class Row(NamedTuple):
     number: int
+    """Its line, from 1."""
     fields: dict[str, Any]
 
 
 def read_rows(path: Path, shown: str) -> list[Row]:
     """The rows of a file that messages call `shown`. Raises SuperError with every line that is not a row."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SuperError(f"{shown}: cannot be read: {error.strerror}") from None
     rows: list[Row] = []
     errors: list[str] = []
     # Not by splitlines, which also splits at characters such as U+2028, which JSON allows in texts.
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+    for number, line in enumerate(read_bytes(path, shown).split(b"\n"), 1):
         if line.strip():
             try:
                 rows.append(Row(number, read_object(line)))
@@ -47,9 +30,14 @@ def read_rows(path: Path, shown: str) -> list[Row]:
                 errors.append(f"{shown}:{number}: {error}")
     if errors:
         raise SuperError("\n".join(errors))
-    if not rows:
-        raise SuperError(f"{shown}: the file has no row")
     return rows
+
+
+def read_bytes(path: Path, shown: str) -> bytes:
+    try:
+        return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise SuperError(f"{shown}: cannot be read: {error.strerror}") from None
 
 
 def read_object(line: bytes) -> dict[str, Any]:
@@ -64,15 +52,4 @@ def read_object(line: bytes) -> dict[str, Any]:
         raise ValueError("not JSON that can be read: nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("not a row: it should be a JSON object")
-    return value
-
-
-def without_surrogates(value: Any) -> Any:
-    """The value with U+FFFD for each lone surrogate, which UTF-8 cannot encode."""
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [without_surrogates(child) for child in value]
-    if isinstance(value, dict):
-        return {without_surrogates(key): without_surrogates(child) for key, child in value.items()}
     return value
