@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -39,21 +38,12 @@ class Judgement:
     """By way of scoring: one of SCORINGS."""
 
 
-def applying(task: Task) -> Iterator[str]:
-    """The metrics for which the task states what to compare with."""
-    yield from (metric.name for metric in installed_metrics() if metric.applies(task))
-
-
 def judge(trial: StoredTrial, task: Task) -> Judgement:
-    landmarks = [
-        found if found.is_hit or not was_hit else replace(found, step=0)
-        for found, was_hit in zip(landmarks_of(trial, task), hits_of_run(trial, task), strict=True)
-    ]
     evidence = Evidence(
         steps=trial.steps,
         submission=trial.submission,
         submitted=trial.submit_step is not None,
-        landmarks=landmarks,
+        landmarks=landmarks_of(trial, task),
         repository=provided_folder(task.repository),
         spent=trial.spent,
     )
@@ -69,13 +59,6 @@ def judge(trial: StoredTrial, task: Task) -> Judgement:
             PAPER: score(metrics, task, evidence),
         },
     )
-
-
-def differ(one: float | None, other: float | None) -> bool:
-    """Whether the figures differ by more than the order of summation can explain."""
-    if one is None or other is None:
-        return one is not other
-    return not math.isclose(one, other, abs_tol=1e-9)
 
 
 def steps_of_reference(trial: StoredTrial) -> Iterator[Step]:
@@ -95,7 +78,7 @@ def steps_of_reference(trial: StoredTrial) -> Iterator[Step]:
 
 
 def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
-    """How the landmarks match the stored outputs of the agent's own cells."""
+    """How the landmarks match the stored outputs of the agent's own cells, or matched during the trial."""
     matcher = LandmarkMatcher(task.landmarks)
     is_running = False
     for step in (step for step in trial.steps if step.origin == "agent"):
@@ -109,13 +92,12 @@ def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
         if not is_running:
             matcher.end_cell()
     matcher.end_cell()
-    return matcher.landmarks
-
-
-def hits_of_run(trial: StoredTrial, task: Task) -> list[bool]:
-    """Which landmarks matched during the trial, maybe in the middle of an output, which is not stored."""
-    hit = {found["pattern"] for found in trial.landmarks_found if found["step"] is not None}
-    return [pattern in hit for pattern in task.landmarks]
+    # Long outputs are stored without their middle, in which a landmark can have matched.
+    matched = {found["pattern"] for found in trial.landmarks_found if found["step"] is not None}
+    return [
+        replace(found, step=0) if not found.is_hit and found.pattern in matched else found
+        for found in matcher.landmarks
+    ]
 
 
 def provided_folder(repository: Repository | None) -> str | None:

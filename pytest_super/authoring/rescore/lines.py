@@ -81,7 +81,7 @@ def difference_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
     """A line for each trial and metric whose figures differ, with the reasons."""
     for one in rescored:
         for difference in one.differences:
-            named = zip(("published", "reference", "paper"), figures(one, difference.metric), strict=True)
+            named = zip(COLUMNS, figures(one, difference.metric), strict=True)
             values = ", ".join(f"{name} {value}" for name, value in named)
             why = "; ".join(difference.reasons)
             yield one_line(f"differs {one.trial.agent} {one.trial.name} {difference.metric}: {values}: {why}")

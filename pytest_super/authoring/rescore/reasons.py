@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.rescore.judging import differ
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.reference import (
     ReferenceScoringError,
@@ -40,10 +40,17 @@ def reasons_for(metric: str, judgement: Judgement) -> Iterator[str]:
         yield between_ways(metric, judgement)
 
 
+def differ(one: float | None, other: float | None) -> bool:
+    """Whether the figures differ by more than the order of summation can explain."""
+    if one is None or other is None:
+        return one is not other
+    return not math.isclose(one, other, abs_tol=1e-9)
+
+
 def between_ways(metric: str, judgement: Judgement) -> str:
     """Why the published code and the paper's way disagree."""
-    if death := death_of_reference(judgement):
-        return death
+    if error := reference_error(judgement):
+        return error
     submit_step = judgement.trial.submit_step
     if metric in ("accuracy", "submitted") and submit_step and submit_step is not judgement.trial.steps[-1]:
         return "the published code accepts a submission only as the last step"
@@ -52,7 +59,7 @@ def between_ways(metric: str, judgement: Judgement) -> str:
     return OTHERS[metric]
 
 
-def death_of_reference(judgement: Judgement) -> str | None:
+def reference_error(judgement: Judgement) -> str | None:
     """The error of the published scorer on this trial; None when it gives a score."""
     task = judgement.task
     try:

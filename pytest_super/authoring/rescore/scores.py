@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.rescore.judging import applying, judge
+from pytest_super.authoring.rescore.judging import judge
 from pytest_super.authoring.rescore.reasons import reasons_for
 from pytest_super.authoring.rescore.trials import MALFORMED, Figures
 from pytest_super.errors import SuperError
+from pytest_super.metrics.registry import PAPER
 from pytest_super.report.text import words_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def rescore(trial: StoredTrial, task: Task | None) -> Rescored:
     judgement = judge(trial, task)
     found = [
         Difference(metric=metric, reasons=reasons)
-        for metric in applying(task)
+        for metric in judgement.figures[PAPER]
         if (reasons := list(reasons_for(metric, judgement)))
     ]
     return Rescored(trial=trial, published=trial.figures, **judgement.figures, differences=found)

@@ -13,9 +13,8 @@ from pytest_super.metrics.evidence import Spent
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
 from pytest_super.report.text import words_of
 from pytest_super.store.published import read_history
-from pytest_super.store.results import RUNNING, TRIAL_FOLDER, epoch_name, read_result
+from pytest_super.store.results import RUNNING, TRIAL_FOLDER, epoch_name, read_result, read_trajectory
 from pytest_super.store.step_values import submission_of
-from pytest_super.store.trajectory import step_from_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -152,7 +151,7 @@ def number(value: Any) -> float | None:
 
 def read_ours(path: Path) -> StoredTrial:
     """Raises SuperError, or one of MALFORMED."""
-    steps = list(read_steps(path))
+    steps = read_trajectory(path)
     result = stored_result(path.with_name("result.json"))
     if result is None:
         if not steps:
@@ -174,18 +173,6 @@ def read_ours(path: Path) -> StoredTrial:
         landmarks_found=result.landmarks_found,
         error="the trial did not end" if result.stop_reason == RUNNING else result.error,
     )
-
-
-def read_steps(path: Path) -> Iterator[Step]:
-    """All steps. A last line that was cut short is ignored. Raises SuperError for any other bad line."""
-    *lines, rest = path.read_text(encoding="utf-8").split("\n")
-    for index, line in enumerate([*lines, rest], 1):
-        try:
-            if line:
-                yield step_from_data(json.loads(line))
-        except MALFORMED as error:
-            if index <= len(lines):
-                raise SuperError(f"{path}:{index}: not a step: {words_of(error)}") from None
 
 
 def stored_result(path: Path) -> TrialResult | None:
