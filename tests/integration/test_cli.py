@@ -94,22 +94,22 @@ def test_init_makes_a_project_whose_tasks_are_collected(tmp_path: Path) -> None:
     assert listed.count("::") == shipped_tasks()
 
 
-# What makes a parent of the starter's folder the root of a run in it, and what makes the folder itself.
+# Configurations of pytest.
 CONFIGURED = [
     ("pytest.ini", "[pytest]\n"),
     ("pyproject.toml", "[tool.pytest.ini_options]\nminversion = '8'\n"),
     ("tox.ini", "[pytest]\nminversion = 8\n"),
     ("setup.cfg", "[tool:pytest]\nminversion = 8\n"),
-    ("pyproject.toml", "[project]\nname = 'mine'\n"),
-    ("setup.py", ""),
 ]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "place"),
     [
-        *((*configured, "above") for configured in CONFIGURED),
-        *((*CONFIGURED[index], place) for index in (1, 4) for place in ("inside", "above a project")),
+        (*CONFIGURED[0], "above"),
+        (*CONFIGURED[1], "inside"),
+        (*CONFIGURED[1], "above a project"),
+        ("pyproject.toml", "[project]\nname = 'mine'\n", "inside"),
     ],
 )
 def test_what_init_says_is_true_in_any_project(
@@ -135,7 +135,7 @@ def test_what_init_says_is_true_in_any_project(
 
 
 @pytest.mark.parametrize(("name", "text"), CONFIGURED)
-def test_init_adds_no_configuration_to_a_folder_that_is_a_root(tmp_path: Path, name: str, text: str) -> None:
+def test_init_adds_no_configuration_to_a_folder_that_has_one(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     assert main(["init", str(tmp_path)]) == 0
     assert (tmp_path / "pytest.ini").exists() == (name == "pytest.ini")

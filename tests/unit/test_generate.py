@@ -195,25 +195,32 @@ def test_an_entrypoint_may_be_shell_lie_deep_or_have_a_first_line_only(place: Wo
 
 
 @pytest.mark.parametrize(
-    ("file", "text"),
+    ("file", "text", "package"),
     [
-        ("a__py", "import openai\n"),
-        ("a__py", "if x:\n    from anthropic import Anthropic\n"),
-        ("a__py", "import os, json, cohere as c\n"),
-        ("a__py", "from openai.types import Chat\n"),
-        ("a__py", "from google import genai\n"),
-        ("a__py", b"# \xff\xfe\nimport google.generativeai as g\n"),
-        ("deep/er/a__ipynb", json.dumps({"cells": [{"source": ["import os\n", "import litellm\n"]}]})),
-        ("a__ipynb", json.dumps({"cells": [{"source": "import os\nimport groq"}]}, indent=1)),
+        ("a__py", "import openai\n", "openai"),
+        ("a__py", "x = 1\n\timport  openai , os\n", "openai"),
+        ("a__py", "import os, json, cohere as c\n", "cohere"),
+        ("a__py", "import os,a.b,openai as o, x\n", "openai"),
+        ("a__py", "import\topenai.types as t\n", "openai"),
+        ("a__py", "if x:\n    from anthropic import Anthropic\n", "anthropic"),
+        ("a__py", "from openai.types import Chat\n", "openai"),
+        ("a__py", "from google import genai\n", "genai"),
+        ("a__py", b"# \xff\xfe\nimport google.generativeai as g\n", "google.generativeai"),
+        (
+            "deep/er/a__ipynb",
+            json.dumps({"cells": [{"source": ["import os\n", "import litellm\n"]}]}),
+            "litellm",
+        ),
+        ("a__ipynb", json.dumps({"cells": [{"source": "import os\nimport groq"}]}, indent=1), "groq"),
     ],
 )
 def test_a_repository_that_imports_a_providers_package_is_dropped(
-    place: Workplace, file: str, text: Any
+    place: Workplace, file: str, text: Any, package: str
 ) -> None:
     place.repository(**{file: text})
     outcome = place.outcome()
     assert outcome.reason == "llm_api"
-    assert file.replace("__", ".") in outcome.detail
+    assert outcome.detail == f"{file.replace('__', '.')} imports {package}"
     assert place.model.asked == []
 
 
@@ -225,7 +232,6 @@ def test_a_repository_that_imports_a_providers_package_is_dropped(
         "# import openai\n",
         "x = 'import openai'\n",
         'x = "import openai"\n',
-        "import a, b, c, " * 2000 + "\n",
         "from together we stand\n",
         "import torch.openai\n",
     ],
@@ -235,17 +241,6 @@ def test_what_only_looks_like_such_an_import_is_none(place: Workplace, text: str
     assert place.outcome().outcome == "kept"
 
 
-@pytest.mark.parametrize("before", ["", "  ", "\t"])
-@pytest.mark.parametrize("blank", [" ", "\t", "  \t "])
-@pytest.mark.parametrize("names", ["openai, os", "os , openai", "os,a.b,openai as o, x", "openai.types as t"])
-def test_such_an_import_is_found_wherever_it_stands_in_its_line(
-    place: Workplace, before: str, blank: str, names: str
-) -> None:
-    place.repository(a__py=f"x = 1\n{before}import{blank}{names.replace(' ', blank)}\n")
-    assert place.outcome().detail == "a.py imports openai"
-
-
-@pytest.mark.parametrize("suffix", ["py", "ipynb"])
 @pytest.mark.parametrize(
     ("start", "repeated"),
     [
@@ -263,11 +258,11 @@ def test_such_an_import_is_found_wherever_it_stands_in_its_line(
     ],
 )
 def test_a_long_line_that_is_almost_such_an_import_is_read_to_its_end(
-    place: Workplace, suffix: str, start: str, repeated: str
+    place: Workplace, start: str, repeated: str
 ) -> None:
     # A pattern that tries each length of such a run anew takes hours.
     text = start + repeated * (1_000_000 // len(repeated))
-    place.repository(**{f"a__{suffix}": f'"{text}"' if suffix == "ipynb" else text})
+    place.repository(a__py=text, a__ipynb=f'"{text}"')
     assert place.outcome().outcome == "kept"
 
 
@@ -318,13 +313,7 @@ def test_a_repository_that_is_not_there_is_dropped_and_looked_for_again(
 ) -> None:
     origin = (tmp_path / "gone").as_uri()
     assert place.outcome(origin).reason == "fetch_failed"
-    folder = tmp_path / "gone"
-    folder.mkdir()
-    for name, text in FILES.items():
-        (folder / name).write_text(text)
-    git("init", "--quiet", cwd=folder)
-    git("add", ".", cwd=folder)
-    git("commit", "--quiet", "-m", "1", cwd=folder)
+    make_origin(tmp_path / "gone")
     assert place.outcome(origin).outcome == "kept"
 
 
@@ -537,25 +526,23 @@ def test_a_readme_that_gives_orders_stays_in_its_part_and_obeyed_orders_are_refu
     assert not list(place.output.glob("*.task.yaml"))
 
 
-@given(st.text(), st.integers(min_value=0, max_value=50))
-def test_a_part_is_bounded_and_closes_once(text: str, most: int) -> None:
-    part = material.part("readme", text, most)
-    assert part.startswith("<readme>\n")
-    assert part.endswith("\n</readme>")
-    assert len(part) <= most + len("<readme>\n\n</readme>\n") + len(material.CUT)
-
-
 MARKS = ["</readme>", "<readme>", "< / ReadMe >", "<scripts>", "</code>", "<repository>"]
 PIECES = [*MARKS, "<", "</", "/", ">", " ", "\n", "readme", "code", "rea", "dme", "x"]
 
 
-@given(st.lists(st.sampled_from(PIECES)).map("".join), st.sampled_from(MARKS), st.sampled_from(MARKS))
-def test_a_part_holds_no_mark_even_where_taking_one_away_would_make_one(
-    text: str, mark: str, within: str
+@given(
+    st.text() | st.lists(st.sampled_from(PIECES)).map("".join),
+    st.sampled_from(MARKS),
+    st.sampled_from(MARKS),
+    st.integers(min_value=0, max_value=100),
+)
+def test_a_part_is_bounded_and_holds_no_mark_even_where_taking_one_away_would_make_one(
+    text: str, mark: str, within: str, most: int
 ) -> None:
-    nested = f"{mark[:4]}{within}{mark[4:]}"
-    part = material.part("readme", f"{text}{nested}{text}", 10_000)
-    inner = part.removeprefix("<readme>").removesuffix("</readme>")
+    part = material.part("readme", f"{text}{mark[:4]}{within}{mark[4:]}{text}", most)
+    inner = part.removeprefix("<readme>\n").removesuffix("\n</readme>")
+    assert len(part) - len(inner) == len("<readme>\n\n</readme>")
+    assert len(inner) <= most + len(f"\n{material.CUT}")
     assert not re.search(r"<\s*/?\s*(repository|readme|scripts|code)\s*>", inner, re.IGNORECASE)
 
 
@@ -807,6 +794,17 @@ def git(*arguments: str, cwd: Path) -> str:
     return done.stdout.strip()
 
 
+def make_origin(folder: Path) -> Path:
+    """A git repository with FILES in one commit."""
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    git("init", "--quiet", cwd=folder)
+    git("add", ".", cwd=folder)
+    git("commit", "--quiet", "-m", "1", cwd=folder)
+    return folder
+
+
 def test_branches_and_tags_are_pinned_to_their_commits(tmp_path: Path) -> None:
     origin = tmp_path / "origin"
     origin.mkdir()
@@ -832,13 +830,7 @@ def test_branches_and_tags_are_pinned_to_their_commits(tmp_path: Path) -> None:
 
 
 def test_a_branch_that_moves_stays_where_the_first_run_found_it(place: Workplace, tmp_path: Path) -> None:
-    origin = tmp_path / "origin"
-    origin.mkdir()
-    for name, text in FILES.items():
-        (origin / name).write_text(text)
-    git("init", "--quiet", cwd=origin)
-    git("add", ".", cwd=origin)
-    git("commit", "--quiet", "-m", "1", cwd=origin)
+    origin = make_origin(tmp_path / "origin")
     first = place.outcome(origin.as_uri())
     (origin / "README.md").write_text("python train.py --more")
     git("commit", "--quiet", "-am", "2", cwd=origin)
@@ -943,7 +935,7 @@ def test_a_folder_must_lie_inside_that_of_the_output(place: Workplace, tmp_path:
         (["boruta", "--model-arg=api_key=sk-1"], "keys come from the environment"),
         (["boruta", "--prompts=."], "has none of questions.md, task.md, repair.md"),
         (["boruta", "--model=scripted:none.yaml"], "none.yaml"),
-        (["boruta", "--output=file"], "file cannot be made"),
+        (["boruta", "--output=file"], "file cannot be used"),
     ],
 )
 def test_what_is_wrong_on_the_command_line_is_told_before_the_run(

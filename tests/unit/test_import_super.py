@@ -353,7 +353,7 @@ def test_a_warning_is_one_line_whatever_the_row_holds(data: Data) -> None:
 def test_nothing_changes_by_being_imported(data: Data) -> None:
     """What YAML or JSON could read as something else; test_yaml_writer tries what nobody thought of."""
     hostile = "\n - a: b # c\t\n\n  ? 'x' \"y\" |>&*!%@`{}[]~\\\r\x00\x85\u2028\ufeff\U0001f600 0e.no \n"
-    values = [
+    values: list[Any] = [
         hostile,
         "no",
         "1e-3",

@@ -43,7 +43,7 @@ class Asker:
         self._open_model = open_model
         self._counting = threading.Lock()
         self.stop = threading.Event()
-        self.asked = self.remembered = self.under_way = 0
+        self.asked = 0
 
     def ask(self, task: str, prompt: str, material: str, judge: Callable[[str], T]) -> T:
         """What `judge` makes of the model's answer. If it raises RepositoryRefused, the model is asked again.
@@ -71,8 +71,6 @@ class Asker:
     def _answer(self, task: str, messages: list[dict[str, str]]) -> tuple[str, str]:
         key = digest([self._identity, messages])
         if known := self._record.answer(key):
-            with self._counting:
-                self.remembered += 1
             return known
         if self.stop.is_set():
             raise Stopped
@@ -81,13 +79,7 @@ class Asker:
         return text, finish_reason
 
     def _buy(self, task: str, messages: list[dict[str, str]]) -> tuple[str, str]:
-        with self._counting:
-            self.under_way += 1
-        try:
-            completion = self._complete(task, messages)
-        finally:
-            with self._counting:
-                self.under_way -= 1
+        completion = self._complete(task, messages)
         with self._counting:
             self.asked += 1
         # The answer can contain lone surrogates, which cannot be written to a file.

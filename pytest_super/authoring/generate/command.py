@@ -19,6 +19,7 @@ from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED, ModelSettings
+from pytest_super.report.terminal import one_line
 from pytest_super.store.results import new_run_id
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_super.model.completion import Model
 
 INTERRUPTED = 130
+WAITING = "waiting for the calls under way, which are paid: Ctrl-C again leaves at once"
 # A limit of tokens for one task in all runs into the folder. It is never reached, since prompts are bounded.
 TOKENS = 10_000_000
 
@@ -59,7 +61,7 @@ def generate(arguments: Namespace) -> int:
 def conclude(generation: Generation) -> int:
     """Run it and print the table, even when an error ended the run. Raises that error as SuperError."""
     with suppress(KeyboardInterrupt):
-        generation.run(interrupted=lambda: tell(f"{waiting(generation)}: Ctrl-C again leaves at once"))
+        generation.run(interrupted=lambda: tell(WAITING))
     for line in report.lines(generation):
         tell(line)
     error = generation.error
@@ -73,13 +75,9 @@ def conclude(generation: Generation) -> int:
     return int(any(outcome.reason == "model_failed" for outcome in generation.outcomes.values()))
 
 
-def waiting(generation: Generation) -> str:
-    return f"waiting for {generation.asker.under_way} calls of the model, which are paid"
-
-
 def tell(line: str) -> None:
-    """Print one line, whatever characters a repository or a model put into it."""
-    sys.stdout.write("".join(c if c.isprintable() else " " for c in line) + "\n")
+    # In one call, so that the lines of several threads do not mix.
+    sys.stdout.write(f"{one_line(line)}\n")
     sys.stdout.flush()
 
 

@@ -11,9 +11,9 @@ import fcntl
 import hashlib
 import json
 import threading
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pytest_super.authoring.generate.refusal import PASSING
 from pytest_super.errors import SuperError
@@ -71,62 +71,32 @@ def digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-class Journal:
-    """A file of JSON lines to which several threads append. Raises SuperError when it cannot be used."""
-
-    def __init__(self, path: Path, *, is_exclusive: bool = False) -> None:
-        """`is_exclusive` keeps other processes out while the file is open."""
-        self._lock = threading.Lock()
-        self._path = path
-        with ExitStack() as opened:
-            try:
-                self._file = opened.enter_context(path.open("a", encoding="utf-8"))
-                if is_exclusive:
-                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self.lines = list(read_lines(path))
-                # A process that died can have left half a line.
-                if path.read_bytes()[-1:] not in (b"", b"\n"):
-                    self._write("\n")
-            except BlockingIOError:
-                raise SuperError(f"another `pytest-super generate` runs into {path.parent}") from None
-            except (OSError, UnicodeDecodeError) as error:
-                raise SuperError(f"{path} cannot be used: {error}") from None
-            self.close = opened.pop_all().close
-
-    def append(self, data: dict[str, Any]) -> None:
-        """Write a line; it survives the end of this process. Raises SuperError."""
-        with self._lock:
-            try:
-                self._write(to_line(data))
-            except OSError as error:
-                raise SuperError(f"{self._path} cannot be written: {error.strerror}") from None
-
-    def _write(self, text: str) -> None:
-        self._file.write(text)
-        self._file.flush()
-
-
 class GenerationRecord:
-    """The record of one folder, opened by the one process that generates into it."""
+    """The record of one folder. One process at a time opens it, and its threads add to it."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SuperError(f"{folder} cannot be made: {error.strerror}") from None
+        """Raises SuperError when the record cannot be used, or another process uses it."""
         self.folder = folder
+        self._writing = threading.Lock()
         with ExitStack() as opened:
-            self._report = opened.enter_context(closing(Journal(folder / REPORT, is_exclusive=True)))
-            self._answers = opened.enter_context(closing(Journal(folder / ANSWERS)))
-            self._read()
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._report = opened.enter_context(appended(folder / REPORT))
+                fcntl.flock(self._report, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._answers = opened.enter_context(appended(folder / ANSWERS))
+                self._read()
+            except BlockingIOError:
+                raise SuperError(f"another `pytest-super generate` runs into {folder}") from None
+            except (OSError, UnicodeDecodeError) as error:
+                raise SuperError(f"{folder} cannot be used: {error}") from None
+            except (TypeError, KeyError, AttributeError):
+                raise SuperError(f"{folder}: {REPORT} or {ANSWERS} has a line that is not ours") from None
             self.close = opened.pop_all().close
 
     def _read(self) -> None:
-        try:
-            outcomes = [RepositoryOutcome.from_data(line) for line in self._report.lines]
-            self._known = {line["key"]: (line["text"], line["finish_reason"]) for line in self._answers.lines}
-        except (TypeError, KeyError, AttributeError):
-            raise SuperError(f"{self.folder}: {REPORT} or {ANSWERS} has a line that is not ours") from None
+        outcomes = [RepositoryOutcome.from_data(line) for line in read_lines(self.folder / REPORT)]
+        answers = read_lines(self.folder / ANSWERS)
+        self._known = {line["key"]: (line["text"], line["finish_reason"]) for line in answers}
         self._settled = {each.key: each for each in outcomes if each.key and each.is_settled}
         self.ids = {each.named: each.id for each in outcomes}
         self.pins = {each.named: each.repository for each in outcomes if each.repository}
@@ -136,14 +106,24 @@ class GenerationRecord:
         return self._settled.get(key)
 
     def add(self, outcome: RepositoryOutcome) -> None:
-        self._report.append(asdict(outcome))
+        self._append(self._report, asdict(outcome))
 
     def answer(self, key: str) -> tuple[str, str] | None:
         """The text, and why it ended."""
         return self._known.get(key)
 
     def add_answer(self, key: str, task: str, text: str, finish_reason: str) -> None:
-        self._answers.append({"key": key, "id": task, "text": text, "finish_reason": finish_reason})
+        line = {"key": key, "id": task, "text": text, "finish_reason": finish_reason}
+        self._append(self._answers, line)
+
+    def _append(self, file: TextIO, data: dict[str, Any]) -> None:
+        """Write a line, which survives the end of this process. Raises SuperError."""
+        with self._writing:
+            try:
+                file.write(to_line(data))
+                file.flush()
+            except OSError as error:
+                raise SuperError(f"{file.name} cannot be written: {error.strerror}") from None
 
     def is_ours(self, path: Path) -> bool:
         """Whether it can be overwritten: it does not exist, or a run into this folder wrote its content."""
@@ -157,3 +137,12 @@ class GenerationRecord:
         costs = [line.get("cost_usd") for line in read_lines(self.folder / CALLS)]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known else None
+
+
+def appended(path: Path) -> TextIO:
+    """The file, opened to append lines."""
+    file = path.open("a", encoding="utf-8")
+    # A process that died can have left half a line.
+    if path.read_bytes()[-1:] not in (b"", b"\n"):
+        file.write("\n")
+    return file

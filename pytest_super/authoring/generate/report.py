@@ -28,17 +28,12 @@ def lines(run: Generation) -> Iterator[str]:
     if left := len(run.named) - len(outcomes):
         yield row("not looked at", left)
     yield ""
-    yield f"{answers(run)}{cost(run)}"
+    yield f"{run.asker.asked} answers of {run.settings.model}{cost(run)}"
     yield f"tasks and {REPORT}: {run.settings.output}"
 
 
 def row(name: str, number: int, meaning: str = "") -> str:
     return f"{name:<24}{number:>6}  {meaning}".rstrip()
-
-
-def answers(run: Generation) -> str:
-    known = f", {run.asker.remembered} known from before" if run.asker.remembered else ""
-    return f"{run.asker.asked} answers of {run.settings.model}{known}"
 
 
 def cost(run: Generation) -> str:

@@ -1,6 +1,6 @@
 """The project that `pytest-super init` writes: starter tasks, a conftest with every fixture, a CI file.
 
-It has a pytest.ini too if a run in the folder would use the configuration of a parent folder.
+It has a pytest.ini, too, unless the folder has a configuration of pytest.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ CONFIGURATIONS = {
     "tox.ini": "[pytest]",
     "setup.cfg": "[tool:pytest]",
 }
-# Without any such file the nearest pyproject.toml marks the root, or else the nearest setup.py.
-ROOTS = ("pyproject.toml", "setup.py")
 OWN_ROOT = """\
-# Makes this folder the root of its runs; otherwise pytest would use the configuration of a parent folder.
+# Makes this folder the root of its runs; otherwise pytest could use the configuration of a parent folder.
 [pytest]
 """
 
@@ -40,7 +38,7 @@ def write_starter(folder: Path) -> list[Path]:
         folder / "conftest.py": (HERE / "conftest.py.txt").read_text(encoding="utf-8"),
         folder / ".github/workflows/agent.yml": (HERE / "agent.yml").read_text(encoding="utf-8"),
     }
-    if not is_root(folder):
+    if not is_configured(folder):
         content[folder / "pytest.ini"] = OWN_ROOT
     for path in sorted(TASKS.iterdir()):
         if path.suffix in (".yaml", ".ipynb"):
@@ -52,19 +50,6 @@ def write_starter(folder: Path) -> list[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return list(content)
-
-
-def is_root(folder: Path) -> bool:
-    """Whether pytest, run in `folder`, uses it as the root rather than a parent folder."""
-    own, *parents = (folder.absolute(), *folder.absolute().parents)
-    if is_configured(own):
-        return True
-    if any(is_configured(parent) for parent in parents):
-        return False
-    for name in ROOTS:
-        if nearest := next((path for path in (own, *parents) if (path / name).is_file()), None):
-            return nearest == own
-    return True
 
 
 def is_configured(folder: Path) -> bool:
