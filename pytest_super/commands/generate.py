@@ -1,4 +1,4 @@
-"""`pytest-super generate`: tasks of the set auto, made from repositories by a model."""
+"""`pytest-super generate`: tasks of the set auto, made from repositories with a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-HELP = "tasks from repositories, by a model"
+HELP = "make tasks from repositories with a model"
 JOBS = 4
 
 
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="file with one a line",
+        help="file with one repository per line",
     )
     parser.add_argument(
         "--model", required=True, metavar="NAME", help="a name that litellm knows, or scripted:FILE"
@@ -38,20 +38,22 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="for every call of the model (VALUE as JSON, else text); may be repeated",
+        help="parameter of every call (VALUE is JSON or else text); can be repeated",
     )
     parser.add_argument(
         "--output", type=Path, default=Path("auto"), metavar="DIR", help="folder for tasks and report (auto)"
     )
     parser.add_argument(
-        "--max-cost", type=dollars, metavar="X", help="US dollars that all runs into the folder may cost"
+        "--max-cost", type=dollars, metavar="X", help="limit in US dollars for all runs into the folder"
     )
     parser.add_argument(
         "--jobs", type=count, default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
     )
-    parser.add_argument("--prompts", type=Path, metavar="DIR", help="folder with prompts in place of ours")
     parser.add_argument(
-        "--record", type=Path, metavar="DIR", help="folder for all calls of the model, in full"
+        "--prompts", type=Path, metavar="DIR", help="folder with prompts that replace the built-in ones"
+    )
+    parser.add_argument(
+        "--record", type=Path, metavar="DIR", help="folder in which to keep all calls of the model"
     )
 
 

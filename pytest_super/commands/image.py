@@ -12,7 +12,7 @@ from pytest_super.kernel.providers.host_environment import trusted_certificates
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-HELP = "the kernel image that containers run"
+HELP = "build the kernel image that containers run"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-HELP = "task files from published data"
+HELP = "make task files from published data"
 SETS = ("expert", "masked", "auto")
 
 
@@ -44,7 +44,9 @@ def add_super_arguments(parser: ArgumentParser) -> None:
     image.add_argument(
         "--image", default=SUPER_IMAGE, help="container image that the tasks name (default: %(default)s)"
     )
-    image.add_argument("--no-image", action="store_true", help="name no image: the run's image is used")
+    image.add_argument(
+        "--no-image", action="store_true", help="the tasks name no image, so the run's is used"
+    )
 
 
 def run(arguments: Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-HELP = "starter tasks, a conftest and a CI file in a folder"
+HELP = "write starter tasks, a conftest and a CI file to a folder"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.solution_cells import SolutionCell
     from pytest_super.tasks.task import Task
 
-HELP = "propose sub-problems of a solution, or prove its own"
+HELP = "propose sub-problems of a solution, or prove those of a task file"
 SANDBOXES = ("auto", "docker", "local")
 # The options that need --check, each with its name in the namespace.
 OF_CHECK = {"--id": "id", "--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the YAML there")
     parser.add_argument("--check", action="store_true", help="prove a task file's sub-problems in kernels")
     parser.add_argument(
-        "--id", action="append", default=[], help="with --check: only this sub-problem; may be repeated"
+        "--id", action="append", default=[], help="with --check: only this sub-problem; can be repeated"
     )
     parser.add_argument(
         "--sandbox", choices=SANDBOXES, help="with --check: where kernels run (default: auto)"
@@ -87,12 +87,14 @@ def of_notebook(path: Path, output: Path | None) -> str:
 
 
 def name_from(notebook: Path, output: Path | None) -> str:
-    """The notebook's path as the task file states it. A file that is printed is meant to lie beside it."""
+    """The notebook's path as the task file states it. Printed YAML is for a file next to it."""
     if output is None:
         return notebook.name
     place, folder = notebook.parent.resolve() / notebook.name, output.parent.resolve()
     if not place.is_relative_to(folder):
-        raise SuperError(f"{output}: a task file lies beside its notebook, {notebook}, or in a folder above")
+        raise SuperError(
+            f"{output}: a task file must be next to its notebook, {notebook}, or in a folder above"
+        )
     return place.relative_to(folder).as_posix()
 
 
@@ -154,7 +156,7 @@ def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
 
 
 def sandbox_maker(name: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Sandbox]:
-    """The provider as for the agent gold: it need not isolate. Raises SuperError."""
+    """A provider that need not isolate, as for the agent gold. Raises SuperError."""
     from pytest_super.kernel.providers.host_environment import trusted_certificates
     from pytest_super.kernel.providers.registry import choose_provider, find_provider
     from pytest_super.kernel.sandbox import SandboxSettings

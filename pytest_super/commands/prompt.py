@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-HELP = "system prompts of published trajectories"
+HELP = "print the system prompt of a published trajectory"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

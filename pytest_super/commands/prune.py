@@ -11,11 +11,11 @@ HELP = "remove the snapshots of prefixes"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """There are none."""
+    """This command has no arguments."""
 
 
 def run(_arguments: Namespace) -> int:
-    """Remove also the record of prefixes that have no snapshot."""
+    """Also remove the records of prefixes that have no snapshot."""
     from pytest_super.snapshots.record import remove_snapshots
     from pytest_super.store.user_cache import cache_folder
 

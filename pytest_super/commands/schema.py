@@ -16,7 +16,7 @@ HELP = "print the JSON Schema of task files"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """There are none."""
+    """This command has no arguments."""
 
 
 def run(_arguments: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`pytest-super stats`: what a collection of tasks contains, in the tables of the SUPER paper."""
+"""`pytest-super stats`: count the content of a collection of tasks, as in the tables of the SUPER paper."""
 
 from __future__ import annotations
 

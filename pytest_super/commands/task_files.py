@@ -1,4 +1,4 @@
-"""Task files as commands take them: found below paths, loaded all together."""
+"""Finds the task files below paths, and loads all of them."""
 
 from __future__ import annotations
 

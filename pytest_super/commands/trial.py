@@ -1,6 +1,6 @@
 """`pytest-super trial …`: act in a trial from a shell.
 
-For the programs of `--super-agent='host-command: …'`. It runs once for each action, so it imports little.
+Programs of `--super-agent='host-command: …'` call it once for each action, so it imports little.
 """
 
 from __future__ import annotations

@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
 HELP = "find tasks that fail with their own solution, are flaky, or leak their answer"
-# Options that are passed on to pytest, which knows them with `super-` before the name.
+# Options that are passed on to pytest, where their names begin with `super-`.
 PASSED_ON = {
     "sandbox": "where kernels run: docker or local",
     "image": "the container image",
     "ca-bundle": "certificates that containers trust",
     "pip-config": "a pip.conf for containers",
-    "mount": "a folder that containers see, as HOST:INSIDE; may be repeated",
+    "mount": "a folder that containers see, as HOST:INSIDE; can be repeated",
 }
 DIRECTORY = Path(".super/verify")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
-        "Exit status: 0 nothing was found, 1 something was. For other options of pytest set PYTEST_ADDOPTS."
+        "Exit status: 0 no problem was found, 1 some were. For other options of pytest set PYTEST_ADDOPTS."
     )
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="a task file or a folder of task files"

@@ -1,4 +1,4 @@
-"""Tasks loaded from their files, or all that is wrong in a file, each error with its place."""
+"""Loads tasks from their files, or reports all errors of a file with line and column."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ MODELS: dict[str, type[BaseModel]] = {
     "limits": Limits,
 }
 
-# For the required fields that a task with errors lacks; no rule looks at them.
+# Values for required fields that a task with errors lacks. No rule reads them.
 STAND_INS = {"id": "unknown", "set": "auto", "query": "unknown"}
 
 
 def load_tasks(path: Path, shown: str | None = None) -> list[Task]:
     """The tasks of a file, in order, each before its sub-problems. Messages call it `shown`, else its path.
 
-    Raises TaskFileError with all that is wrong in the file, a `file:line:col: message` a line.
+    Raises TaskFileError with all errors of the file, one `file:line:col: message` per line.
     """
     tasks: list[Task] = []
     problems: list[Problem] = []
@@ -70,7 +70,7 @@ def load_tasks(path: Path, shown: str | None = None) -> list[Task]:
 
 
 class TaskReader(Reader):
-    """Reads on after an error, so that all errors of a task are told."""
+    """Continues after an error, so that all errors of a task are reported."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,20 +82,20 @@ class TaskReader(Reader):
         self.problems.append(problem_at(node.start_mark, message))
 
     def fields(self, node: MappingNode) -> dict[str, Any]:
-        """The fields of a task, those that cannot be read as None. Raises Unreadable."""
+        """The fields of a task, with None for each that cannot be read. Raises Unreadable."""
         self.enter(node)
         fields: dict[str, Any] = {}
         for key, child in node.value:
             name = self.key(key, fields)
             if name is not None:
-                # Without the care for what can fail in lists and mappings.
+                # Most values are plain text, which cannot fail.
                 is_text = child.tag == STR and type(child) is ScalarNode
                 fields[name] = child.value if is_text else self.field(name, child)
         return fields
 
     def field(self, name: str, node: Node) -> Any:
         found = len(self.problems)
-        # Where aliases expand without end, that is told once.
+        # Aliases that expand without end are reported once.
         is_full = self.count > MAX_VALUES
         try:
             value = None if is_full else self.value(node, (name,))
@@ -109,10 +109,7 @@ class TaskReader(Reader):
 
 
 def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Problem]]:
-    """The task, as far as it can be read, and its sub-problems, without those whose id is not known.
-
-    And all that is wrong with them.
-    """
+    """The task, as far as it can be read, its sub-problems, and all errors. Tasks without an id are left out."""
     if not isinstance(node, MappingNode):
         return [], [problem_at(node.start_mark, "a task is a mapping of fields: id, set, query, …")]
     reader = TaskReader()
@@ -133,7 +130,7 @@ def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Problem]]:
 def build_subproblems(
     parent: Task, items: object, unknown: Collection[str], node: Node
 ) -> tuple[list[Task], list[Problem]]:
-    # Most files have none, and need nothing of this.
+    # Most files have no sub-problems, and loading this module takes time.
     from pytest_super.tasks.subproblems import derived_tasks
 
     made, broken = derived_tasks(parent, items, unknown)
@@ -146,7 +143,7 @@ def build_subproblems(
 def validate(
     data: dict[str, Any], unread: Collection[str]
 ) -> tuple[Task, list[ErrorDetails], Collection[str]]:
-    """The task, the errors in its fields, and the fields whose value is not known for them."""
+    """The task, the errors in its fields, and the fields whose value is unknown because of them."""
     if not unread:
         try:
             return Task.model_validate(data), [], ()
@@ -156,12 +153,12 @@ def validate(
 
 
 def salvage(data: dict[str, Any], unread: Collection[str]) -> tuple[Task, list[ErrorDetails], set[str]]:
-    """As `validate`, for a task with errors: it is made of what is valid."""
-    # That a field is unknown is an error beside that of its value.
+    """As `validate`, for a task with errors: the task has only the valid fields."""
+    # An unknown field is reported even if its value cannot be read.
     unread = Task.model_fields.keys() & unread
     kept = {name: value for name, value in data.items() if name not in unread}
     details = [detail for detail in errors_in(kept) if detail["loc"][0] not in unread]
-    # First only the part of a field that is wrong, then the field that is wrong without it, too.
+    # First drop only the wrong part of a field, then the whole field if it is still wrong.
     for length in (2, 1):
         wrong = [detail["loc"][:length] for detail in errors_in(STAND_INS | kept)]
         kept = without(kept, wrong)
@@ -187,7 +184,7 @@ def without(data: dict[str, Any], locations: Iterable[Location]) -> dict[str, An
 
 
 def explain(detail: ErrorDetails, root: Node) -> Problem:
-    """A pydantic error as a sentence at the place in the file that a person must change."""
+    """A pydantic error as a sentence, at the place in the file that has to be changed."""
     location: Location = detail["loc"]
     field = dotted(location)
     if detail["type"] == "missing":
@@ -239,17 +236,17 @@ def duplicate_ids(tasks: list[Task]) -> Iterator[Problem]:
     lines: dict[str, int] = {}
     for task in tasks:
         if task.id in lines:
-            yield Problem(task._line, 1, f"the id `{task.id}` stands already at line {lines[task.id]}")
+            yield Problem(task._line, 1, f"the id `{task.id}` already appears at line {lines[task.id]}")
         lines.setdefault(task.id, task._line)
 
 
 def refuse_known_ids(tasks: list[Task], places: dict[str, str], file: str) -> None:
-    """Results are kept by task id, so an id is unique in a run. Raises TaskFileError."""
+    """Results are stored by task id, so an id must be unique in a run. Raises TaskFileError."""
     errors = []
     for task in tasks:
         place = f"{file}:{task._line}"
         known = places.setdefault(task.id, place)
         if known != place:
-            errors.append(f"{place}:1: the id `{task.id}` stands already at {known}")
+            errors.append(f"{place}:1: the id `{task.id}` already appears at {known}")
     if errors:
         raise TaskFileError("\n".join(errors))

@@ -42,7 +42,7 @@ def read_notebook(path: Path) -> list[str]:
 def notebook_cells(path: Path) -> list[dict[str, Any]]:
     """The cells of a notebook that are not empty, as nbformat defines them.
 
-    Raises TaskFileError, also when there is no code cell.
+    Raises TaskFileError, for a notebook without code cells, too.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ class NotebookError(Exception):
 
 
 def read_cells(text: str) -> list[dict[str, Any]]:
-    """All cells of the notebook that `text` is. Raises NotebookError."""
+    """All cells of a notebook, from its JSON text. Raises NotebookError."""
     try:
         notebook = json.loads(text)
         if notebook["nbformat"] != 4:
@@ -76,9 +76,9 @@ def read_cells(text: str) -> list[dict[str, Any]]:
 
 
 def problem_of(cell: object) -> str | None:
-    """Which field that nbformat requires of every cell is missing or wrong; None for a valid cell."""
+    """The first field required by nbformat that is missing or wrong; None for a valid cell."""
     if not isinstance(cell, dict):
-        return "is no JSON object"
+        return "is not a JSON object"
     if not isinstance(cell.get("cell_type"), str):
         return "has no `cell_type`"
     source = cell.get("source")
@@ -86,7 +86,7 @@ def problem_of(cell: object) -> str | None:
     if not all(isinstance(line, str) for line in lines):
         return "has no `source`"
     if cell.get("outputs") is not None and not isinstance(cell["outputs"], list):
-        return "is no code cell with a list of `outputs`"
+        return "has `outputs` that are not a list"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Sub-problems: masked tasks, cut from the solution of the task in whose file they are stated.
+"""Sub-problems: masked tasks that are cut from the solution of a task and stated in its file.
 
 Only the stated cells count. No code is read here, so loading a task file costs nothing that grows with its
 solution, and a task is the same on every machine.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Location = tuple[str | int, ...]
 Broken = tuple[Location, str]
 
-# A cell of a notebook with this tag leaves nothing that later cells need but files.
+# Later cells need nothing of a cell with this tag but the files that it writes.
 FILES_TAG = "files"
 INHERITED = (
     *("repository", "answer", "answer_unknown", "tolerance", "landmarks", "entrypoint"),
@@ -38,7 +38,7 @@ CHECKED_IN_PARENT = frozenset({"repository", "solution", "entrypoint", "category
 
 
 class BadReferenceError(Exception):
-    """The text says what is wrong, `location` where, within the sub-problem."""
+    """A reference to a cell is wrong; `location` is its place within the sub-problem."""
 
     def __init__(self, location: Location, message: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class Cut(NamedTuple):
 
     masked: Collection[int]
     prefix: list[tuple[int | None, PreExecuted]]
-    """Each step with the cell that it is, None where it is no cell of the solution."""
+    """Each step with the index of its cell, or None if it is not a cell of the solution."""
     gold: list[int]
 
 
@@ -59,9 +59,9 @@ def derived_tasks(
 ) -> tuple[list[tuple[int, Task]], list[Broken]]:
     """The task of each sub-problem with its index in the list, and all errors with their places in the file.
 
-    `items` is the field as the file states it; an item that is not a sub-problem at all is skipped, because
-    its errors are reported with the parent's fields. So are those of the parent's fields in `unknown`: a
-    sub-problem is not blamed for inheriting nothing from them.
+    `items` is the field as the file states it. Invalid items are skipped, because their errors are reported
+    with the parent's fields. So are the errors of the parent's fields in `unknown`: it is no further error that a
+    sub-problem inherits nothing from them.
     """
     if parent.solution is None:
         return [], [(("subproblems",), "sub-problems are cut from a `solution`, and the task has none")]
@@ -218,8 +218,8 @@ def inherited(parent: Task, item: SubProblem) -> dict[str, Any]:
         if name in MERGED and value is not None:
             stated = {key: getattr(value, key) for key in value.model_fields_set}
             value = getattr(parent, name).model_copy(update=stated)
-        # A field stated as null is left at its default, except an answer, which must be seen to be wrong, and
-        # an entrypoint, which null takes away.
+        # Null leaves a field at its default, except an answer, for which it is an error, and an entrypoint,
+        # which it removes.
         if value is not None or name in ("answer", "entrypoint"):
             fields[name] = value
     return fields

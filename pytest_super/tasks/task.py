@@ -78,7 +78,7 @@ class Entrypoint(FieldModel):
 
 
 class Edit(FieldModel):
-    """Replace `before`, which must occur exactly once in the file, by `after`."""
+    """Replaces `before`, which must occur exactly once in the file, by `after`."""
 
     path: Text
     before: Annotated[str, Field(min_length=1)]
@@ -207,11 +207,11 @@ class SubProblem(FieldModel):
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     landmarks: list[Regex] | None = None
     entrypoint: Entrypoint | None = None
-    """null: there is none."""
+    """null removes the entrypoint."""
     sandbox: SandboxSpec | None = None
-    """Its fields go before those of the task."""
+    """Its fields override those of the task."""
     limits: Limits | None = None
-    """Its fields go before those of the task."""
+    """Its fields override those of the task."""
     tags: list[Text] | None = None
     metadata: dict[str, Any] = {}
 
@@ -263,4 +263,4 @@ class Task(FieldModel):
     _path: str = PrivateAttr(default="")
     _line: int = PrivateAttr(default=1)
     _derivation: Derivation | None = PrivateAttr(default=None)
-    """Set where the task is a sub-problem of another."""
+    """Set if the task is a sub-problem of another."""

@@ -22,12 +22,12 @@ MAX_BYTES = 16 * 2**20
 # Aliases can expand a small file to any size.
 MAX_VALUES = 200_000
 MAX_DEPTH = 100
-# Up to this depth the C parser can recurse without a check. The Python parser has too little stack.
+# Up to this depth the C parser can recurse without a check. The Python parser overflows earlier.
 UNCOUNTED_DEPTH = 1_000 if hasattr(yaml, "CSafeLoader") else 0
 # Each level of nesting needs at least one of these characters.
 OPENERS = "[{-?:"
 
-# Matches are rare. When there is one, a second scan checks whether it is a tag or part of a text.
+# Matches are rare. After one, a second scan checks whether it is a tag or part of a text.
 MAYBE_BARE_TAG = re.compile(r"!(?<![^\s,\[{:]!)(?:<!>)?(?![^\s,\]}])")
 Location = tuple[str | int, ...]
 

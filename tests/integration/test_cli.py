@@ -63,7 +63,7 @@ def test_validate_tells_every_error_of_every_file(tmp_path: Path, capsys: pytest
     out = capsys.readouterr().out
     assert f"{tmp_path}/b.task.yaml:3:8: `query`" in out
     assert f"{tmp_path}/b.task.yaml:5:1: unknown field `tyop`" in out
-    assert f"{tmp_path}/c.task.yaml:1:1: the id `a` stands already at {tmp_path}/a.task.yaml:1" in out
+    assert f"{tmp_path}/c.task.yaml:1:1: the id `a` already appears at {tmp_path}/a.task.yaml:1" in out
 
 
 def test_validate_counts_what_is_valid(capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,7 +140,7 @@ def test_an_id_is_unique_across_files(project: Project) -> None:
     project.add_task("same", file="b")
     result = project.run()
     result.stdout.fnmatch_lines(
-        ["tasks/b.task.yaml:1:1: the id `same` stands already at tasks/a.task.yaml:1"]
+        ["tasks/b.task.yaml:1:1: the id `same` already appears at tasks/a.task.yaml:1"]
     )
 
 

@@ -154,7 +154,7 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
         (MINIMAL + "tolerance: .nan\n", "finite"),
         (MINIMAL + "sandbox: {memory: much}\n", "512m or 4g"),
         (MINIMAL + f"answer3: {'9' * 5000}\n", "5,000 digits"),
-        (MINIMAL + "--- \n" + MINIMAL, "the id `a` stands already at line 1"),
+        (MINIMAL + "--- \n" + MINIMAL, "the id `a` already appears at line 1"),
     ],
 )  # fmt: skip
 def test_a_mistake_has_one_clear_message(load: Any, text: str, message: str) -> None:

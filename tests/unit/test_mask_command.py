@@ -212,7 +212,7 @@ def test_a_task_file_cannot_name_a_notebook_outside_of_its_folder(bench: Bench) 
     folder.mkdir()
     assert main(["mask", str(notebook), f"--output={folder / 'out.task.yaml'}"]) == 1
     assert list(folder.iterdir()) == []
-    assert f"beside its notebook, {notebook}" in bench.capsys.readouterr().err
+    assert f"next to its notebook, {notebook}" in bench.capsys.readouterr().err
 
 
 @pytest.mark.parametrize("sign", ["\r", "\x85", "\u2028", "\x1b", "\ud800"])

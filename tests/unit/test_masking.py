@@ -318,8 +318,8 @@ def test_an_id_that_stands_twice_is_told(bench: Bench) -> None:
     item = "category: data, query: x, mask: [2]}\n"
     found = bench.errors(HEAD + f"  - {{id: t, {item}  - {{id: b, {item}  - {{id: b, {item}")
     assert found == [
-        "t:7:1: the id `t` stands already at line 1",
-        "t:9:1: the id `b` stands already at line 8",
+        "t:7:1: the id `t` already appears at line 1",
+        "t:9:1: the id `b` already appears at line 8",
     ]
 
 
@@ -399,12 +399,12 @@ CODE = {"cell_type": "code", "metadata": {}, "outputs": [], "source": "1"}
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ({**CODE, "outputs": 5}, "cell 2 is no code cell with a list of `outputs`"),
+        ({**CODE, "outputs": 5}, "cell 2 has `outputs` that are not a list"),
         ({"source": "1"}, "cell 2 has no `cell_type`"),
         ({"cell_type": "code"}, "cell 2 has no `source`"),
         ({**CODE, "source": 5}, "cell 2 has no `source`"),
         ({**CODE, "source": ["1", 2]}, "cell 2 has no `source`"),
-        (5, "cell 2 is no JSON object"),
+        (5, "cell 2 is not a JSON object"),
     ],
 )
 def test_a_broken_cell_of_a_notebook_is_told_with_its_file(bench: Bench, cell: Any, message: str) -> None:
@@ -443,4 +443,4 @@ def test_ids_of_sub_problems_are_unique_across_files(
     other = bench.folder / "u.task.yaml"
     other.write_text("id: t_data\nset: expert\nquery: x\nanswer: 1\n")
     assert main(["validate", str(bench.folder)]) == 1
-    assert f"{other}:1:1: the id `t_data` stands already at {bench.path}:1" in capsys.readouterr().out
+    assert f"{other}:1:1: the id `t_data` already appears at {bench.path}:1" in capsys.readouterr().out

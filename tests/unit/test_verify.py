@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_super.authoring.verify.gold_run import GoldTrial
 from pytest_super.authoring.verify.numbers import numbers_in, shortest
 from pytest_super.authoring.verify.texts import repository_texts
-from pytest_super.authoring.verify.values import telling_values
+from pytest_super.authoring.verify.values import distinctive_values
 from pytest_super.authoring.verify.verification import verify
 from pytest_super.cli import main
 from pytest_super.store.results import TrialResult
@@ -394,7 +394,7 @@ def test_a_repository_that_cannot_be_had_is_not_passed_over(tmp_path: Path) -> N
 
 def finds(value: float, text: str) -> bool:
     """Whether the value is found in a text."""
-    (figure,) = telling_values({"a": value})
+    (figure,) = distinctive_values({"a": value})
     return figure.find(text, sorted(numbers_in(text), key=lambda number: number.value)) is not None
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # In characters.
 LONGEST_REASON = 500
 SHORTEST_TASK, LONGEST_TASK = 20, 1500
-# What models write instead of null.
+# Texts that models write instead of null.
 NOTHING = frozenset({"", "none", "null", "no", "n/a", "false"})
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 

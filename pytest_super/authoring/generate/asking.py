@@ -1,4 +1,4 @@
-"""Asking the model: each question once per output folder, and once more when the answer cannot be used."""
+"""Asks the model each question once per output folder, and once more when the answer cannot be used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_SHOWN = 4000
 
 
 class Stopped(Exception):
-    """The run ends, and no further question is asked."""
+    """The run is ending: no further question is asked."""
 
 
 class Asker:
@@ -46,7 +46,7 @@ class Asker:
         self.asked = 0
 
     def ask(self, task: str, prompt: str, material: str, judge: Callable[[str], T]) -> T:
-        """What `judge` makes of the model's answer. If it raises RepositoryRefused, the model is asked again.
+        """What `judge` returns for the answer. If it raises RepositoryRefused, the model is asked again.
 
         Raises RepositoryRefused for the second answer or when the provider refuses; ModelError; Stopped.
         """

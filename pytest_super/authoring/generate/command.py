@@ -1,4 +1,4 @@
-"""What `pytest-super generate` does with its options: open the gateway, run the generation, report."""
+"""Runs `pytest-super generate`: opens the gateway, runs the generation, prints the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 WAITING = "waiting for the calls under way, which are paid: Ctrl-C again leaves at once"
-# A limit of tokens for one task in all runs into the folder. It is never reached, since prompts are bounded.
+# The gateway needs a limit of tokens for each task. Prompts are bounded, so this one is never reached.
 TOKENS = 10_000_000
 
 

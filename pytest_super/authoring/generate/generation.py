@@ -1,4 +1,4 @@
-"""A run of the generation: threads take repositories one after the other, each to its outcome."""
+"""A run of the generation: threads process one repository after the other."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ class Generation:
         self.outcomes: dict[str, RepositoryOutcome] = {}
         """By the text of the repository."""
         self.error: BaseException | None = None
-        """What ended the run early."""
+        """The exception that ended the run early."""
         self._waiting: queue.SimpleQueue[Named] = queue.SimpleQueue()
         for each in named:
             self._waiting.put(each)
 
     def run(self, interrupted: Callable[[], None]) -> None:
-        """Take all repositories to their outcome; an error that ends the run early is in `error`.
+        """Process all repositories. An error that ended the run early is in `error`.
 
-        After Ctrl-C `interrupted` is called, and the calls under way are awaited, since they are paid. A
-        second Ctrl-C raises KeyboardInterrupt.
+        After Ctrl-C this calls `interrupted` and waits for the calls under way, which are paid. A second
+        Ctrl-C raises KeyboardInterrupt.
         """
-        # Python 3.11 considers a thread as ended once its `join` was interrupted (bpo-45274).
+        # Not `join`: Python 3.11 considers a thread as ended once its `join` was interrupted (bpo-45274).
         ended = [threading.Event() for _ in range(self.settings.jobs)]
         for each in ended:
             # A daemon, so that nothing waits for it after a second Ctrl-C.
@@ -105,7 +105,7 @@ class Generation:
     def _take(self, named: Named) -> None:
         outcome = RepositoryOutcome(named=named.text, id=self.ids[named.text], model=self.settings.model)
         is_known = self._decide(named, outcome)
-        # Ctrl-C also reaches git, so that a fetch under way fails: that says nothing about the repository.
+        # Ctrl-C also reaches git. A fetch that it interrupts says nothing about the repository.
         if self.asker.stop.is_set() and not outcome.is_settled:
             raise Stopped
         if not is_known:
@@ -137,7 +137,7 @@ class Generation:
         return False
 
     def _pin(self, named: Named, outcome: RepositoryOutcome) -> None:
-        """Set what the outcome is made from: the pinned repository, as in an earlier run, and its key."""
+        """Set the pinned repository, the same as in an earlier run, and the key of the outcome."""
         settings, is_folder = self.settings, named.kind == "folder"
         # A branch can move during a long run that was interrupted.
         known = None if is_folder else self.record.pins.get(named.text)
@@ -176,10 +176,10 @@ class Generation:
         outcome.task, outcome.outcome = fields, KEPT
 
     def _write(self, fields: dict[str, Any]) -> str:
-        """Write the task file and return its digest; "" when a person changed the file, which stays."""
+        """Write the task file and return its digest, or "" if a person changed the file, so it is kept."""
         path = self.settings.output / f"{fields['id']}{TASK_SUFFIX}"
         if not self.record.is_ours(path):
-            self.settings.tell(f"{path} was changed by hand and stays as it is; remove it to get a new one")
+            self.settings.tell(f"{path} was changed by hand and is kept; remove it to get a new one")
             return ""
         return hashlib.sha256(write_task(fields, self.settings.output)).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What the model is shown of a repository: parts of bounded length, between tags that they cannot contain."""
+"""The parts of a repository that the model sees: of bounded length, between tags that they cannot contain."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ LINES_PER_FILE = 8
 CUT = "[… cut here]"
 
 _MARK = re.compile(r"<(\s*+/?\s*+(?:repository|readme|scripts|code)\s*+)>", re.IGNORECASE)
-# Lines of code about data, models and devices.
-_TELLING = re.compile(
+_RELEVANT = re.compile(
     r"load_dataset|from_pretrained|add_argument\([^)]*(data|task|model)|(data_?set|task|model)_(name|path|dir)|"
     r"\b(glue|torchvision\.datasets|fetch_\w+|load_\w+)\b|\bcuda\b|bitsandbytes|deepspeed|\bpeft\b|lora|"
     r"flash_attn|triton|\bapex\b|nvidia|multi_?gpu",
@@ -48,7 +47,7 @@ def common(name: str, tree: Tree) -> list[str]:
 
 def part(tag: str, text: str, most: int) -> str:
     """The beginning of `text`, up to a whole line, between tags."""
-    # A README must not close its own part. A tag is replaced, since deleting one can create another.
+    # A README must not close its own part. Tags are replaced, because deleting one can create another.
     text = _MARK.sub(r"[\1]", text)
     if len(text) > most:
         text = f"{text[:most].rsplit(chr(10), 1)[0]}\n{CUT}"
@@ -56,12 +55,14 @@ def part(tag: str, text: str, most: int) -> str:
 
 
 def code_lines(tree: Tree) -> str:
-    return "\n".join(line for path, data in tree.contents((".py", ".sh")) for line in telling(path, data))
+    return "\n".join(
+        line for path, data in tree.contents((".py", ".sh")) for line in relevant_lines(path, data)
+    )
 
 
-def telling(path: str, data: bytes) -> Iterator[str]:
-    """The first telling lines of a file."""
+def relevant_lines(path: str, data: bytes) -> Iterator[str]:
+    """The first lines of a file that are about data, models or devices."""
     lines = (line.strip()[:LONGEST_LINE] for line in legible(data).split("\n"))
-    found = (line for line in lines if _TELLING.search(line))
+    found = (line for line in lines if _RELEVANT.search(line))
     for line, _ in zip(found, range(LINES_PER_FILE), strict=False):
         yield f"{path}: {line}"

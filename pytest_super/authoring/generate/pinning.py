@@ -34,8 +34,8 @@ def pin(named: Named, output: Path) -> dict[str, str]:
     folder, base = Path(named.place), output.resolve()
     if folder == base or not folder.is_relative_to(base):
         raise InfrastructureError(
-            f"{named.text} is not inside {output}: a task names a folder beside it; move it there, "
-            "or name a git repository as file:///PATH"
+            f"{named.text} is not inside {output}: a task can only name a folder next to its file; move it "
+            "there, or name a git repository as file:///PATH"
         )
     return {"path": folder.relative_to(base).as_posix()}
 
@@ -53,7 +53,7 @@ def commit_of(url: str, version: str | None, cwd: Path) -> str:
     refs = remote_refs(url, wanted, cwd)
     found = next((refs[name] for name in wanted if name in refs), None)
     if found is None or not _COMMIT.fullmatch(found):
-        missing = f"branch or tag {version}; a commit is given whole" if version else "commit yet"
+        missing = f"branch or tag {version}; a commit needs all 40 digits" if version else "commit yet"
         raise InfrastructureError(f"{redacted(url)} has no {missing}")
     return found
 

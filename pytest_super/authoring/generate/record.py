@@ -1,6 +1,6 @@
-"""The record of a folder of generated tasks: append-only files, so that no run asks or pays anything twice.
+"""The record of a folder of generated tasks: append-only files, so that no run asks a paid question twice.
 
-repositories.jsonl    the outcome of each repository, a line each time that it was looked at: the report
+repositories.jsonl    the report: a line for the outcome of each repository, in each run that processed it
 answers.jsonl         each answer of the model, written before it is used
 calls.jsonl           the tokens and cost of each call of the model, written by the gateway
 """
@@ -28,7 +28,7 @@ KEPT, DROPPED = "kept", "dropped"
 
 @dataclass(kw_only=True)
 class RepositoryOutcome:
-    """What became of one repository, filled in step by step; plain JSON values only."""
+    """The outcome for one repository, filled in step by step; plain JSON values only."""
 
     named: str
     """As the user wrote it."""
@@ -46,10 +46,10 @@ class RepositoryOutcome:
     task: dict[str, Any] = field(default_factory=dict)
     """The fields of the task file."""
     sha256: str = ""
-    """Of the task file."""
+    """Digest of the task file."""
     model: str = ""
     key: str = ""
-    """Digest of everything that it is made from."""
+    """Digest of everything that determines the outcome."""
     ended: str = ""
     """ISO 8601 with offset."""
 

@@ -19,7 +19,7 @@ REASONS = {
     "model_refused": "the model's provider refused to read it, or it was too long",
     "model_failed": "the model gave no answer",
 }
-# Reasons that can go away by themselves: the next run looks at such a repository again.
+# Temporary reasons: the next run processes such a repository again.
 PASSING = frozenset({"fetch_failed", "model_failed"})
 
 

@@ -1,4 +1,4 @@
-"""Repositories as a person names them: parsed, checked, and given task ids."""
+"""Repositories as users name them: parsed, checked, and given task ids."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_address(text: str) -> None:
     # The task file would contain it.
     if at and (":" in user or parts.scheme != "ssh"):
         raise SuperError(
-            f"{redacted(text)}: leave the password out of the URL; git's credential helpers give it"
+            f"{redacted(text)}: leave the password out of the URL; git's credential helpers can provide it"
         )
 
 
@@ -103,7 +103,7 @@ def read_all(texts: Iterable[str], lists: Iterable[Path]) -> list[Named]:
     if errors:
         raise SuperError("\n".join(errors))
     if not named:
-        raise SuperError("name a repository, or a file with one a line by --list")
+        raise SuperError("name a repository, or a file with one per line by --list")
     return list(named.values())
 
 

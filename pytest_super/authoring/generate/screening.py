@@ -20,8 +20,8 @@ PROVIDERS = (
     *("volcenginesdkarkruntime", "writerai", "xai_sdk", "zhipuai"),
 )
 _NAMES = b"|".join(re.escape(name).encode() for name in PROVIDERS)
-# The quantifiers are possessive: otherwise a long line would be tried in all ways to divide its blanks, in a
-# search that no other thread can interrupt.
+# The quantifiers are possessive. Otherwise the search would try all ways to divide the blanks of a long line,
+# and no other thread could interrupt it.
 _IMPORT = (
     rb"[ \t]*+(?:import[ \t]++(?:[\w. \t]++,)*[ \t]*+(?P<whole>%b)(?![\w])"
     rb"|from[ \t]++(?P<part>%b)(?:\.[\w.]++)?[ \t]++import\b"

@@ -51,7 +51,7 @@ def write_task(fields: dict[str, Any], folder: Path) -> bytes:
     Raises RepositoryRefused when the task is not valid, SuperError when the file cannot be written.
     """
     path = folder / f"{fields['id']}{TASK_SUFFIX}"
-    # In the same folder, since a task can name a folder next to it; with a name that is not collected.
+    # In the same folder, because a task can name a folder next to it; pytest does not collect this name.
     draft = path.with_name(f".{path.name}.draft")
     try:
         data = to_yaml(fields).encode()

@@ -1,4 +1,4 @@
-"""The import of one set of SUPER: read its rows, make valid task files of them, and write these."""
+"""Imports one set of SUPER: reads its rows, makes valid task files of them, and writes these."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def validated(fields: dict[str, Any], path: Path) -> str:
     except ValueError as error:
         raise NoTaskError(str(error)) from None
     except TaskFileError as error:
-        # Without line and column, which are those of a file that is not kept.
+        # Without line and column, which refer to a temporary file.
         messages = [line.split(": ", 1)[-1] for line in str(error).splitlines()]
         raise NoTaskError("; ".join(messages)) from None
     return text

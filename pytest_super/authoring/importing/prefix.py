@@ -1,4 +1,4 @@
-"""The pre-executed cells of a row: JSON texts of `{"type": …, "content": …}`, as agents' actions are."""
+"""The pre-executed cells of a row: JSON texts of `{"type": …, "content": …}`, the form of agents' actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of an import: written whole, listed in a record next to them, never over a person's changes."""
+"""Writes the files of an import and a record of them; never overwrites the changes of a person."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Names(NamedTuple):
     loads: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
     is_opaque: bool = False
-    """Whether the cell is more than Python. Shell lines and magics do things that no name shows."""
+    """Whether the cell is more than Python. Names do not show the effects of shell lines and magics."""
 
 
 def names_of(source: str) -> Names:
@@ -61,7 +61,7 @@ def global_names(scope: symtable.SymbolTable) -> Iterator[str]:
 
 
 def changed_names(module: ast.Module) -> Iterator[str]:
-    """`x` of `x.a = 1`, `x[0] = 1` and `del x[0]`: the object is another one for later cells."""
+    """`x` of `x.a = 1`, `x[0] = 1` and `del x[0]`: later cells see a changed object."""
     for node in ast.walk(module):
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             base: ast.expr = node
@@ -80,8 +80,8 @@ def independent_cells(cells: Sequence[Names], masked: Collection[int], goal: int
     """The cells before `goal`, by index, that can run before the masked ones as far as names show.
 
     These are all cells before the first masked one. After it a cell has to wait if it is masked or shares a
-    name with a cell that waits. From a cell on whose work no name shows, all have to wait: such a cell is
-    opaque, or masked without binding a name.
+    name with a cell that waits. If names do not show the effect of a cell, it and all after it
+    have to wait: an opaque cell, or a masked one that binds no name.
     """
     waiting: list[Names] = []
     prefix = list(range(min(masked)))

@@ -1,4 +1,4 @@
-"""The proof of a sub-problem, in kernels: the gold answer with the masked cells, another one without them."""
+"""Proves a sub-problem in kernels: its masked cells are needed for the gold answer."""
 
 from __future__ import annotations
 

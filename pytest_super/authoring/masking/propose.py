@@ -45,7 +45,7 @@ TROUBLE = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Cells that deal with one thing, by index."""
+    """Cells of one category, by index."""
 
     name: str
     """Added to the task's id; in most cases the category."""
@@ -91,8 +91,8 @@ def start_of_goal(
 ) -> tuple[int, str]:
     """From which cell on all cells lead to the answer, and why; `answer` if there is no such cell.
 
-    It is the last cell that runs a program, unless something is prepared after it, which makes it a trial
-    run; else the last cell that binds a name of the answer and deals with nothing else.
+    It is the last cell that runs a program, unless a later cell prepares something, because then the program
+    was a trial run. Otherwise it is the last cell that binds a name of the answer and has no category.
     """
     prepared = max((index for index, one in enumerate(found) if one and one[0] != "data"), default=-1)
     for index in reversed(range(prepared + 1, answer)):
@@ -134,7 +134,7 @@ def category_of_edit(cells: Sequence[SolutionCell], index: int, text: str) -> tu
 
 
 def only_looks(cell: SolutionCell) -> bool:
-    """Whether the cell only prints what is there."""
+    """Whether the cell only lists files or prints their content."""
     lines = [line.strip() for line in cell.source.splitlines() if line.strip()]
     return all(LOOK.fullmatch(line) and not EDIT.search(line) for line in lines)
 

@@ -1,4 +1,4 @@
-"""A stored trial, scored in both ways."""
+"""Scores a stored trial in both ways."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What a trial was scored with, and its figures in each way."""
+    """The figures of a trial in each way, and the facts that they come from."""
 
     task: Task
     trial: StoredTrial
@@ -64,7 +64,7 @@ def judge(trial: StoredTrial, task: Task) -> Judgement:
 def steps_of_reference(trial: StoredTrial) -> Iterator[Step]:
     """The steps that the published code had when it scored."""
     for step in trial.steps:
-        # It dropped the step in which tokens or time ran out, and it does not know programs.
+        # It dropped the step in which tokens or time ran out, and it has no steps of programs.
         if step.action.type in ("exception", PROGRAM_BESIDE):
             continue
         if not trial.is_published:

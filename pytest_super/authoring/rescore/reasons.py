@@ -1,4 +1,4 @@
-"""Explains briefly why figures differ: stored from computed ones, or one way of scoring from the other."""
+"""Short reasons why figures differ: the stored one from the computed one, or the two ways of scoring."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Entrypoint
 
 OTHERS = {
-    "submitted": "the published code takes a submission that is empty, 0, false or null for none",
+    "submitted": "the published code treats a submission that is empty, 0, false or null as missing",
     "accuracy": "the published code divides by the number of submitted values, takes a mean at each list and "
-    "mapping, and knows no tolerance but 0.01",
+    "mapping, and has a fixed tolerance of 0.01",
     "landmarks": "the published code searches everything that the agent was shown, the paper's way only the "
     "outputs of the agent's cells",
     "script_executed": "the published code looks for the script's name, the paper's way for a run of it",

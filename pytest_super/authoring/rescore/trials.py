@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Figures = dict[str, float | None]
 
-# Errors that reading or scoring a file raises when it is not a trajectory.
+# Errors of reading or scoring a file that is not a trajectory.
 MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 # Names of the metrics in a published metrics.json; the published code has a newer one for landmarks.
@@ -78,7 +78,7 @@ class StoredTrial:
 def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
     """The trials at and below `paths`, and for each unreadable one a message that begins with its file.
 
-    Of a trial of ours that was run again, the last rerun counts. Raises SuperError for a path without any.
+    For a trial that was run again, only the last rerun is read. Raises SuperError for a path without any.
     """
     trials: list[StoredTrial] = []
     broken: list[str] = []

@@ -1,1 +1,1 @@
-"""What a collection of tasks contains, in the tables of the SUPER paper."""
+"""Counts the content of a collection of tasks, as in the tables of the SUPER paper."""

@@ -1,4 +1,4 @@
-"""What a collection of tasks contains, counted as in the tables of the SUPER paper."""
+"""Counts the content of a collection of tasks, as in the tables of the SUPER paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run that is judged: pytest with the agent `gold`, and its results on disk."""
+"""Runs pytest with the agent `gold`, and reads the results of such a run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class GoldTrial:
     prefix: list[Step]
     """The pre-executed steps."""
     submission: Any
-    """None also when nothing was submitted, which `result.submitted` shows."""
+    """None if nothing was submitted; since None can be submitted, see `result.submitted`."""
 
 
 def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> Path:

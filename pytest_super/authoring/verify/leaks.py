@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.numbers import LEAST_DIGITS, numbers_in
 from pytest_super.authoring.verify.texts import Text, output_texts, prefix_texts
-from pytest_super.authoring.verify.values import Figure, Phrase, telling_values
+from pytest_super.authoring.verify.values import Figure, Phrase, distinctive_values
 from pytest_super.errors import SuperError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.sources import fetch
@@ -28,7 +28,7 @@ MOST_TEXTS = 3
 
 def leaks(task: Task, prefix: Sequence[Step], read_texts: ReadTexts) -> Iterator[Finding]:
     """`prefix` is the pre-executed steps of a trial; `read_texts` takes the folder of a repository."""
-    values = list(telling_values(task.answer))
+    values = list(distinctive_values(task.answer))
     query = Text(place="the query", text=task.query)
     yield from found_in(task, [query], values, LEAST_DIGITS)
     before = list(prefix_texts(task, prefix))
@@ -49,13 +49,13 @@ def repository_leaks(task: Task, values: Values, read_texts: ReadTexts) -> Itera
     prose = [text for text in texts if text.is_prose]
     others = [text for text in texts if not text.is_prose]
     yield from found_in(task, prose, values, digits_beyond_chance(prose, values))
-    # Phrases of an answer are often quotations of data, so that data contains them rightly.
+    # Phrases of an answer are often quotations of data, so it is no leak that data contains them.
     if figures := [value for value in values if isinstance(value, Figure)]:
         yield from found_in(task, others, figures, digits_beyond_chance(others, figures))
 
 
 def digits_beyond_chance(texts: Iterable[Text], values: Values) -> int:
-    """In how many digits a number of these texts must agree with a value.
+    """The number of digits in which a number of these texts must agree with a value.
 
     One of n random numbers agrees with a value in k digits with a probability of about n / (9 * 10^(k-1)).
     """
@@ -77,11 +77,11 @@ def found_in(task: Task, texts: Iterable[Text], values: Values, least_digits: in
 
 
 def values_in(text: Text, values: Values, least_digits: int) -> list[tuple[int, Figure | Phrase]]:
-    telling = [value for value in values if isinstance(value, Phrase) or value.digits >= least_digits]
-    has_figures = any(isinstance(value, Figure) for value in telling)
+    distinctive = [value for value in values if isinstance(value, Phrase) or value.digits >= least_digits]
+    has_figures = any(isinstance(value, Figure) for value in distinctive)
     found = numbers_in(text.text, least_digits) if has_figures else ()
     numbers = sorted(found, key=lambda number: number.value)
-    places = ((value.find(text.text, numbers), value) for value in telling)
+    places = ((value.find(text.text, numbers), value) for value in distinctive)
     return [(start, value) for start, value in places if start is not None]
 
 

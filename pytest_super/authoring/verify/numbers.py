@@ -1,4 +1,4 @@
-"""Numbers in texts, and whether one is another one, printed with fewer digits."""
+"""Numbers in texts, and whether one is another, rounded to fewer digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Numbers with fewer significant digits, such as 0.95 and 64, are in every text.
 LEAST_DIGITS = 3
-# Not part of a longer number, name, version or date. A sign is left out, since a hyphen may not be one.
+# Not part of a longer number, name, version or date. A sign is left out, because it can be a hyphen.
 # Commas separate thousands only where all of them can: `12,345,6789` is three numbers.
 _NUMBER = re.compile(
     r"(?<![\w.])(?:(?<!\d,)[1-9]\d{0,2}(?:,\d{3})++(?!,?\d)(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)"

@@ -1,4 +1,4 @@
-"""Problems that the trials of a task's own solution show: it fails, or its values differ between epochs."""
+"""Problems in the trials of a task's own solution: it fails, or its values differ between epochs."""
 
 from __future__ import annotations
 

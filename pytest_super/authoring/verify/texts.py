@@ -1,4 +1,4 @@
-"""What an agent can read before it does anything: the query, the prefix, the repository."""
+"""Texts that an agent can read before it acts: the prefix and the repository."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Text:
 
 
 def prefix_texts(task: Task, steps: Sequence[Step]) -> Iterator[Text]:
-    """What is pre-executed, and its output in `steps`, the pre-executed steps of a trial."""
+    """The pre-executed cells and edits, and the output of `steps`, the pre-executed steps of a trial."""
     for number, part in enumerate(task.pre_execute, 1):
         text = part.cell or (part.edit.after if part.edit else "")
         yield Text(place=f"the pre-executed step {number}", text=text)

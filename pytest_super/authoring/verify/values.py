@@ -1,4 +1,4 @@
-"""The values of an answer that are telling enough to be looked for in texts."""
+"""The values of an answer that are distinctive enough to be looked for in texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_super.metrics.leaves import leaves, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# A shorter text is a name, which the question itself may offer as a choice.
+# A shorter text is a name, which the question itself can offer as a choice.
 LEAST_CHARACTERS = 16
 LEAST_WORDS = 3
 LEAST_DIGITS_OF_TEXT = 4
@@ -39,7 +39,7 @@ class Figure:
 
     def is_given_by(self, number: Number) -> bool:
         if isinstance(self.value, int):
-            # A whole number is not printed rounded.
+            # Nobody rounds a whole number.
             return number.exact == abs(self.value)
         return any(agree(form, number) for form in self.forms)
 
@@ -58,12 +58,12 @@ class Phrase:
         return match.start() if match else None
 
 
-def telling_values(answer: Any) -> Iterator[Figure | Phrase]:
-    """None is an answer without values."""
+def distinctive_values(answer: Any) -> Iterator[Figure | Phrase]:
+    """An answer of None has no values."""
     for place, value in leaves(answer):
         name = shown(place)
         if isinstance(value, str):
-            if is_telling(value):
+            if is_distinctive(value):
                 yield Phrase(name=name, value=value)
         elif isinstance(value, int | float) and (number := shortest(value)):
             yield Figure(name=name, value=value, forms=tuple(forms(number)))
@@ -75,7 +75,7 @@ def forms(number: Number) -> Iterator[Number]:
         yield scaled(number, 2 if number.exact <= 1 else -2)
 
 
-def is_telling(text: str) -> bool:
+def is_distinctive(text: str) -> bool:
     has_words = len(text.split()) >= LEAST_WORDS
     has_digits = sum(map(str.isdigit, text)) >= LEAST_DIGITS_OF_TEXT
     return len(text.strip()) >= LEAST_CHARACTERS and (has_words or has_digits)

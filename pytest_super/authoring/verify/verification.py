@@ -1,4 +1,4 @@
-"""Everything that is wrong with some tasks."""
+"""Finds all problems of some tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """The findings, and how much was looked at."""
+    """The findings, and how much was checked."""
 
     findings: list[Finding]
     tasks: int

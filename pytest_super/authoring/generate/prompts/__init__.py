@@ -1,4 +1,4 @@
-"""The prompts: our files, or files of the same names in a folder of the user."""
+"""The prompts: the built-in files, or files of the same names in a folder of the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Prompts:
     questions: str
     task: str
     repair: str
-    """Contains PROBLEM, which is replaced by what was wrong."""
+    """Contains PROBLEM, which is replaced by the reason for the refusal."""
 
     @property
     def digest(self) -> str:
@@ -30,13 +30,15 @@ class Prompts:
 
 
 def read_prompts(folder: Path | None) -> Prompts:
-    """Our prompt for each that the folder lacks. Raises SuperError for a folder without any prompt."""
+    """The prompts, built-in ones for those that the folder lacks. Raises SuperError if it has none at all."""
     if folder is not None and not any((folder / f"{name}.md").is_file() for name in NAMES):
         wanted = ", ".join(f"{name}.md" for name in NAMES)
         raise SuperError(f"--prompts: {folder} has none of {wanted}")
     prompts = Prompts(*(read(folder, f"{name}.md") for name in NAMES))
     if PROBLEM not in prompts.repair:
-        raise SuperError(f"--prompts: {folder}/repair.md does not contain {PROBLEM}, for what was wrong")
+        raise SuperError(
+            f"--prompts: {folder}/repair.md does not contain {PROBLEM}, the place for the reason"
+        )
     return prompts
 
 
