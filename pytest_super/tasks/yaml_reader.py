@@ -22,11 +22,7 @@ MAX_BYTES = 16 * 2**20
 # Aliases can expand a small file to any size.
 MAX_VALUES = 200_000
 MAX_DEPTH = 100
-# Up to this depth the C parser can recurse without a check. The Python parser overflows earlier.
-UNCOUNTED_DEPTH = 1_000 if hasattr(yaml, "CSafeLoader") else 0
-# Each level of nesting needs at least one of these characters.
-OPENERS = "[{-?:"
-
+TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
 # Matches are rare. After one, a second scan checks whether it is a tag or part of a text.
 MAYBE_BARE_TAG = re.compile(r"!(?<![^\s,\[{:]!)(?:<!>)?(?![^\s,\]}])")
 Location = tuple[str | int, ...]
@@ -56,19 +52,10 @@ UNCLOSED = ("found unexpected end of stream", "found unexpected document")
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """PyYAML's parser, in C if available, with the plain scalars of YAML 1.2."""
+    """PyYAML's parser, in C if available, with the plain scalars of YAML 1.2 and a limit on the depth.
 
-    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
-        """The tag of a node without an explicit tag. Called for every node, so it is written for speed."""
-        if kind is not ScalarNode:
-            return MAP if kind is MappingNode else SEQ
-        if value is None or not implicit[0] or (value and value[0] not in SPECIAL):
-            return STR
-        return next((tag for tag, pattern in PLAIN.items() if pattern.fullmatch(value)), STR)
-
-
-class BoundedLoader(Loader):
-    """Limits the depth of a text whose recursive composition could overflow the stack."""
+    Without the limit, a deeply nested text could overflow the stack of the parser, which is recursive.
+    """
 
     depth = 0
 
@@ -82,8 +69,13 @@ class BoundedLoader(Loader):
     def ascend_resolver(self) -> None:
         self.depth -= 1
 
-
-TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
+        """The tag of a node without an explicit tag. Called for every node, so it is written for speed."""
+        if kind is not ScalarNode:
+            return MAP if kind is MappingNode else SEQ
+        if value is None or not implicit[0] or (value and value[0] not in SPECIAL):
+            return STR
+        return next((tag for tag, pattern in PLAIN.items() if pattern.fullmatch(value)), STR)
 
 
 @dataclass(frozen=True)
@@ -134,7 +126,7 @@ def documents(path: Path) -> Iterator[yaml.Node]:
     """The nodes of the documents that are not empty. Raises Unreadable, for a bare tag `!` at the end."""
     text = read_text(path)
     try:
-        for node in yaml.compose_all(text, Loader=loader_for(text)):
+        for node in yaml.compose_all(text, Loader=Loader):
             if not is_empty(node):
                 yield node
         refuse_bare_tag(text)
@@ -151,11 +143,6 @@ def refuse_bare_tag(text: str) -> None:
     for token in yaml.scan(text, Loader=Loader) if MAYBE_BARE_TAG.search(text) else ():
         if isinstance(token, yaml.TagToken) and token.value == (None, "!"):
             raise unreadable(token.start_mark, unknown_tag("!"))
-
-
-def loader_for(text: str) -> type[Loader]:
-    """The loader that counts the depth is used only when needed: it makes loading a tenth slower."""
-    return Loader if sum(map(text.count, OPENERS)) <= UNCOUNTED_DEPTH else BoundedLoader
 
 
 def place_of(error: yaml.MarkedYAMLError) -> Any:
