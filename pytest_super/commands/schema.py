@@ -33,14 +33,7 @@ def task_schema() -> dict[str, Any]:
         for name, field in definition["properties"].items():
             if text := docs.get((model, name)):
                 field["description"] = text
-    allow_plain_cells(schema)
     return schema
-
-
-def allow_plain_cells(schema: dict[str, Any]) -> None:
-    """Allow plain text for a pre-executed cell, which pydantic's schema does not know."""
-    items = schema["properties"]["pre_execute"]["items"]
-    schema["properties"]["pre_execute"]["items"] = {"anyOf": [{"type": "string"}, items]}
 
 
 def field_docs() -> dict[tuple[str, str], str]:
@@ -49,17 +42,9 @@ def field_docs() -> dict[tuple[str, str], str]:
     for model in ast.parse(inspect.getsource(task)).body:
         if isinstance(model, ast.ClassDef):
             for field, after in zip(model.body, model.body[1:], strict=False):
-                text = docstring_of(after)
-                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and text:
-                    docs[model.name, field.target.id] = text
+                match field, after:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                        value=ast.Constant(value=str(text))
+                    ):
+                        docs[model.name, name] = inspect.cleandoc(text)
     return docs
-
-
-def docstring_of(node: ast.stmt) -> str | None:
-    if (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    ):
-        return inspect.cleandoc(node.value.value)
-    return None

@@ -249,7 +249,9 @@ class Task(FieldModel):
     """The largest absolute difference between a correct number and the gold number."""
     landmarks: list[Regex] = []
     entrypoint: Entrypoint | None = None
-    pre_execute: list[Annotated[PreExecuted, BeforeValidator(cell_or_edit)]] = []
+    pre_execute: list[
+        Annotated[PreExecuted, BeforeValidator(cell_or_edit, json_schema_input_type=str | PreExecuted)]
+    ] = []
     solution: Solution | None = None
     # Factories that return one shared frozen instance: pydantic would deep-copy a default for every task.
     sandbox: SandboxSpec = Field(default_factory=lambda: DEFAULT_SANDBOX)

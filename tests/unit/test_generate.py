@@ -782,7 +782,7 @@ def test_ids_are_legal_and_differ_whatever_the_names(texts: list[str]) -> None:
     assert all(id.isascii() and id[0].isalnum() and not set(id) - set(LEGAL) for id in ids.values())
 
 
-LEGAL = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
+LEGAL = "abcdefghijklmnopqrstuvwxyz0123456789_.,-"
 
 
 # Pinning

@@ -279,26 +279,22 @@ def test_each_run_has_a_kernel_of_its_own_which_is_closed(shop: Shop) -> None:
     assert [kernel.is_closed for kernel in shop.kernels] == [True, True]
 
 
-def test_a_wrong_answer_without_the_mask_is_proof_too(shop: Shop) -> None:
-    proof = shop.prove(["x = 1", "x += 2", "x"], [2])
-    assert (proof.is_proven, proof.reason) == (
-        True,
-        "with the masked cell 2 the answer is the gold one; without: accuracy is 0.00",
-    )
-
-
-def test_an_answer_that_does_not_need_the_mask_is_no_proof(shop: Shop) -> None:
-    proof = shop.prove(["x = 3", "y = x", "x"], [2])
-    assert (proof.is_proven, proof.reason) == (
-        False,
-        "without the masked cell 2 the answer is the gold one, too",
-    )
-
-
-def test_a_wrong_answer_with_the_mask_is_no_proof(shop: Shop) -> None:
-    proof = shop.prove(["x = 2", "{'a': x, 'b': 1}"], [1], answer={"a": 9, "b": 1})
-    assert (proof.is_proven, proof.reason) == (False, "with the masked cells accuracy is 0.50")
-    assert len(shop.kernels) == 1
+@pytest.mark.parametrize(
+    ("cells", "is_proven", "reason"),
+    [
+        (
+            ["x = 1", "x += 2", "x"],
+            True,
+            "with the masked cell 2 the answer is the gold one; without: accuracy is 0.00",
+        ),
+        (["x = 3", "y = x", "x"], False, "without the masked cell 2 the answer is the gold one, too"),
+        (["x = 2", "y = 1", "[x, 3]"], False, "with the masked cells accuracy is 0.00"),
+    ],
+)
+def test_the_answer_must_be_right_with_the_mask_and_wrong_without(
+    shop: Shop, cells: list[str], is_proven: bool, reason: str
+) -> None:
+    assert shop.prove(cells, [2]) == Proof(id="a_data", is_proven=is_proven, reason=reason)
 
 
 def test_the_cell_that_failed_is_named(shop: Shop) -> None:

@@ -386,13 +386,6 @@ def test_all_that_is_wrong_is_told_at_once(bench: Bench) -> None:
     assert found[-1] == "t:22:12: no cell has the id or tag `rowz`; did you mean `rows`?"
 
 
-def test_a_broken_notebook_is_told_once(bench: Bench) -> None:
-    (bench.folder / "t.ipynb").write_text("{}")
-    found = bench.errors(HEAD + "  - {id: a, category: data, query: x, mask: [2]}\n")
-    assert len(found) == 1
-    assert "is not a notebook" in found[0]
-
-
 CODE = {"cell_type": "code", "metadata": {}, "outputs": [], "source": "1"}
 
 
@@ -415,7 +408,7 @@ def test_a_broken_cell_of_a_notebook_is_told_with_its_file(bench: Bench, cell: A
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "5", '{"nbformat": 4, "cells": {"a": 1}}', '{"nbformat": 4}', "[" * 100_000]
+    "text", ["[]", "{}", "5", '{"nbformat": 4, "cells": {"a": 1}}', '{"nbformat": 4}', "[" * 100_000]
 )
 def test_what_is_no_notebook_is_told_with_its_file(bench: Bench, text: str) -> None:
     (bench.folder / "t.ipynb").write_text(text)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pytest_super.errors import SuperError
 from pytest_super.sources.redact import redacted
+from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ class Named:
         place = self.place.removesuffix(".git").rstrip("/").replace(":", "/")
         is_local = self.kind == "folder" or place.startswith("file/")
         parts = [part for part in place.split("/") if part][-1 if is_local else -2 :]
-        legal = re.sub(r"[^a-z0-9_.-]+", "-", "-".join(parts).lower()).strip("-._")
-        return legal[:LONGEST_ID].rstrip("-._") or "repository"
+        return legal_id("-".join(parts).lower())[:LONGEST_ID].rstrip("-._,") or "repository"
 
 
 def parse(text: str) -> Named:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from pytest_super.authoring.verify.finding import Kind
 from pytest_super.report.terminal import one_line
 from pytest_super.report.text import counted
 
@@ -13,10 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_super.authoring.verify.finding import Kind
     from pytest_super.authoring.verify.verification import Verification
-
-KINDS: tuple[Kind, ...] = ("fails", "flaky", "leaks", "unknown")
 
 
 def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
@@ -34,7 +32,7 @@ def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
 def counts_of(verification: Verification) -> str:
     """How many tasks have each kind of finding."""
     tasks = Counter(kind for kind, _ in {(finding.kind, finding.task) for finding in verification.findings})
-    return ", ".join(f"{tasks[kind]} {kind}" for kind in KINDS if tasks[kind]) or "nothing was found"
+    return ", ".join(f"{tasks[kind]} {kind}" for kind in get_args(Kind) if tasks[kind]) or "nothing was found"
 
 
 def verification_data(verification: Verification, run: Path) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import astuple, dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from pytest_super.authoring.generate.record import digest
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ class Prompts:
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()
+        return digest(astuple(self))
 
 
 def read_prompts(folder: Path | None) -> Prompts:
