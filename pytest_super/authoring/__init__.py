@@ -1,1 +1,1 @@
-"""What authors of tasks work with: generate, import, verify, count and rescore."""
+"""The work behind the authors' subcommands: generate, import, mask, verify, stats, rescore."""

@@ -31,7 +31,7 @@ COMMANDS = (
 
 
 class Command(Protocol):
-    """What the module of a subcommand defines."""
+    """The members of a subcommand's module."""
 
     @property
     def HELP(self) -> str:

@@ -143,7 +143,7 @@ def proofs(tasks: Sequence[Task], start: Callable[[Task], Kernel]) -> Iterator[P
 
 
 def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
-    """A kernel that runs cells, with the task's repository beside it. Raises InfrastructureError."""
+    """A kernel in which the task's repository is provided. Raises InfrastructureError."""
     from pytest_super.kernel.sandbox import missing_capabilities
     from pytest_super.session.kernels import ready_kernel
     from pytest_super.session.sandboxes import Placement

@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
 
 
 def known_tasks(tasks: Path | None, answers: Path | None) -> dict[str, Task]:
-    """What to score against, by task id. Raises SuperError."""
+    """The tasks to score against, by id. Raises SuperError."""
     from pytest_super.authoring.rescore.golds import add_answers
     from pytest_super.commands.task_files import valid_tasks
 

@@ -1,4 +1,4 @@
-"""`pytest-super verify`: whether tasks can be solved, have one answer, and do not give it away."""
+"""`pytest-super verify`: check that tasks can be solved, have one answer, and do not leak it."""
 
 from __future__ import annotations
 

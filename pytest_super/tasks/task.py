@@ -165,13 +165,13 @@ CellReference = Annotated[int | str, BeforeValidator(check_cell, json_schema_inp
 
 
 class PrefixStep(FieldModel):
-    """What is run before a sub-problem: a cell of the solution, or a cell or an edit of its own."""
+    """A step that runs before a sub-problem: a cell of the solution, or another cell or edit."""
 
     solution_cell: CellReference | None = None
     cell: Text | None = None
     edit: Edit | None = None
     files: bool = False
-    """As in the task's own `pre_execute`. A cell of a notebook can have the tag `files` instead."""
+    """The same as in the task's own `pre_execute`. A cell of a notebook can have the tag `files` instead."""
 
     @model_validator(mode="after")
     def check_kind(self) -> Self:
@@ -189,9 +189,9 @@ class SubProblem(FieldModel):
     id: Annotated[str, Field(pattern=TASK_ID, max_length=200)]
     category: Annotated[str, Field(pattern=CATEGORY)]
     query: Text
-    """What remains to be done."""
+    """The part that remains to be done."""
     mask: Annotated[list[CellReference], Field(min_length=1)]
-    """The cells that are taken away."""
+    """The cells that are removed."""
     goal: CellReference | None = None
     """The last cell of the sub-problem's solution, after all masked cells; by default the answer's cell."""
     submit: Text | None = None
@@ -200,7 +200,7 @@ class SubProblem(FieldModel):
         list[Annotated[PrefixStep, BeforeValidator(step_of, json_schema_input_type=int | str | PrefixStep)]]
         | None
     ) = None
-    """What is run before the agent starts; by default all cells before the first masked one."""
+    """Steps that run before the agent starts; by default all cells before the first masked one."""
     solution: Annotated[list[CellReference], Field(min_length=1)] | None = None
     """The cells that solve it; by default all cells up to the goal that are not pre-executed."""
     answer: Any = None

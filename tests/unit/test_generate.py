@@ -93,7 +93,7 @@ class Workplace:
             prompts=read_prompts(None),
             jobs=1,
             open_model=lambda _task: self.model,
-            tell=self.told.append,
+            print_line=self.told.append,
         )
 
     def repository(self, name: str = "matcher", **files: str | bytes) -> Path:

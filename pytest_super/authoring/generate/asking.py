@@ -46,7 +46,7 @@ class Asker:
         self.asked = 0
 
     def ask(self, task: str, prompt: str, material: str, judge: Callable[[str], T]) -> T:
-        """What `judge` returns for the answer. If it raises RepositoryRefused, the model is asked again.
+        """Return `judge(answer)`. If that raises RepositoryRefused, the model is asked again.
 
         Raises RepositoryRefused for the second answer or when the provider refuses; ModelError; Stopped.
         """

@@ -48,7 +48,7 @@ def generate(arguments: Namespace) -> int:
         prompts=read_prompts(arguments.prompts),
         jobs=min(arguments.jobs, len(named)),
         open_model=models.open,
-        tell=tell,
+        print_line=print_line,
     )
     generation = Generation(named, settings)
     try:
@@ -61,9 +61,9 @@ def generate(arguments: Namespace) -> int:
 def conclude(generation: Generation) -> int:
     """Run it and print the table, even when an error ended the run. Raises that error as SuperError."""
     with suppress(KeyboardInterrupt):
-        generation.run(interrupted=lambda: tell(WAITING))
+        generation.run(interrupted=lambda: print_line(WAITING))
     for line in report.lines(generation):
-        tell(line)
+        print_line(line)
     error = generation.error
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -75,7 +75,7 @@ def conclude(generation: Generation) -> int:
     return int(any(outcome.reason == "model_failed" for outcome in generation.outcomes.values()))
 
 
-def tell(line: str) -> None:
+def print_line(line: str) -> None:
     # In one call, so that the lines of several threads do not mix.
     sys.stdout.write(f"{one_line(line)}\n")
     sys.stdout.flush()

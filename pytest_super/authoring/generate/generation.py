@@ -43,8 +43,8 @@ class GenerationSettings:
     jobs: int
     open_model: Callable[[str], Model]
     """Takes the id of the task."""
-    tell: Callable[[str], None]
-    """Prints one line; any thread calls it."""
+    print_line: Callable[[str], None]
+    """Called from any thread."""
 
     @property
     def identity(self) -> list[Any]:
@@ -111,7 +111,7 @@ class Generation:
         if not is_known:
             self.record.add(replace(outcome, ended=now()))
         self.outcomes[named.text] = outcome
-        self.settings.tell(line_of(outcome))
+        self.settings.print_line(line_of(outcome))
 
     def _decide(self, named: Named, outcome: RepositoryOutcome) -> bool:
         """Fill in the outcome. Returns whether an earlier run had settled it.
@@ -179,7 +179,7 @@ class Generation:
         """Write the task file and return its digest, or "" if a person changed the file, so it is kept."""
         path = self.settings.output / f"{fields['id']}{TASK_SUFFIX}"
         if not self.record.is_ours(path):
-            self.settings.tell(f"{path} was changed by hand and is kept; remove it to get a new one")
+            self.settings.print_line(f"{path} was changed by hand and is kept; remove it to get a new one")
             return ""
         return hashlib.sha256(write_task(fields, self.settings.output)).hexdigest()
 

@@ -38,7 +38,7 @@ class RepositoryOutcome:
     reason: str = ""
     """Why it was dropped: a key of REASONS."""
     detail: str = ""
-    """What was found."""
+    """The facts behind the reason."""
     repository: dict[str, str] = field(default_factory=dict)
     """The fields by which the task file pins it."""
     questions: dict[str, Any] = field(default_factory=dict)

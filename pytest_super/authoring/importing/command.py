@@ -94,7 +94,7 @@ def make_files(rows: list[Row], set_name: str, shown: str, image: str | None) ->
     files: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:
-            warn = partial(tell, f"{shown}:row {row.number} ({row.fields.get('task_id')}):")
+            warn = partial(print_warning, f"{shown}:row {row.number} ({row.fields.get('task_id')}):")
             try:
                 fields = task_fields(row.fields, set_name, image=image, warn=warn)
                 name = f"{fields['id']}{TASK_SUFFIX}"
@@ -123,7 +123,7 @@ def validated(fields: dict[str, Any], path: Path) -> str:
     return text
 
 
-def tell(place: str, message: str) -> None:
+def print_warning(place: str, message: str) -> None:
     print(one_line(f"{place} {message}"), file=sys.stderr)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +15,25 @@ def fetch(dataset: str, name: str, revision: str) -> tuple[Path, str]:
 
     huggingface_hub reads `HF_ENDPOINT`, `HF_TOKEN` and `HF_HOME`. Raises SuperError.
     """
-    hub = load_hub()
     try:
-        path = hub.hf_hub_download(dataset, name, repo_type="dataset", revision=revision)
+        import huggingface_hub.utils
+    except ImportError:
+        raise SuperError(
+            f"the data set is downloaded by huggingface_hub, which is not installed: pip install '{EXTRA}', "
+            "or name files that you have by --from"
+        ) from None
+    # Its types do not cover these functions.
+    utils: Any = huggingface_hub.utils
+    utils.disable_progress_bars()
+    utils.logging.set_verbosity_error()
+    try:
+        path = huggingface_hub.hf_hub_download(dataset, name, repo_type="dataset", revision=revision)
     except Exception as error:
         # huggingface_hub uses requests or httpx, depending on its version, and passes on their errors.
         raise SuperError(f"{dataset}: {name} at {revision!r} was not downloaded: {reason(error)}") from error
     # The cache stores a file at `snapshots/<commit>/<name>`.
     file = Path(path)
     return file, file.parents[len(Path(name).parts) - 1].name
-
-
-def load_hub() -> Any:
-    try:
-        hub = import_module("huggingface_hub")
-        utils: Any = import_module("huggingface_hub.utils")
-    except ImportError:
-        raise SuperError(
-            f"the data set is downloaded by huggingface_hub, which is not installed: pip install '{EXTRA}', "
-            "or name files that you have by --from"
-        ) from None
-    utils.disable_progress_bars()
-    utils.logging.set_verbosity_error()
-    return hub
 
 
 def reason(error: BaseException) -> str:

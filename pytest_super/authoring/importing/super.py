@@ -86,7 +86,7 @@ def id_of(left: dict[str, Any], warn: Warn) -> str:
 
 
 def category_of(task_id: str, warn: Warn) -> str:
-    """What follows the id of an expert task; the first of several between commas.
+    """The part of the id that follows the id of an expert task; the first of several between commas.
 
     Ids contain underscores, so that the last underscore cannot be used to split them.
     """

@@ -35,7 +35,7 @@ class Judgement:
     repository: str | None
     """See `provided_folder`."""
     figures: dict[str, Figures]
-    """By way of scoring: one of SCORINGS."""
+    """By scoring, one of SCORINGS."""
 
 
 def judge(trial: StoredTrial, task: Task) -> Judgement:

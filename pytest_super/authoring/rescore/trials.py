@@ -57,7 +57,7 @@ class StoredTrial:
     """Which of the SCORINGS computed the figures."""
     spent: Spent = field(default_factory=Spent)
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
-    """As in a result of ours: matched against complete outputs, of which the steps have only a part."""
+    """From `result.json`: matched against complete outputs, which the steps have without their middle."""
     error: str | None = None
     """The infrastructure error because of which it has no score."""
 

@@ -1,1 +1,1 @@
-"""Whether tasks can be solved, have one answer, and do not give it away."""
+"""Checks that tasks can be solved, have one answer, and do not leak it."""

@@ -1,4 +1,4 @@
-"""Whether the answer of a task, or a match of a landmark, is in a text that the agent reads at the start."""
+"""Finds the answer of a task, or a match of a landmark, in a text that the agent reads at the start."""
 
 from __future__ import annotations
 
