@@ -15,8 +15,7 @@ from pytest_super.authoring.masking.propose import propose
 from pytest_super.errors import InfrastructureError, SuperError, UnsupportedError
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
-from pytest_super.tasks.solution import read_solution
-from pytest_super.tasks.solution_cells import cells_of, solution_cells
+from pytest_super.tasks.solution import answer_index, cells_of, solution_cells
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.tasks.solution_cells import SolutionCell
+    from pytest_super.tasks.solution import SolutionCell
     from pytest_super.tasks.task import Task
 
 HELP = "propose sub-problems of a solution, or prove those of a task file"
@@ -59,12 +58,10 @@ def run(arguments: Namespace) -> int:
 def refuse_idle_options(arguments: Namespace) -> None:
     """Raises SuperError for an option that would have no effect."""
     if arguments.check and arguments.output is not None:
-        raise SuperError("--output goes with a proposal: --check writes no file")
+        raise SuperError("--check writes no file, so --output has no effect")
     given = [option for option, name in OF_CHECK.items() if getattr(arguments, name)]
     if given and not arguments.check:
-        raise SuperError(
-            f"{', '.join(given)} {'goes' if len(given) == 1 else 'go'} with --check, which is not given"
-        )
+        raise SuperError(f"only with --check: {', '.join(given)}")
 
 
 def write_proposal(path: Path, output: Path | None) -> int:
@@ -105,8 +102,8 @@ def of_tasks(path: Path) -> str:
     parts = []
     for task in tasks:
         assert task.solution is not None
-        answer = read_solution(task.solution, path.parent).answer
-        parts.append(f"# {task.id}\n" + proposal(task.id, solution_cells(task.solution, path.parent), answer))
+        cells = solution_cells(task.solution, path.parent)
+        parts.append(f"# {task.id}\n" + proposal(task.id, cells, answer_index(task.solution, len(cells))))
     return "".join(parts)
 
 

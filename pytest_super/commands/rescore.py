@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--answers", type=Path, metavar="FILE", help="JSON {task id: answer}, or JSON Lines with `task_id`"
     )
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all figures and reasons to this file as well"
+        "--json", type=Path, metavar="FILE", help="also write all figures and reasons to this file"
     )
 
 

@@ -15,7 +15,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="a task file or a folder of task files"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the same numbers to this file too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to this file")
 
 
 def run(arguments: Namespace) -> int:

@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--run", type=Path, dest="stored", metavar="DIR", help="judge this finished run of gold instead"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to this file as well")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the findings to this file")
     parser.add_argument("-n", dest="workers", metavar="N", help="workers, as for pytest-xdist")
     parser.add_argument(
         "--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"for the run's results ({DIRECTORY})"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TaskFileError
+from pytest_super.tasks.notebook import cell_source, notebook_cells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,74 +22,72 @@ class GoldCells:
     answer: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class SolutionCell:
+    number: int
+    """Position among the code cells, from 1."""
+    source: str
+    id: str | None = None
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    """The Markdown cell right before it."""
+    has_failed: bool = False
+    """Whether the notebook stores an error as its output."""
+
+
 def read_solution(solution: Solution, folder: Path) -> GoldCells:
     """The cells of a solution; `folder` is the folder of the task file. Raises TaskFileError."""
-    if solution.cells is not None:
-        cells = list(solution.cells)
-    else:
-        assert solution.notebook is not None
-        cells = read_notebook(folder / solution.notebook)
-    answer = solution.answer_cell or len(cells)
-    if answer > len(cells):
-        raise TaskFileError(f"answer_cell is {answer}, but there are {len(cells)} code cells")
-    return GoldCells(cells, answer - 1)
+    cells = solution_cells(solution, folder)
+    return GoldCells([cell.source for cell in cells], answer_index(solution, len(cells)))
 
 
-def read_notebook(path: Path) -> list[str]:
-    return [cell_source(cell) for cell in notebook_cells(path) if cell["cell_type"] == "code"]
+def answer_index(solution: Solution, count: int) -> int:
+    """The index of the answer's cell among `count` cells. Raises TaskFileError if there is no such cell."""
+    answer = solution.answer_cell or count
+    if answer > count:
+        raise TaskFileError(f"answer_cell is {answer}, but there are {count} code cells")
+    return answer - 1
 
 
-def notebook_cells(path: Path) -> list[dict[str, Any]]:
-    """The cells of a notebook that are not empty, as nbformat defines them.
-
-    Raises TaskFileError, for a notebook without code cells, too.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        cells = [cell for cell in read_cells(text) if cell_source(cell).strip()]
-    except OSError as error:
-        raise TaskFileError(f"the notebook {path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, NotebookError) as error:
-        raise TaskFileError(f"{path} is not a notebook: {error}") from None
-    if all(cell["cell_type"] != "code" for cell in cells):
-        raise TaskFileError(f"the notebook {path} has no code cells")
-    return cells
+def solution_cells(solution: Solution, folder: Path) -> list[SolutionCell]:
+    """Raises TaskFileError when the notebook cannot be read."""
+    if solution.notebook is not None:
+        return cells_of(folder / solution.notebook)
+    return [SolutionCell(number=number, source=text) for number, text in enumerate(solution.cells or (), 1)]
 
 
-class NotebookError(Exception):
-    """A text is not a notebook of nbformat 4; the message says why."""
+def cells_of(notebook: Path) -> list[SolutionCell]:
+    """Raises TaskFileError when the notebook cannot be read."""
+    found: list[SolutionCell] = []
+    note = ""
+    for cell in notebook_cells(notebook):
+        if cell["cell_type"] != "code":
+            note = cell_source(cell) if cell["cell_type"] == "markdown" else ""
+            continue
+        found.append(
+            SolutionCell(
+                number=len(found) + 1,
+                source=cell_source(cell),
+                id=text_or_none(cell.get("id")),
+                tags=tags_of(cell),
+                note=note,
+                has_failed=has_error(cell),
+            )
+        )
+        note = ""
+    return found
 
 
-def read_cells(text: str) -> list[dict[str, Any]]:
-    """All cells of a notebook, from its JSON text. Raises NotebookError."""
-    try:
-        notebook = json.loads(text)
-        if notebook["nbformat"] != 4:
-            raise NotebookError(f"it has the notebook format {notebook['nbformat']}: save it as format 4")
-        cells = list(notebook["cells"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise NotebookError(repr(error)) from None
-    for number, cell in enumerate(cells, 1):
-        if problem := problem_of(cell):
-            raise NotebookError(f"cell {number} {problem}")
-    return cells
+def has_error(cell: dict[str, Any]) -> bool:
+    outputs = cell.get("outputs") or []
+    return any(isinstance(output, dict) and output.get("output_type") == "error" for output in outputs)
 
 
-def problem_of(cell: object) -> str | None:
-    """The first field required by nbformat that is missing or wrong; None for a valid cell."""
-    if not isinstance(cell, dict):
-        return "is not a JSON object"
-    if not isinstance(cell.get("cell_type"), str):
-        return "has no `cell_type`"
-    source = cell.get("source")
-    lines = source if isinstance(source, list) else [source]
-    if not all(isinstance(line, str) for line in lines):
-        return "has no `source`"
-    if cell.get("outputs") is not None and not isinstance(cell["outputs"], list):
-        return "has `outputs` that are not a list"
-    return None
+def text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
-def cell_source(cell: dict[str, Any]) -> str:
-    source = cell["source"]
-    return source if isinstance(source, str) else "".join(source)
+def tags_of(cell: dict[str, Any]) -> tuple[str, ...]:
+    metadata = cell.get("metadata")
+    tags = metadata.get("tags") if isinstance(metadata, dict) else None
+    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import ValidationError
 
 from pytest_super.errors import TaskFileError
-from pytest_super.tasks.solution_cells import UnknownCellError, find_cell, find_cells, solution_cells
+from pytest_super.tasks.references import UnknownCellError, find_cell, find_cells
+from pytest_super.tasks.solution import answer_index, solution_cells
 from pytest_super.tasks.task import Derivation, PreExecuted, Solution, SubProblem, Task
 from pytest_super.tasks.validation import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from pytest_super.tasks.solution_cells import SolutionCell
+    from pytest_super.tasks.solution import SolutionCell
 
 Location = tuple[str | int, ...]
 Broken = tuple[Location, str]
@@ -67,10 +68,9 @@ def derived_tasks(
         return [], [(("subproblems",), "sub-problems are cut from a `solution`, and the task has none")]
     try:
         cells = solution_cells(parent.solution, Path(parent._path).parent)
+        answer = answer_index(parent.solution, len(cells))
     except TaskFileError:
-        return [], []
-    answer = (parent.solution.answer_cell or len(cells)) - 1
-    if answer >= len(cells):
+        # This error is reported with the parent's fields.
         return [], []
     tasks: list[tuple[int, Task]] = []
     broken: list[Broken] = []

@@ -225,11 +225,11 @@ def test_no_sign_in_a_tag_ends_a_comment(bench: Bench, sign: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--check", "--output=out.yaml"], "--output goes with a proposal: --check writes no file"),
-        (["--id=a"], "--id goes with --check"),
+        (["--check", "--output=out.yaml"], "--check writes no file, so --output has no effect"),
+        (["--id=a"], "only with --check: --id"),
         (
             ["--id=a", "--image=b", "--pip-config=c", "--sandbox=local"],
-            "--id, --sandbox, --image, --pip-config go with --check",
+            "only with --check: --id, --sandbox, --image, --pip-config",
         ),
     ],
 )

@@ -53,7 +53,7 @@ def parse(text: str) -> Named:
         return parse_git(text)
     if "/" in text or text in (".", ".."):
         if not Path(text).is_dir():
-            raise SuperError(f"{text}: there is no such folder; a git repository is named by its URL")
+            raise SuperError(f"{text}: there is no such folder; write a git repository as its URL")
         return Named(text=text, kind="folder", place=str(Path(text).resolve()))
     found = _PROJECT.fullmatch(text)
     if not found:
@@ -103,7 +103,7 @@ def read_all(texts: Iterable[str], lists: Iterable[Path]) -> list[Named]:
     if errors:
         raise SuperError("\n".join(errors))
     if not named:
-        raise SuperError("name a repository, or a file with one per line by --list")
+        raise SuperError("name a repository, or use --list for a file with one per line")
     return list(named.values())
 
 

@@ -20,7 +20,7 @@ def fetch(dataset: str, name: str, revision: str) -> tuple[Path, str]:
     except ImportError:
         raise SuperError(
             f"the data set is downloaded by huggingface_hub, which is not installed: pip install '{EXTRA}', "
-            "or name files that you have by --from"
+            "or use --from for files that you have"
         ) from None
     # Its types do not cover these functions.
     utils: Any = huggingface_hub.utils

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_super.authoring.masking.propose import Block
-    from pytest_super.tasks.solution_cells import SolutionCell
+    from pytest_super.tasks.solution import SolutionCell
 
 REMAINS = {
     "dependencies": "packages that the code needs are missing, or are there in versions that do not fit.",

@@ -12,7 +12,7 @@ from pytest_super.tasks.task import CATEGORIES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_super.tasks.solution_cells import SolutionCell
+    from pytest_super.tasks.solution import SolutionCell
 
 # The tag of a category, alone or followed by a name: `data`, `data-labels`.
 TAG = re.compile(rf"(?:{'|'.join(CATEGORIES)})(?:[-_:].+)?")

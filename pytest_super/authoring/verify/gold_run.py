@@ -48,7 +48,7 @@ def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> 
         where = f", with results in {', '.join(map(str, made))}" if made else ""
         raise SuperError(f"pytest ended with status {status} before all tasks were run{where}")
     if len(made) > 1:
-        raise SuperError(f"several runs began under {directory}: give each a folder by --dir")
+        raise SuperError(f"several runs began under {directory}: give each its own folder with --dir")
     return made.pop()
 
 
