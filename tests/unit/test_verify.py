@@ -124,17 +124,12 @@ def test_a_landmark_that_is_hit_in_some_epochs_only_is_flaky() -> None:
     assert kinds == ["fails", "flaky"]
 
 
-JSON = st.recursive(
-    st.floats(-1e6, 1e6) | st.text() | st.booleans() | st.none(),
-    lambda inner: st.lists(inner, min_size=1, max_size=3) | st.dictionaries(st.text(), inner, min_size=1),
-    max_leaves=6,
+@pytest.mark.parametrize(
+    "answer", [0.1, float("nan"), 10**400, "", {"a": [1, {"b": "x"}, None, True], "": []}]
 )
-
-
-@given(answer=st.dictionaries(st.text(), JSON, min_size=1), epochs=st.integers(1, 4))
-def test_epochs_that_are_alike_are_not_flaky(answer: Any, epochs: int) -> None:
-    trials = [trial(json.loads(json.dumps(answer))) for _ in range(epochs)]
-    assert [finding for finding in found(task(answer), *trials) if finding.kind == "flaky"] == []
+def test_epochs_that_are_alike_are_not_flaky(answer: Any) -> None:
+    trials = [trial(json.loads(json.dumps(answer))) for _ in range(3)]
+    assert found(task(answer), *trials) == []
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=5), st.randoms())
