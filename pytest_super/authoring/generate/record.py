@@ -81,9 +81,11 @@ class GenerationRecord:
         with ExitStack() as opened:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                self._report = opened.enter_context(appended(folder / REPORT))
+                self._report = opened.enter_context((folder / REPORT).open("a", encoding="utf-8"))
                 fcntl.flock(self._report, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._answers = opened.enter_context(appended(folder / ANSWERS))
+                self._answers = opened.enter_context((folder / ANSWERS).open("a", encoding="utf-8"))
+                end_last_line(self._report, folder / REPORT)
+                end_last_line(self._answers, folder / ANSWERS)
                 self._read()
             except BlockingIOError:
                 raise SuperError(f"another `pytest-super generate` runs into {folder}") from None
@@ -139,10 +141,7 @@ class GenerationRecord:
         return sum(known) if known else None
 
 
-def appended(path: Path) -> TextIO:
-    """The file, opened to append lines."""
-    file = path.open("a", encoding="utf-8")
-    # A process that died can have left half a line.
+def end_last_line(file: TextIO, path: Path) -> None:
+    """A process that died can have left half a line, to which nothing must be appended."""
     if path.read_bytes()[-1:] not in (b"", b"\n"):
         file.write("\n")
-    return file

@@ -134,7 +134,7 @@ def repository_of(task: Task) -> str | None:
 
 def category_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> list[CategoryStats]:
     counts = Counter(task.category for task, _ in tasks if task.category)
-    order = sorted(counts, key=lambda category: (position(category), category))
+    order = [*(name for name in CATEGORIES if name in counts), *sorted(counts.keys() - set(CATEGORIES))]
     return [
         CategoryStats(
             set=name,
@@ -145,10 +145,6 @@ def category_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> list[Categ
         )
         for category in order
     ]
-
-
-def position(category: str) -> int:
-    return CATEGORIES.index(category) if category in CATEGORIES else len(CATEGORIES)
 
 
 def spread_of(name: str, tasks: Iterable[tuple[Task, Sizes]]) -> Spread:
