@@ -402,9 +402,11 @@ def test_an_answer_that_makes_no_task_is_refused_when_it_is_repeated(
     assert not list(place.output.glob("*.task.yaml"))
 
 
-@pytest.mark.parametrize(("text", "words"), [(text, words) for text, _, words in BAD_TASKS[::5]])
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "it is empty"), (output(entrypoint="run_glue.py"), "no file 'run_glue.py'")]
+)
 def test_an_answer_that_is_mended_is_taken(place: Workplace, text: str, words: str) -> None:
-    place.repository(LICENSE="MIT")
+    place.repository()
     place.model.task = [text, json.dumps(PROPOSAL)]
     assert place.outcome().outcome == "kept"
     *_, said, told = place.model.asked[2]

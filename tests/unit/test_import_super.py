@@ -562,6 +562,7 @@ def hub(
     # huggingface_hub reads its environment when it is imported, which is too early for one server a test.
     constants = pytest.importorskip("huggingface_hub.constants")
     url = httpserver.url_for("")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", url)
     monkeypatch.setattr(
         constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
