@@ -1,4 +1,4 @@
-"""The pages are right: their examples run, and they describe exactly the options, fields and hooks that exist."""
+"""The docs are right: examples run, and exactly the existing options, fields and hooks are described."""
 
 from __future__ import annotations
 
