@@ -1,15 +1,15 @@
-"""Many short trials of our agent beside as many of mini-swe-agent's: wall time and memory, in one run.
+"""Many short trials of our agent compared with as many of mini-swe-agent: wall time and memory, in one run.
 
 Usage: python benchmarks/agents_peer.py [--small] [--rounds 3, 1 if small] [--venv FOLDER]
 
-45 tasks of 20 steps, by a model behind HTTP that answers at once, trivial actions, no containers, and a
-trajectory on disk. Theirs: 16 threads of one process, a new shell for each action. Ours: `pytest -n 16` and
-`react-super`, first with a fresh directory, virtual environment and Jupyter kernel for each task, their
-memory counted too, then with cells that run in the workers, where nothing but the harness is left. In turn;
-start and end of the processes included.
+45 tasks of 20 steps, with a model behind HTTP that answers at once, trivial actions, no containers, and a
+trajectory on disk. Theirs: 16 threads of one process, and a new shell for each action. Ours: `pytest -n 16`
+and `react-super`, first with a fresh directory, virtual environment and Jupyter kernel for each task, whose
+memory is included, then with cells that run in the workers, so that only the harness is measured. The three
+are measured in turn, including start and end of their processes.
 
-mini-swe-agent is installed from the package index into an environment of its own, in a temporary folder or in
-FOLDER, where it is found the next time.
+mini-swe-agent is installed from the package index into its own environment, in a temporary folder or in
+FOLDER, which the next run can use again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Size:
     tasks: int
     at_once: int
     steps: int
-    """A task, the submission included."""
+    """Of each task, including the submission."""
 
 
 FULL = Size(tasks=45, at_once=16, steps=20)
@@ -71,10 +71,10 @@ def their_answers(steps: int) -> list[str]:
 
 @contextlib.contextmanager
 def peer_python(venv: Path | None, *, borrows: bool) -> Iterator[str]:
-    """The interpreter of an environment with mini-swe-agent; prints its version.
+    """The interpreter of an environment with mini-swe-agent, whose version is printed.
 
-    With `borrows` it also imports what is installed here, which saves the time to install litellm once more.
-    Raises SystemExit with pip's output when mini-swe-agent cannot be installed.
+    With `borrows` it also imports the packages of this environment, so that litellm is not installed again.
+    Raises SystemExit with pip's output if mini-swe-agent cannot be installed.
     """
     with contextlib.ExitStack() as stack:
         folder = venv or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -89,8 +89,8 @@ def peer_python(venv: Path | None, *, borrows: bool) -> Iterator[str]:
         )
         if installed.returncode:
             raise SystemExit(f"{PEER} cannot be installed:\n{installed.stderr[-3000:]}")
-        told = "import importlib.metadata as m; print(*(f'{n} {m.version(n)}' for n in %r), sep=', ')"
-        subprocess.run([python, "-c", told % ([PEER, "litellm", "openai"],)], check=True)
+        versions = "import importlib.metadata as m; print(*(f'{n} {m.version(n)}' for n in %r), sep=', ')"
+        subprocess.run([python, "-c", versions % ([PEER, "litellm", "openai"],)], check=True)
         yield str(python)
 
 
@@ -152,8 +152,8 @@ def figures(runs: Sequence[Measured]) -> str:
     memory = max(run.peak.total for run in runs) / MIB
     last = runs[-1].output.splitlines()[-1]
     parts = json.loads(last) if last.startswith("{") else {}
-    told = "".join(f", {name.replace('_', ' ')} {value:.1f}" for name, value in parts.items())
-    return f"{seconds:.1f} s, {memory:.0f} MiB at the peak{told}"
+    shown = "".join(f", {name.replace('_', ' ')} {value:.1f}" for name, value in parts.items())
+    return f"{seconds:.1f} s, {memory:.0f} MiB at the peak{shown}"
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/all.py [--small] [SCRIPT ...]      (needs a container engine and the package index)
 
---small checks in a minute or two that every script works; its figures mean nothing. The exit status is 1 when
-a script fails. A figure above what is wanted is not a failure: it is shown.
+--small checks in a minute or two that every script works; its figures mean nothing. The exit status is 1 if a
+script fails. A figure above the wanted one is shown, but is not a failure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from rows import HEADER, is_row
 
 FOLDER = Path(__file__).parent
-# What each script adds to its default in a full run.
+# The options of each script in a full run.
 SCRIPTS: dict[str, list[str]] = {
     "startup.py": [],
     "containers.py": [],
@@ -52,7 +52,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--small", action="store_true", help="the smallest size of each")
-    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=f"of {', '.join(SCRIPTS)}")
+    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=f"one of {', '.join(SCRIPTS)}")
     given = parser.parse_args()
     if unknown := set(given.scripts) - set(SCRIPTS):
         parser.error(f"no such script: {', '.join(sorted(unknown))}")

@@ -1,4 +1,4 @@
-"""Collecting task files beside collecting as many one-test Python files, and one file of many tasks.
+"""Collecting task files compared with collecting as many one-test Python files, and one file of many tasks.
 
 Usage: python benchmarks/collection.py [--small] [--large]        (--large: 10,000 files too)
 """
@@ -32,7 +32,7 @@ solution:
 # Lines of the query and cells of the solution.
 SIZES = {"3.7 kB, as the shipped ones": (20, 28), "7.4 kB, as SUPER's": (40, 60)}
 
-# As on a machine where people work: byte code is cached.
+# Byte code is cached, as on a developer's machine.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -57,7 +57,7 @@ def seconds(folder: Path, *arguments: str) -> float:
 
 
 def compare(folder: Path, title: str, rounds: int, target: float) -> None:
-    """Median of interleaved rounds, after one that warms the caches of both."""
+    """Print the medians of interleaved rounds, after one round that warms the caches of both."""
     pairs = [
         (seconds(folder, "--super-agent=gold", "tasks"), seconds(folder, "tests")) for _ in range(rounds + 1)
     ][1:]

@@ -1,10 +1,11 @@
-"""How long until a kernel in a fresh container is ready, against the bare way of doing it.
+"""How long until a kernel in a fresh container is ready, compared with a bare kernel.
 
 Usage: python benchmarks/containers.py [--small] [--rounds 9] [--many 16] [--many-rounds 3] [--image NAME]
 
-Bare: `docker run` of the image with `python3 -m ipykernel_launcher`, ipc sockets in a mounted
-folder, and jupyter_client's own `wait_for_ready`. Ours: `Kernel.start()` on a DockerSandbox, which returns
-when delivery on IOPub is proven. Both in turn, medians of all rounds, without the removal of the containers.
+Bare: `docker run` of the image with `python3 -m ipykernel_launcher`, ipc sockets in a mounted folder, and
+jupyter_client's own `wait_for_ready`. Ours: `Kernel.start()` on a DockerSandbox, which returns once a message
+of the kernel has arrived on IOPub. Both are measured in turn, without the removal of the containers; the
+figures are medians of all rounds.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def connection_of(folder: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def bare_kernel(image: str) -> Iterator[None]:
-    """A kernel by hand, ready when entered."""
+    """A bare kernel, ready when entered."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         name = f"bare-{secrets.token_hex(6)}"
         connection = connection_of(folder)
@@ -64,7 +65,7 @@ def bare_kernel(image: str) -> Iterator[None]:
         stack.callback(subprocess.run, ["docker", "kill", name], capture_output=True)
         client = BlockingKernelClient()
         client.load_connection_info(cast("KernelConnectionInfo", connection))
-        # Without the heartbeat, which takes a kernel that needs over a second to start for dead.
+        # Without the heartbeat, which considers a kernel dead if its start takes more than a second.
         client.start_channels(hb=False)
         stack.callback(client.stop_channels)
         client.wait_for_ready(timeout=120)
@@ -73,7 +74,7 @@ def bare_kernel(image: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def our_kernel(image: str) -> Iterator[None]:
-    """A kernel of ours, ready when entered."""
+    """Our kernel, ready when entered."""
     kernel = Kernel(DockerSandbox(SandboxSpec(), DockerSettings(image=image)))
     with contextlib.closing(kernel):
         kernel.start()
@@ -92,7 +93,7 @@ def seconds_for_one(way: Callable[[str], contextlib.AbstractContextManager[None]
 def seconds_for_many(
     way: Callable[[str], contextlib.AbstractContextManager[None]], image: str, count: int
 ) -> float:
-    """From the first start to the last of `count` that is ready, all started at once."""
+    """Seconds until all of `count` kernels are ready, which start at the same time."""
     managers = [way(image) for _ in range(count)]
     began = time.perf_counter()
     with ThreadPoolExecutor(count) as pool, contextlib.ExitStack() as stack:

@@ -1,9 +1,9 @@
-"""What our way to a kernel costs beside plain jupyter_client, in one run.
+"""What our kernel costs compared with plain jupyter_client, in one run.
 
 Usage: python benchmarks/kernel.py [--small]
 
-Ready: from nothing to the first cell's printed output, for us with a fresh directory and virtual environment.
-Round trip: a cell without output. Flood: a gigabyte, printed by one cell in lines of 1 kB.
+Ready: from nothing to a ready kernel; ours includes a fresh directory and virtual environment. Round trip: a
+cell without output. Flood: a gigabyte that one cell prints in lines of 1 kB.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SMALL = Size(starts=1, cells=5, lines=10_000)
 
 @contextmanager
 def plain_kernel() -> Iterator[Any]:
-    """ipykernel over ipc, ready by jupyter_client's own measure."""
+    """An ipykernel over ipc that is ready according to jupyter_client."""
     manager = KernelManager(transport="ipc")
     manager.start_kernel()
     client = manager.blocking_client()
@@ -55,7 +55,7 @@ def plain_kernel() -> Iterator[Any]:
 
 
 def run_plain(client: Any, code: str) -> None:
-    """The least that a client must do: it ends with its reply and its idle message."""
+    """The least that a client must do: wait for the reply and for the idle message."""
     request = client.execute(code, allow_stdin=False)
     while client.get_shell_msg(timeout=60)["parent_header"]["msg_id"] != request:
         pass
@@ -87,13 +87,13 @@ def start_plain() -> float:
 
 
 def peak_megabytes() -> float:
-    """The most memory this process has held."""
+    """The peak of this process's memory."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(fields["VmHWM"].split()[0]) / 1024
 
 
 def report(what: str, pairs: list[tuple[float, float]], wanted: float) -> None:
-    """Print the medians of ours and of the plain way."""
+    """Print the medians of our kernel and of the plain one."""
     ours, plain = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
     print_row(what, f"{ours:.1f} ms", peer=f"{plain:.1f} ms", ratio=ours / plain, wanted=f"{wanted}")
 

@@ -1,13 +1,13 @@
-"""Many trials at once: wall time beside a bare loop over the same kernels and server, and memory.
+"""Many trials at once: wall time compared with a bare loop over the same kernels and server, and memory.
 
 Usage: python benchmarks/load.py [--small] [--rounds 1] [--image NAME]    (needs a container engine)
 
-Ours: `pytest -n 16` with 4 tasks a worker, `react-super`, 20 steps a trial, a container each, and a model
-behind HTTP that takes 300 ms an answer. Bare: one process with 16 threads, each of which starts 4 such
-kernels one after the other, asks the same server and runs the same cells; nothing is counted, scored or
-stored. It asks once by plain HTTP, and once by litellm, which is what knowing every provider's models costs
-without any harness. All in turn, start and end of the processes included. Memory is that of pytest, its
-workers and the gateway, without the containers.
+Ours: `pytest -n 16` with `react-super` and 4 tasks for each worker. Each trial has 20 steps and a container.
+The model is behind HTTP and takes 300 ms for an answer. Bare: one process with 16 threads, each of which
+starts 4 such kernels one after the other, asks the same server and runs the same cells. It counts, scores and
+stores nothing. The bare loop runs once with plain HTTP and once with litellm, which shows what litellm costs
+without any harness. All are measured in turn, including start and end of the processes. Memory is that of
+pytest, its workers and the gateway, without the containers.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from pytest_super.tasks.task import SandboxSpec
 Asker = Callable[[list[dict[str, str]]], str]
 
 LATENCY = 0.3
-# A name that litellm knows, as a user's mostly is: looking for the price of one that it does not know takes
-# about half a millisecond more a call, here as in the bare loop that asks by litellm.
+# A name that litellm knows, as most users' models are. For an unknown name, looking for its price takes about
+# half a millisecond more for each call, on both sides.
 MODEL = "openai/gpt-4o"
 GATEWAY, WORKER = "pytest_super.model.gateway", "exec(eval(sys.stdin.readline()))"
 CELL = "for n in range(40): print({step}, n, 'a line of output, as a training loop would print it')"
@@ -54,9 +54,9 @@ CONTENT = re.compile(r"<content>\n(.*)\n</content>", re.DOTALL)
 class Size:
     workers: int
     trials: int
-    """A worker."""
+    """Of each worker."""
     steps: int
-    """A trial, the submission included."""
+    """Of each trial, including the submission."""
 
     @property
     def conversations(self) -> list[list[str]]:
@@ -144,7 +144,7 @@ def measure_ours(size: Size, image: str) -> Measured:
         measured = measure(command, folder=Path(name), environment=ONLY_REQUIRED_PLUGINS | server)
         results = Path(name, ".super/runs/latest/results.jsonl").read_text().splitlines()
     steps = [json.loads(line)["steps"] for line in results]
-    # pytest has failed otherwise, if less was solved.
+    # If a task is unsolved, pytest has failed before this.
     assert steps == [size.steps] * size.workers * size.trials, steps
     return measured
 
@@ -185,7 +185,7 @@ def report_memory(runs: Sequence[tuple[Measured, ...]], workers: int) -> None:
     peaks = [run.peak for run, *_ in runs]
     highest = max(peaks, key=lambda peak: peak.total)
     worker, gateway = highest.of(WORKER), highest.of(GATEWAY)
-    # A small run can be over before the first sample of a process.
+    # A small run can end before the first sample of a process.
     each = f"{statistics.median(worker) / MIB:.0f}" if worker else "?"
     server = f"{gateway[-1] / MIB:.0f}" if gateway else "?"
     print(

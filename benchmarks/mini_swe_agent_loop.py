@@ -1,4 +1,4 @@
-"""Many tasks by mini-swe-agent's own loop, in threads: run by `agents_peer.py`, where that is installed.
+"""Runs many tasks with mini-swe-agent's own loop, in threads. Started by `agents_peer.py`.
 
 Usage: python mini_swe_agent_loop.py TASKS THREADS FOLDER    (trajectories are stored in the folder)
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def run_one(name: str, folder: Path, templates: dict[str, Any]) -> str:
-    """How one task has ended, by a model that answers in text."""
+    """Run one task with a model that answers in text, and return the agent's exit status."""
     from minisweagent.agents.default import DefaultAgent  # type: ignore[import-not-found]
     from minisweagent.environments.local import LocalEnvironment  # type: ignore[import-not-found]
     from minisweagent.models.litellm_textbased_model import (  # type: ignore[import-not-found]
@@ -34,7 +34,7 @@ def run_one(name: str, folder: Path, templates: dict[str, Any]) -> str:
 
 
 def shipped_templates() -> dict[str, Any]:
-    """The prompts that come with it for models that answer in text."""
+    """The prompts that mini-swe-agent ships for models that answer in text."""
     import minisweagent  # type: ignore[import-not-found]
     import yaml
 

@@ -1,7 +1,7 @@
-"""A model for the benchmarks: OpenAI's chat completions, from a list, each after the same latency.
+"""A model for the benchmarks: OpenAI's chat completions, answered from a list after a fixed latency.
 
-A process of its own, so that it costs both sides of a comparison the same. The k-th request that holds the
-same word `conversation-...` gets the k-th answer; whoever asks more often starts anew.
+It runs in a separate process, so that it costs both sides of a comparison the same. The k-th request that
+contains the same word `conversation-...` gets the k-th answer; after the last answer the list starts again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REACT = "Thought: The next one.\nAction: {}\n<content>\n{}\n</content>"
 CONVERSATION = re.compile(rb"conversation-[\w-]+")
-# A message has its quotes escaped.
+# Quotes are escaped in messages, so this matches only the field of the request.
 MODEL = re.compile(rb'"model": ?"([^"\\]+)"')
 HOST = "127.0.0.1"
 MAX_REQUEST = 2**28
@@ -30,7 +30,7 @@ MAX_REQUEST = 2**28
 
 @contextlib.contextmanager
 def serving(answers: Sequence[str], latency: float = 0.0) -> Iterator[dict[str, str]]:
-    """A server while entered; gives what the environment of its clients needs. `latency` in seconds."""
+    """Run a server; yields the environment variables that its clients need. `latency` is in seconds."""
     command = [sys.executable, __file__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
@@ -52,12 +52,12 @@ def serving(answers: Sequence[str], latency: float = 0.0) -> Iterator[dict[str, 
 
 
 def react_answers(cells: Sequence[str], submission: str) -> list[str]:
-    """Of the model of a `react` agent."""
+    """The answers of the model of a `react` agent."""
     return [*(REACT.format("execute", cell) for cell in cells), REACT.format("submit", submission)]
 
 
 def completion(text: str, prompt: bytes) -> dict[str, Any]:
-    """By the model that was asked for, as a provider's is: clients look up what it costs."""
+    """A response with the name of the requested model, because clients look up its price."""
     asked_for = MODEL.search(prompt)
     used = {"prompt_tokens": len(prompt) // 4 + 1, "completion_tokens": len(text) // 4 + 1}
     message = {"role": "assistant", "content": text}
@@ -91,7 +91,7 @@ def application(answers: Sequence[str], latency: float) -> web.Application:
 
 
 async def serve(answers: Sequence[str], latency: float) -> None:
-    """Print the port, and answer until killed."""
+    """Print the port, and answer requests until the process is killed."""
     from aiohttp import web
 
     runner = web.AppRunner(application(answers, latency), access_log=None)

@@ -1,7 +1,7 @@
-"""What a command and all processes under it need: seconds, and proportional memory (PSS) at its peak.
+"""Measures a command with all its descendants: seconds, and the peak of proportional memory (PSS).
 
-PSS counts a page that n processes share as 1/n of a page in each, so that the sum over a tree is what it
-really holds. Linux only.
+PSS counts a page that n processes share as 1/n of a page in each, so that the sum over a tree is the memory
+that it really uses. Linux only.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Reading one process's memory map takes about a millisecond of processor time, and there are eighteen.
+# Reading one process's memory map takes about a millisecond of processor time, and `load.py` has eighteen.
 EVERY_SECONDS = 2.0
 PSS = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 MIB = 2**20
 
-# As on a machine where people work: byte code is cached.
+# Byte code is cached, as on a developer's machine.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-# The plugins that a user has by installing ours; those of a development environment cost each worker as much.
+# Only the plugins that an installation of ours includes. Others would increase the memory of each worker.
 ONLY_REQUIRED_PLUGINS = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTEST_PLUGINS": "pytest_super.plugin,xdist.plugin,pytest_timeout",
@@ -34,15 +34,15 @@ ONLY_REQUIRED_PLUGINS = {
 
 @dataclass
 class Peak:
-    """In bytes. What is sampled can miss what lasts less than EVERY_SECONDS."""
+    """In bytes. Sampling can miss a peak that lasts less than EVERY_SECONDS."""
 
     total: int = 0
-    """Of all processes at one moment."""
+    """The highest sum over all processes at one moment."""
     by_process: dict[int, int] = field(default_factory=dict)
     commands: dict[int, str] = field(default_factory=dict)
 
     def of(self, word: str) -> list[int]:
-        """The peak of each process whose command line holds `word`, smallest first."""
+        """The peak of each process whose command line contains `word`, smallest first."""
         return sorted(peak for pid, peak in self.by_process.items() if word in self.commands[pid])
 
     def take(self, memory: Mapping[int, int]) -> None:
@@ -64,9 +64,9 @@ class Measured:
 
 
 def measure(command: Sequence[str], *, folder: Path, environment: dict[str, str]) -> Measured:
-    """Run a command to its end, with these variables beside those that are there.
+    """Run a command to its end, with these variables added to ours.
 
-    Raises SystemExit with its output when it fails.
+    Raises SystemExit with its output if it fails.
     """
     began = time.monotonic()
     process = subprocess.Popen(
@@ -98,7 +98,7 @@ def sample(root: int, peak: Peak, is_over: threading.Event) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Those whose parents all live; nothing here outlives its parent for long."""
+    """The descendants whose parents all live. No benchmarked process outlives its parent for long."""
     children: list[int] = []
     for path in Path(f"/proc/{root}/task").glob("*/children"):
         try:
@@ -109,7 +109,7 @@ def descendants(root: int) -> list[int]:
 
 
 def held_by(pid: int) -> int | None:
-    """Its PSS; None for a process that is gone."""
+    """The PSS of a process in bytes; None if it has ended."""
     try:
         found = PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_bytes())
     except OSError:

@@ -1,10 +1,10 @@
-"""What each sandbox provider costs beside the last one: the start of a kernel, and the round trip of a cell.
+"""Each sandbox provider compared with the last one: the start of a kernel, the round trip of a cell.
 
 Usage: python benchmarks/providers.py [--starts 9] [--cells 300] [--small] [NAME ...]
 
-Start: from a new sandbox to a kernel whose delivery is proven. Round trip: a cell without output. The
-providers take turns, so that the load of the machine affects all alike. Without a NAME: all that ship and can
-be used here.
+Start: from a new sandbox to a ready kernel. Round trip: a cell without output. The providers are measured in
+turn, so that the load of the machine affects all of them. Without a NAME, all shipped providers that are
+available here are measured.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--starts", type=int, default=9)
     parser.add_argument("--cells", type=int, default=300)
-    parser.add_argument("--small", action="store_true", help="two starts and ten cells, as CI runs it")
+    parser.add_argument("--small", action="store_true", help="two starts and ten cells")
     given = parser.parse_args()
     starts, cells = (2, 10) if given.small else (given.starts, given.cells)
     names = given.names or usable()
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def print_median(what: str, ours: list[float], other: list[float], name: str) -> None:
-    """One row: our median in milliseconds beside that of the provider `name`."""
+    """Print one row: the median in milliseconds, compared with that of the provider `name`."""
     median, peer = statistics.median(ours), statistics.median(other)
     print_row(what, f"{median * 1000:.1f} ms", peer=f"{name} {peer * 1000:.1f} ms", ratio=median / peer)
 

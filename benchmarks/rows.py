@@ -6,9 +6,9 @@ HEADER = "| | ours | peer | ratio | wanted |\n|---|---|---|---|---|"
 
 
 def print_row(what: str, ours: str, *, peer: str = "", ratio: float | None = None, wanted: str = "") -> None:
-    """Print one row in Markdown. `wanted` is the highest ratio, time or size that we accept."""
+    """Print one row in Markdown. `wanted` is the highest acceptable ratio, time or size."""
     shown = "" if ratio is None else f"{ratio:.2f}"
-    # A reader of a pipe sees each row when it is measured.
+    # Flushed, so that `all.py` shows each row as soon as it is measured.
     print(f"| {what} | {ours} | {peer} | {shown} | {wanted} |", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""`pytest --collect-only` on one trivial test, with the plugin and without: what every user of pytest pays.
+"""`pytest --collect-only` on one trivial test, with and without the plugin: the cost for every user.
 
 Usage: python benchmarks/startup.py [--small] [--rounds 20]
 """
@@ -16,12 +16,12 @@ from pathlib import Path
 
 from rows import print_row
 
-# As on a machine where people work: byte code is cached.
+# Byte code is cached, as on a developer's machine.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def seconds(folder: Path, *arguments: str) -> float:
-    """Processor seconds of one run. A busy machine disturbs them less than the wall time."""
+    """Processor seconds of one run. Other load on the machine affects them less than the wall time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
     subprocess.run(command, cwd=folder, env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)

@@ -1,12 +1,13 @@
-"""The harness's own time per step, early and late in a trial, beside observations of 50,000 characters.
+"""The harness's own time per step, early and late in a trial, with observations of 50,000 characters.
 
 Usage: python benchmarks/steps.py [--small] [--trials 7] [--gateway-trials 2]
 
 A step is timed from one answer of the model to the next, under pytest, with the agent's parsing and history,
-landmarks, the budget and the trajectory on disk. The kernel answers at once with a prepared output. First the
-model's client is real and what is behind it answers at once: what is left is the harness in its process, in
-processor time, which others on the machine disturb less. Then all of it is real, the gateway's process with
-litellm too, before a server that answers at once; what the same requests take by plain HTTP is taken off.
+landmarks, the budget and the trajectory on disk. The kernel answers at once with a prepared output.
+
+First, only the model's client is real, and its answers are prepared. This measures the harness's own process,
+in processor time, which other load on the machine affects less. Then the gateway's process with litellm is
+real too, with a server that answers at once. The time of the same requests by plain HTTP is subtracted.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
     from pytest_super.model.gateway_process import Gateway
 
 EARLY, LATE = 10, 200
-# Steps around those, whose median is told, and with the first, which no answer comes before.
+# A figure is the median of the step and of this many steps before and after it.
 AROUND = 3
+# One more, because a measured step ends with the next answer.
 STEPS = LATE + AROUND + 1
 CHARACTERS = 50_000
 LINES = {
@@ -83,7 +85,7 @@ def answers(agent: str) -> list[str]:
 
 
 class PreparedKernel(FakeKernel):
-    """Has the output of every cell before it is asked."""
+    """Returns the same prepared output for every cell."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -104,7 +106,7 @@ class PreparedKernel(FakeKernel):
 
 
 class ReadyGateway:
-    """Takes the place of a process behind the model's client, and has all answers ready."""
+    """Replaces the gateway's process behind the model's client. All answers are prepared."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.replies = [self.reply(text) for text in texts]
@@ -128,7 +130,7 @@ class ReadyGateway:
 
 @dataclass
 class Watched:
-    """A model that notes when its answers were there."""
+    """A model that notes when each answer arrived."""
 
     model: GatewayModel
     clock: Callable[[], float]
@@ -140,14 +142,14 @@ class Watched:
         given = self.model.complete(messages, **parameters)
         self.times.append(self.clock())
         if len(self.times) in (EARLY, LATE):
-            # Its own time is taken off by starting anew.
+            # The clock starts again, so that building `body` is not measured.
             body = json.dumps({"messages": messages, "model": "benchmark"})
             self.asked[len(self.times)] = body.replace("conversation-steps", "conversation-anew").encode()
             self.times[-1] = self.clock()
         return given
 
     def facts(self, *, is_real: bool) -> dict[str, Any]:
-        # The n-th step begins with the n-th answer and ends with the next.
+        # The n-th step begins with the n-th answer and ends with the next one.
         steps = [1000 * (after - before) for before, after in zip(self.times, self.times[1:], strict=False)]
         sizes = {number: len(body) for number, body in self.asked.items()}
         direct = {number: milliseconds_direct(body) for number, body in self.asked.items()} if is_real else {}
@@ -169,7 +171,7 @@ def milliseconds_direct(body: bytes) -> float:
 
 @pytest.fixture
 def super_kernel() -> Iterator[FakeKernel]:
-    """Of the runs that are timed; their conftest imports it."""
+    """The kernel of the timed runs, whose conftest imports this fixture."""
     kernel = PreparedKernel(os.environ["STEPS_OUTPUT"])
     yield kernel
     kernel.close()
@@ -177,7 +179,7 @@ def super_kernel() -> Iterator[FakeKernel]:
 
 @pytest.fixture
 def ready_gateway(request: pytest.FixtureRequest) -> None:
-    """Likewise. Without a server to ask nothing is started."""
+    """The gateway of the timed runs. Without a server, no process is started."""
     if "OPENAI_BASE_URL" not in os.environ:
         gateway = ReadyGateway(answers(os.environ["STEPS_AGENT"]))
         request.config.stash[GATEWAY] = cast("Gateway", gateway)
@@ -189,7 +191,7 @@ def super_model(
     ready_gateway: None,  # noqa: ARG001
     super_model: GatewayModel,
 ) -> Iterator[Watched]:
-    """Likewise: the run's own, watched. Leaves what was seen in a file."""
+    """The model of the timed runs: the run's own model, watched. Writes the times to a file."""
     is_real = "OPENAI_BASE_URL" in os.environ
     watched = Watched(super_model, perf_counter if is_real else process_time)
     yield watched
@@ -198,17 +200,17 @@ def super_model(
 
 
 def trials_of(agent: str, kind: str, trials: int, server: dict[str, str]) -> list[dict[str, Any]]:
-    """What was seen of each trial, one pytest for all; `server` is empty for the harness alone."""
+    """The facts of each trial. One pytest runs all trials; `server` is empty to measure only the harness."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_project(folder)
-        told = {"STEPS_AGENT": agent, "STEPS_OUTPUT": kind, "STEPS_TIMES": str(folder / "times")}
+        settings = {"STEPS_AGENT": agent, "STEPS_OUTPUT": kind, "STEPS_TIMES": str(folder / "times")}
         here = {"PYTHONPATH": str(Path(__file__).parent)}
         options = [f"--super-agent={agent}", "--super-model=openai/benchmark", f"--super-epochs={trials}"]
         subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "--super-sandbox=local", *options],
             cwd=folder,
-            env=ENVIRONMENT | ONLY_REQUIRED_PLUGINS | server | told | here,
+            env=ENVIRONMENT | ONLY_REQUIRED_PLUGINS | server | settings | here,
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -223,7 +225,7 @@ def write_project(folder: Path) -> None:
 
 
 def milliseconds_at(number: int, trials: list[dict[str, Any]]) -> float:
-    """The median of the steps around this one, without what the server has taken."""
+    """The median of the steps around this one, without the server's time."""
     middle = slice(number - 1 - AROUND, number + AROUND)
     times: list[float] = []
     for trial in trials:

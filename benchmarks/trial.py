@@ -1,4 +1,4 @@
-"""The harness's own time per trial: ten trivial cells under pytest, and the same without it.
+"""The harness's own time per trial: ten trivial cells under pytest, and the same cells without pytest.
 
 Usage: python benchmarks/trial.py [--small] [--sandbox local|docker] [--trials 20]
 """
