@@ -104,12 +104,17 @@ def test_each_python_example_is_python(block: Block) -> None:
     assert ast.parse(block.text).body
 
 
+@pytest.fixture(scope="module")
+def commands() -> argparse.ArgumentParser:
+    return parser()
+
+
 @pytest.mark.parametrize("block", blocks_in("console"))
-def test_each_command_line_of_ours_is_one(block: Block) -> None:
+def test_each_command_line_of_ours_is_one(block: Block, commands: argparse.ArgumentParser) -> None:
     for line in block.text.splitlines():
         words = shlex.split(line.removeprefix("$ ").partition(" > ")[0])
         if words[0] == "pytest-super":
-            assert isinstance(parser().parse_args(words[1:]), argparse.Namespace)
+            assert isinstance(commands.parse_args(words[1:]), argparse.Namespace)
 
 
 @pytest.mark.parametrize("mark", ["main-job", "tests"])
