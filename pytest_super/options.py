@@ -56,7 +56,11 @@ def finite(text: str) -> float:
 
 SETS = ("expert", "masked", "auto", "functions")
 
-AGENT = Option(name="agent", help="Run tasks with this agent: gold, or package.module:Name.")
+AGENT = Option(
+    name="agent",
+    help="Run tasks with this agent: gold, react, react-super, swe-agent, replay, package.module:Name, "
+    "`command: …` or `host-command: …`.",
+)
 OPTIONS = (
     AGENT,
     Option(
@@ -90,12 +94,12 @@ OPTIONS = (
     Option(name="image", help="Image of docker sandboxes for tasks without an image of their own."),
     Option(
         name="ca-bundle",
-        help="CA certificates (PEM) that pip, git and requests trust in docker sandboxes with a network. "
+        help="CA certificates (PEM) that pip, git and requests trust in isolated sandboxes with a network. "
         "Default: the file in REQUESTS_CA_BUNDLE or SSL_CERT_FILE.",
     ),
-    Option(name="pip-config", help="pip configuration file that docker sandboxes use."),
+    Option(name="pip-config", help="pip configuration file that isolated sandboxes use."),
     Option(
-        name="mount", help="Read-only HOST:CONTAINER folder for docker sandboxes; repeatable.", is_list=True
+        name="mount", help="Read-only HOST:INSIDE folder for isolated sandboxes; repeatable.", is_list=True
     ),
     Option(
         name="no-cache",

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 HELP = "propose sub-problems of a solution, or prove those of a task file"
-SANDBOXES = ("auto", "docker", "local")
 # The options that need --check, each with its name in the namespace.
 OF_CHECK = {"--id": "id", "--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
 
@@ -40,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--id", action="append", default=[], help="with --check: only this sub-problem; can be repeated"
     )
     parser.add_argument(
-        "--sandbox", choices=SANDBOXES, help="with --check: where kernels run (default: auto)"
+        "--sandbox", metavar="NAME", help="with --check: the provider of sandboxes (default: auto)"
     )
     parser.add_argument("--image", help="with --check: the container image")
     parser.add_argument("--pip-config", type=Path, help="with --check: a pip.conf for containers")

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 HELP = "find tasks that fail with their own solution, are flaky, or leak their answer"
 # Options that are passed on to pytest, where their names begin with `super-`.
 PASSED_ON = {
-    "sandbox": "where kernels run: docker or local",
+    "sandbox": "the provider of sandboxes (default: auto)",
     "image": "the container image",
-    "ca-bundle": "certificates that containers trust",
-    "pip-config": "a pip.conf for containers",
-    "mount": "a folder that containers see, as HOST:INSIDE; can be repeated",
+    "ca-bundle": "certificates that pip, git and requests trust in sandboxes",
+    "pip-config": "a pip.conf for sandboxes",
+    "mount": "a folder that sandboxes see, as HOST:INSIDE; can be repeated",
 }
 DIRECTORY = Path(".super/verify")
 
