@@ -14,6 +14,7 @@ import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.sources import fetch
+from tests.conftest import LEAN
 from tests.docker.conftest import unavailable
 from tests.gold_player import (
     CUT,
@@ -115,7 +116,7 @@ def add_task(project: Path, id: str, limits: Mapping[str, float]) -> None:
 
 def run(project: Path, *arguments: str, environment: Mapping[str, str], server: OpenAIServer | None) -> Run:
     process = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n2", "--super-sandbox=docker", *arguments],
+        [sys.executable, "-m", "pytest", *LEAN, "--super-sandbox=docker", *arguments],
         cwd=project,
         env=dict(environment),
         capture_output=True,
@@ -313,7 +314,8 @@ def test_no_limit_is_passed_by_an_agent_that_tries(
     with running_server() as server:
         server.by(go_on)
         environment = {**plain_environment(), **server.environment}
-        ended = run(project, "--super-agent=react-super", MODEL, environment=environment, server=server)
+        arguments = ("-n2", "--super-agent=react-super", MODEL)
+        ended = run(project, *arguments, environment=environment, server=server)
     rows = ended.rows
     assert {id: row["stop_reason"] for id, row in rows.items()} == {id: id.split("-")[0] for id in LIMITS}
     assert {id: row["error"] for id, row in rows.items()} == dict.fromkeys(LIMITS)

@@ -82,7 +82,7 @@ def trajectories(folder: Path) -> list[str]:
 def test_the_gold_agent_solves_tasks_in_containers(
     project: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    result = project.runpytest_subprocess("--super-agent=gold", ".", *workers)
+    result = project.runpytest("--super-agent=gold", ".", *workers)
     result.assert_outcomes(passed=2)
     rows = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
     assert all(json.loads(row)["isolated"] for row in rows)
@@ -107,7 +107,7 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
 
 
 def test_an_image_that_is_missing_is_told_with_the_build_command(project: pytest.Pytester) -> None:
-    result = project.runpytest_subprocess("--super-agent=gold", "--super-image=no-such:image", ".")
+    result = project.runpytest("--super-agent=gold", "--super-image=no-such:image", ".")
     # The other task would meet the same error.
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*no image 'no-such:image'*pytest-super image build*"])
@@ -117,7 +117,7 @@ def test_an_image_that_one_task_misses_is_that_tasks_error(project: pytest.Pytes
     task = {"id": "one", "set": "expert", "query": "q", "answer": 42, "solution": {"cells": ["6 * 7"]}}
     own = json.dumps({**task, "sandbox": {"image": "no-such:image"}})
     (project.path / "one.task.yaml").write_text(own)
-    project.runpytest_subprocess("--super-agent=gold", ".").assert_outcomes(errors=1, passed=1)
+    project.runpytest("--super-agent=gold", ".").assert_outcomes(errors=1, passed=1)
 
 
 def test_a_task_that_kills_its_sandbox_has_failed_and_is_no_error(project: pytest.Pytester) -> None:
@@ -128,7 +128,7 @@ def test_a_task_that_kills_its_sandbox_has_failed_and_is_no_error(project: pytes
                 trial.execute("!kill -9 -1")
         """
     )
-    project.runpytest_subprocess("--super-agent=agent:Sleeper", "one.task.yaml").assert_outcomes(failed=1)
+    project.runpytest("--super-agent=agent:Sleeper", "one.task.yaml").assert_outcomes(failed=1)
     [row] = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
     assert json.loads(row)["stop_reason"] == "sandbox_lost"
     assert json.loads(row)["error"] is None
@@ -145,4 +145,4 @@ def test_containers_trust_what_the_machine_is_told_to_trust(
     task = {"id": "trust", "set": "expert", "query": "q", "answer": bundle.read_text()}
     given = {"sandbox": {"network": True}, "solution": {"cells": [cell]}}
     (project.path / "one.task.yaml").write_text(json.dumps(task | given))
-    project.runpytest_subprocess("--super-agent=gold", "one.task.yaml").assert_outcomes(passed=1)
+    project.runpytest("--super-agent=gold", "one.task.yaml").assert_outcomes(passed=1)
