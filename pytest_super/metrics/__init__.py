@@ -1,4 +1,4 @@
-"""Metrics: what a trial is worth. A metric of your own is a `Metric`, whose function is given `Evidence`."""
+"""The metrics of a trial. Your own metric is a `Metric` with a function of the task and its `Evidence`."""
 
 from pytest_super.metrics.evidence import Evidence, Landmark, Spent
 from pytest_super.metrics.metric import Metric

@@ -1,4 +1,4 @@
-"""Accuracy (SUPER, 3.1.2): the portion of the gold answer's values that the submission answers."""
+"""Accuracy (SUPER, 3.1.2): the portion of the gold answer's values that the submission gets right."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def accuracy(gold: object, submission: object, *, tolerance: float = TOLERANCE) 
     A leaf is a number, string, boolean or null; a gold that is neither a list nor a mapping is one leaf.
     Numbers are right within `tolerance`, absolute and inclusive, compared as the decimals they are written
     as. Strings are stripped and compared with case. Nothing is converted. Keys and indices beyond the
-    gold's are ignored; missing ones are wrong. Every submission gets a score, none raises.
+    gold's are ignored; missing ones are wrong. Any submission gets a score; none raises.
 
     Raises ValueError if the gold has no leaf.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Landmark:
-    """How the search for one landmark ended."""
+    """The result of the search for one landmark."""
 
     pattern: str
     step: int | None = None
@@ -43,10 +43,10 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One trial that has ended. The task is given to a metric beside it."""
+    """A trial that has ended. A metric also receives its task."""
 
     steps: Sequence[Step]
-    """All steps in order, pre-executed ones too."""
+    """All steps in order, including pre-executed ones."""
     submission: Any = None
     """The submitted JSON value. None can itself be submitted: see `submitted`."""
     submitted: bool = False

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_super.metrics.evidence import Evidence
-    from pytest_super.metrics.matching.patterns import Match
     from pytest_super.tasks.task import Task
 
 WINDOW = 32 * 1024
@@ -29,13 +28,13 @@ class LandmarkMatcher:
 
     A cell's output is one text: escape sequences are deleted, CRLF, LF and CR each become one blank, and
     `^` and `$` match its beginning and end. The hits do not depend on how the output is cut into pieces.
-    An output of up to 8 * `window` characters is searched as a whole. In a longer one every match is found
-    that, with everything its lookarounds see, is at most `window` characters long. A longer match is found
-    if it lies within one block of the text; a pattern without `$` that runs on (`loss.*`) matches when a
-    block ends. A pattern can use `time_limit` seconds of processor time in the trial, and one more for
-    every 10 million characters searched; after that it is `timed_out` and not tried again.
+    An output of up to 8 * `window` characters is searched as a whole. In a longer one every match of up to
+    `window` characters is found, counting the text that its lookarounds see. A longer match is found if it
+    lies within one block of the text; a pattern without `$` that runs on (`loss.*`) matches when a block
+    ends. A pattern can use `time_limit` seconds of processor time in the trial, and one more for every
+    10 million characters searched. After that it is marked `timed_out` and not searched again.
 
-    `feed` can be called from another thread than the other methods.
+    `feed` can be called from a different thread than the other methods.
     """
 
     def __init__(
@@ -48,21 +47,16 @@ class LandmarkMatcher:
         self._lock = threading.Lock()
         self._source: str | None = None
         self._step = 0
-        self._new_hits: list[int] = []
 
-    def begin_cell(self, source: str, *, step: int | None = None) -> None:
-        """Take what is fed from now on as the output of this cell; by default `step` is the next number.
-
-        Ends the cell before it, if nobody has.
-        """
+    def begin_cell(self, source: str, *, step: int = 0) -> None:
+        """Begin a cell: what is fed from now on is its output. Ends a cell that is still open."""
         with self._lock:
             self._close()
             self._source = plain(source)
-            self._step = self._step + 1 if step is None else step
-            self._new_hits = []
+            self._step = step
 
     def feed(self, text: str) -> None:
-        """Take more output of the cell. Output that arrives while no cell is open is ignored."""
+        """Search more output of the cell. Output that arrives while no cell is open is ignored."""
         with self._lock:
             for offset in range(0, len(text), PIECE):
                 if self._source is None or not self._sought:
@@ -70,11 +64,10 @@ class LandmarkMatcher:
                 for window in self._windows.push(self._text.feed(text[offset : offset + PIECE])):
                     self._search(window)
 
-    def end_cell(self) -> list[int]:
-        """End the cell, idle or given up. Returns the indices of the landmarks first seen in it."""
+    def end_cell(self) -> None:
+        """End the cell: `$` matches only now. Later output of a cell that timed out is ignored."""
         with self._lock:
             self._close()
-            return list(self._new_hits)
 
     @property
     def landmarks(self) -> list[Landmark]:
@@ -84,12 +77,6 @@ class LandmarkMatcher:
     @property
     def hits(self) -> list[bool]:
         return [landmark.is_hit for landmark in self.landmarks]
-
-    @property
-    def new_hits(self) -> list[int]:
-        """Indices of the landmarks first seen in the last cell, so far."""
-        with self._lock:
-            return list(self._new_hits)
 
     @property
     def _sought(self) -> list[int]:
@@ -105,17 +92,16 @@ class LandmarkMatcher:
     def _search(self, window: Window) -> None:
         for index in self._sought:
             pattern = self._patterns[index]
-            match = pattern.search(window)
-            if match is not None:
-                self._record(index, match)
+            matched = pattern.search(window)
+            if matched is not None:
+                self._record(index, matched)
             elif pattern.timed_out:
                 self._found[index] = Landmark(pattern=pattern.text, timed_out=True)
 
-    def _record(self, index: int, match: Match) -> None:
-        text = match[0].rstrip(SENTINEL).strip()
+    def _record(self, index: int, matched: str) -> None:
+        text = matched.rstrip(SENTINEL).strip()
         is_echo = bool(text) and text in (self._source or "")
         self._found[index] = Landmark(pattern=self._patterns[index].text, step=self._step, is_echo=is_echo)
-        self._new_hits.append(index)
 
 
 def has_landmarks(task: Task) -> bool:

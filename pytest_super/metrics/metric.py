@@ -34,9 +34,9 @@ class Metric:
     """Format of a mean in the terminal."""
     higher_is_better: bool = True
     best: float | None = None
-    """The value of a trial that could not be better, if there is one: `verify` requires it of the gold."""
+    """The value of a perfect trial, if there is one. `verify` requires it of the gold solution."""
     worst: float | None = None
-    """What an error counts in the gate: by default 0, or infinity if lower is better."""
+    """The value of an error in the gate: by default 0, or infinity if lower is better."""
     headline_of: frozenset[str] = frozenset()
     """The sets of tasks in which a trial is solved when this metric is `best`."""
     reference: Callable[[ReferenceScores], float | None] | None = None

@@ -2,11 +2,11 @@
 
 The paper's own definitions are in `accuracy`, `landmarks` and `script_executed`. The published code differs
 from them. Accuracy is divided by the size of the submission at every even depth of mappings; a group counts
-as one value; binary fractions decide whether a difference of exactly 0.01 is right; a falsy submission was
-not submitted. Landmarks are searched without a time limit in what the agent was shown, with only LF made a
-blank. An entrypoint is executed if its file name occurs anywhere in a step that took 10 seconds.
-Pre-executed steps are credited. The published code does not know agents that are programs: what one ran in
-the sandbox is unknown here, as it is in `script_executed`.
+as one value; binary fractions decide whether a difference of exactly 0.01 is right; a falsy submission
+counts as missing. Landmarks are searched without a time limit in what the agent was shown, with only LF
+replaced by a blank. An entrypoint is executed if its file name occurs anywhere in a step that took
+10 seconds. Pre-executed steps are credited. The published code has no agents that are programs: what one
+ran in the sandbox is unknown here, as in `script_executed`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCRIPT_SUFFIXES = (".py", ".sh", ".bash")
 
 
 class ReferenceScoringError(SuperError):
-    """The published scorer crashes on this trial: it has no number for it and leaves it out of its means."""
+    """The published scorer crashes on this trial and leaves it out of its means."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,12 +57,12 @@ def reference_scores(
     landmarks: Sequence[str] = (),
     entrypoint: str | None = None,
 ) -> ReferenceScores:
-    """All metrics of a trial. `steps` are in order, with the pre-executed ones.
+    """All metrics of a trial. `steps` are in order and include the pre-executed ones.
 
     Raises ReferenceScoringError if the published scorer would raise anything.
     """
     if not steps:
-        raise ReferenceScoringError("the published scorer dies on a trial without steps")
+        raise ReferenceScoringError("the published scorer crashes on a trial without steps")
     last = steps[-1]
     submission = _content(last) if last.action.type == "submit" else None
     return ReferenceScores(
@@ -81,11 +81,11 @@ def reference_accuracy(gold: object, submission: object) -> float | None:
         return _match(gold, submission or None)
     except (ArithmeticError, NotImplementedError, RecursionError, ValueError) as error:
         cause = str(error) or type(error).__name__
-        raise ReferenceScoringError(f"the published scorer dies on this submission: {cause}") from None
+        raise ReferenceScoringError(f"the published scorer crashes on this submission: {cause}") from None
 
 
 def _match(walked: object, measured: object) -> float:
-    """Divide by the length of `measured`. The two swap places inside a mapping, not inside a list."""
+    """Divides by the length of `measured`. The two swap roles inside a mapping, but not inside a list."""
     if type(walked) is int:
         walked = float(walked)
     if type(measured) is int:
@@ -125,19 +125,18 @@ def reference_landmarks(patterns: Sequence[str], observations: Sequence[str]) ->
     try:
         hits = [any(re.search(pattern, line) for line in lines) for pattern in patterns]
     except re.error as error:
-        raise ReferenceScoringError(f"the published scorer dies on a landmark: {error}") from None
+        raise ReferenceScoringError(f"the published scorer crashes on a landmark: {error}") from None
     return sum(hits) / len(hits)
 
 
 def reference_script_executed(steps: Sequence[Step], entrypoint: str | None) -> float | None:
-    """None without an entrypoint and for one that is neither a Python nor a shell script; None instead of
-    0.0 if a program may have run it unseen.
+    """None without an entrypoint and for one that is neither a Python nor a shell script.
+
+    None instead of 0.0, too, if a program may have run it unseen.
 
     Raises ReferenceScoringError if a number or boolean was submitted before any success.
     """
-    if not entrypoint:
-        return None
-    if steps and not entrypoint.endswith(SCRIPT_SUFFIXES):
+    if not entrypoint or not entrypoint.endswith(SCRIPT_SUFFIXES):
         return None
     name = posixpath.basename(entrypoint)
     seen = [step for step in steps if step.action.type != PROGRAM]
@@ -151,7 +150,7 @@ def _mentions(step: Step, name: str) -> bool:
     if not content:
         return False
     if not isinstance(content, str | list | dict):
-        raise ReferenceScoringError(f"the published scorer dies on the submission {content}")
+        raise ReferenceScoringError(f"the published scorer crashes on the submission {content}")
     module = name.replace(".py", "").replace("/", ".")
     return name in content or (module in content and "python -m" in content)
 
@@ -163,7 +162,7 @@ def _went_well(step: Step, name: str) -> bool:
 
 
 def _seconds(step: Step) -> float:
-    """The duration of the whole step; edits have one too."""
+    """The duration of the whole step. Edits have a duration too."""
     if step.started and step.ended:
         return (datetime.fromisoformat(step.ended) - datetime.fromisoformat(step.started)).total_seconds()
     return step.seconds

@@ -39,12 +39,10 @@ SCORINGS = (PAPER, REFERENCE)
 BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED)
 """In the order of the columns."""
 
-RESERVED = frozenset(
-    {
-        *("agent", "scoring", "epochs", "set", "category", "epoch", "trials", "errors", "solved"),
-        *("tokens", "cost_usd", "compute_seconds", "stop_reason"),
-    }
-)
+RESERVED = frozenset({
+    "agent", "scoring", "epochs", "set", "category", "epoch", "trials", "errors", "solved",
+    "tokens", "cost_usd", "compute_seconds", "stop_reason",
+})  # fmt: skip
 """Names that JUnit XML uses for other figures."""
 
 Scores = dict[str, float | None]
@@ -102,7 +100,7 @@ def score(metrics: Sequence[Metric], task: Task, evidence: Evidence, *, scoring:
 
 
 def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
-    # The published code does not know programs. What one did beside the trial is in the other steps.
+    # The published code has no programs. What a program on the host did in the trial is in the other steps.
     steps = [step for step in evidence.steps if step.action.type != PROGRAM_BESIDE]
     try:
         return reference_scores(

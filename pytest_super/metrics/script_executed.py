@@ -1,4 +1,4 @@
-"""Script-executed (SUPER, 3.3.2 and B.2): whether the entrypoint was really run, long enough and well."""
+"""Script-executed (SUPER, 3.3.2 and B.2): whether the agent ran the entrypoint, long enough and well."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_super.metrics.evidence import Evidence
-    from pytest_super.metrics.script_runs.shell_runs import ScriptRun
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Entrypoint, Task
 
@@ -33,11 +32,10 @@ def script_executed(
     None for a task without an entrypoint, and instead of 0.0 if a program may have run it unseen (see
     `may_hide_run`). To run means to start it as a script, module, executable or notebook by a shell line,
     a magic or a Python call of the cell. A run in the background counts if the shell waits for it. A cell
-    that timed out counts if the agent waited for its end. A printed exception, a refusal of the script's
-    arguments and a script that could not be started are not a success (see `failures`). `repository` is
-    the repository's folder in the sandbox's working directory ("" for that directory itself), or None;
-    clones are read from the cells. Pre-executed cells are never credited, but what they change (`%cd`,
-    names, clones) counts.
+    that timed out counts if the agent waited for its end. A run fails if it printed an exception, refused
+    its arguments or could not be started (see `failures`). `repository` is the repository's folder in the
+    sandbox's working directory ("" for that directory itself), or None; clones are read from the cells.
+    Pre-executed cells are never credited, but their effects (`%cd`, names, clones) are followed.
     """
     if entrypoint is None:
         return None
@@ -81,7 +79,7 @@ def _cells(steps: Sequence[Step]) -> Iterator[_Cell]:
 
 def _counts(cell: _Cell, notebook: Notebook, entrypoint: Entrypoint) -> bool:
     folder = notebook.folder
-    runs = [run for run in notebook.read(cell.source) if _is_entrypoint(run, entrypoint.path, notebook)]
+    runs = [path for path in notebook.read(cell.source) if _is_entrypoint(path, entrypoint.path, notebook)]
     ended_well = cell.outcome == Outcome.OK
     if cell.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
         notebook.folder = ""
@@ -89,13 +87,13 @@ def _counts(cell: _Cell, notebook: Notebook, entrypoint: Entrypoint) -> bool:
         notebook.lose_folder()
     if not (cell.is_agents and ended_well and cell.seconds >= entrypoint.min_seconds):
         return False
-    return any(not is_failure(cell.output, run.path) for run in runs)
+    return any(not is_failure(cell.output, path) for path in runs)
 
 
-def _is_entrypoint(run: ScriptRun, entrypoint: str, notebook: Notebook) -> bool:
-    if not may_be(run.path, entrypoint):
+def _is_entrypoint(script: str, entrypoint: str, notebook: Notebook) -> bool:
+    if not may_be(script, entrypoint):
         return False
-    relative = [path for root in notebook.clones if (path := inside(run.path, root)) is not None]
+    relative = [path for root in notebook.clones if (path := inside(script, root)) is not None]
     # The path of an entrypoint with folders is specific enough, whatever folder it is started from.
     return "/" in entrypoint or not relative or entrypoint in relative
 

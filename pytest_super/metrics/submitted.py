@@ -1,4 +1,4 @@
-"""Submitted: whether the agent handed in an answer, whatever it is."""
+"""Submitted: whether the agent submitted an answer, right or wrong."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ def hits(patterns: Sequence[str], *chunks: str, window: int = 32_768) -> list[bo
     return matcher.hits
 
 
-def run_cell(matcher: LandmarkMatcher, chunks: Iterable[str], source: str = "") -> list[int]:
-    matcher.begin_cell(source)
+def run_cell(matcher: LandmarkMatcher, chunks: Iterable[str], source: str = "", *, step: int = 0) -> None:
+    matcher.begin_cell(source, step=step)
     for chunk in chunks:
         matcher.feed(chunk)
-    return matcher.end_cell()
+    matcher.end_cell()
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,8 @@ def test_cells_are_searched_one_by_one() -> None:
 
 def test_the_step_that_hit_first_is_recorded() -> None:
     matcher = LandmarkMatcher(["loaded", "trained", "tested"])
-    assert run_cell(matcher, ["loaded"]) == [0]
-    assert run_cell(matcher, ["loaded again"]) == []
-    matcher.begin_cell("", step=7)
-    matcher.feed("loaded, trained")
-    assert matcher.end_cell() == [1]
-    assert matcher.new_hits == [1]
+    run_cell(matcher, ["loaded"], step=1)
+    run_cell(matcher, ["loaded, trained"], step=7)
     assert [landmark.step for landmark in matcher.landmarks] == [1, 7, None]
 
 
@@ -108,7 +104,7 @@ def test_the_metric_is_the_portion_of_the_task_s_landmarks_that_were_hit() -> No
 def test_output_outside_a_cell_is_ignored() -> None:
     matcher = LandmarkMatcher(["done"])
     matcher.feed("done")
-    assert matcher.end_cell() == []
+    matcher.end_cell()
     run_cell(matcher, ["do"])
     matcher.feed("ne done")
     assert matcher.hits == [False]
@@ -116,9 +112,9 @@ def test_output_outside_a_cell_is_ignored() -> None:
 
 def test_a_cell_that_was_not_ended_is_ended_by_the_next() -> None:
     matcher = LandmarkMatcher(["done"])
-    matcher.begin_cell("")
+    matcher.begin_cell("", step=1)
     matcher.feed("done")
-    matcher.begin_cell("")
+    matcher.begin_cell("", step=2)
     assert [landmark.step for landmark in matcher.landmarks] == [1]
 
 
@@ -170,8 +166,9 @@ def test_it_is_fed_from_another_thread() -> None:
     reader = threading.Thread(target=read)
     reader.start()
     while reader.is_alive():
-        assert matcher.new_hits in ([], [0])
-    assert matcher.end_cell() == [0]
+        assert matcher.hits in ([False], [True])
+    matcher.end_cell()
+    assert matcher.hits == [True]
 
 
 def test_an_unfinished_title_does_not_hide_what_follows() -> None:

@@ -102,8 +102,8 @@ def landmark_leaks(task: Task, texts: Iterable[Text]) -> Iterator[Finding]:
         matcher = LandmarkMatcher(task.landmarks)
         matcher.begin_cell("")
         matcher.feed(text.text)
-        for index in matcher.end_cell():
-            pattern = task.landmarks[index]
+        matcher.end_cell()
+        for pattern in (landmark.pattern for landmark in matcher.landmarks if landmark.is_hit):
             message = f"{task.id}: the landmark {pattern!r} matches {text.place}"
             facts = {"landmark": pattern, "place": text.place}
             yield Finding(kind="leaks", task=task.id, text=message, facts=facts)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_super.metrics.matching.windows import Window
 
-# A pattern may spend this much on each character searched beside its limit, so that a long
-# output does not use up an honest pattern: 10 million characters a second, 100 times less than usual.
+# Each character searched adds this much to a pattern's time limit, so that a long output alone does not
+# exhaust it. It allows 10 million characters a second, 100 times slower than a usual search.
 SECONDS_PER_CHARACTER = 1e-7
 
 _PIECE = re.compile(
@@ -22,16 +22,11 @@ _PIECE = re.compile(
 )
 
 
-class Match(Protocol):
-    def start(self) -> int: ...
-    def __getitem__(self, group: int, /) -> str: ...
-
-
 class Pattern:
-    """One landmark's pattern and the time it has spent.
+    """One landmark's pattern and the time that its searches can still use.
 
-    Searched with `regex`, whose search can be stopped. A pattern that only `re` can compile (a set such
-    as `[[:x:]]`) is searched with `re`, without the time limit. Raises re.error for what `re` refuses.
+    The search uses `regex`, which can be stopped. Patterns that only `re` can compile (a set such as
+    `[[:x:]]`) are searched by `re` without a time limit. Raises re.error for a pattern that `re` refuses.
     """
 
     def __init__(self, text: str, *, time_limit: float) -> None:
@@ -41,25 +36,23 @@ class Pattern:
         self._required = required_literals(text)
         self._compiled, self._is_limited = _compile(text)
 
-    def search(self, window: Window) -> Match | None:
-        """The first match that begins in the window; None, too, when the time is over (`timed_out`)."""
+    def search(self, window: Window) -> str | None:
+        """The text of the first match that begins in the window; None, too, if time is up (`timed_out`)."""
         if any(window.text.find(literal, window.start) < 0 for literal in self._required):
             return None
         self._allowance += SECONDS_PER_CHARACTER * (len(window.text) - window.start)
         began = time.thread_time()
         try:
-            match = self._search(window)
+            match = self._compiled.search(window.text, window.start, **self._limit())
         except TimeoutError:
             self.timed_out = True
             return None
         self._allowance -= time.thread_time() - began
-        return match if match is not None and match.start() < window.stop else None
+        return match[0] if match is not None and match.start() < window.stop else None
 
-    def _search(self, window: Window) -> Match | None:
-        # A spent allowance is still a moment: the module takes no limit below 0.
-        limit = {"timeout": max(self._allowance, 1e-6)} if self._is_limited else {}
-        match: Match | None = self._compiled.search(window.text, window.start, **limit)
-        return match
+    def _limit(self) -> dict[str, float]:
+        # `regex` raises ValueError for a limit below 0.
+        return {"timeout": max(self._allowance, 1e-6)} if self._is_limited else {}
 
 
 def _compile(text: str) -> tuple[Any, bool]:
@@ -76,14 +69,14 @@ def _compile(text: str) -> tuple[Any, bool]:
 
 
 def _without_fuzziness(text: str) -> str:
-    """`loss{d}` is text to `re`, but a fuzzy match to `regex`: braces that are no quantifier are escaped."""
+    """Escape braces that are not a quantifier: `loss{d}` is text to `re`, but a fuzzy match to `regex`."""
     return "".join(r"\{" if piece == "{" else piece for piece in _PIECE.findall(text))
 
 
 def required_literals(text: str) -> list[str]:
-    """Texts that every match holds, where that is easily seen; [] where it is not.
+    """Texts that every match contains, as far as a simple scan finds them; [] if there are groups or `|`.
 
-    Without them `loss.*accuracy` takes quadratic time in an output that is full of `loss`.
+    Without this check `loss.*accuracy` takes quadratic time in an output that is full of `loss`.
     """
     runs = [""]
     for piece in _PIECE.findall(text):

@@ -1,6 +1,6 @@
-"""Terminal output as one line of plain text, the same whatever the pieces in which it came.
+"""Terminal output as one line of plain text, however it is cut into pieces.
 
-Nothing is rendered: text that a terminal would overwrite stays. `kernel.escapes` has the reason.
+Nothing is rendered: text that a terminal would overwrite stays. `kernel.escapes` gives the reason.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 from pytest_super.kernel.escapes import CONTROL, CONTROL_END, SINGLE, STRING, STRING_END
 
-# A longer string sequence is taken for text: an unfinished one must not hide everything that follows.
+# A longer string sequence counts as text: an unfinished one must not hide everything that follows.
 STRING_LIMIT = 4096
 
 _STRING = rf"{STRING}[^\x07\x1b]{{0,{STRING_LIMIT}}}+"
@@ -50,7 +50,7 @@ class PlainText:
         self._after_return = False
 
     def _without_escapes(self, text: str) -> str:
-        # If a cut falls into the end of a string sequence, its beginning is the last escape but one.
+        # If a piece ends within the end of a string sequence, that sequence began at the last escape but one.
         last = text.rfind("\x1b")
         begun = _UNFINISHED.search(text, max(0, text.rfind("\x1b", 0, last)))
         self._unfinished = begun[0] if begun else ""

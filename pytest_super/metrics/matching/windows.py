@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Closes a window that has text after it, so that `$` does not match there: a non-character no text holds.
+# Appended to a window that more text follows, so that `$` does not match at its end. No text contains this
+# non-character.
 SENTINEL = "\uffff"
 
 # A text of up to this many overlaps is one window.
@@ -17,7 +18,7 @@ OVERLAPS = 8
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A search begins at `start`, after what is only context, for a match that begins before `stop`."""
+    """A part of a text. Matches that begin at `start` or later, but before `stop`, belong to it."""
 
     text: str
     start: int
@@ -25,9 +26,9 @@ class Window:
 
 
 class Windows:
-    """Every stretch of up to `overlap` characters lies, with `overlap` before it, whole in one window.
+    """Cuts a text so that any `overlap` characters are in one window with the `overlap` before them.
 
-    Holds at most nine overlaps and the piece just pushed.
+    Stores at most nine overlaps and the latest piece.
     """
 
     def __init__(self, overlap: int) -> None:
@@ -41,7 +42,7 @@ class Windows:
         self._start = 0
 
     def push(self, piece: str) -> Iterator[Window]:
-        """The windows that `piece` completes; to be consumed before the next push."""
+        """The windows that `piece` completes. Consume them before the next push."""
         self._parts.append(piece)
         self._length += len(piece)
         if self._length > self._size:
@@ -58,7 +59,7 @@ class Windows:
         self._length = len(text) - offset
 
     def end(self) -> Window:
-        """The last window, in which `$` matches at the end; the next push begins another text."""
+        """The last window, in which `$` matches at the end. The next push begins a new text."""
         text = "".join(self._parts)
         window = Window(text, self._start, len(text) + 1)
         self._begin()

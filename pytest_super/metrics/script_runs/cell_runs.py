@@ -1,4 +1,4 @@
-"""Which scripts the cells of a notebook run: shell lines, magics and Python's own calls."""
+"""Finds the scripts that the cells of a notebook run, by shell lines, magics and Python calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_super.metrics.script_runs.literals import KnownNames, value_of
 from pytest_super.metrics.script_runs.places import UNKNOWN, join
 from pytest_super.metrics.script_runs.shell import commands
-from pytest_super.metrics.script_runs.shell_runs import ScriptRun, Shell, module_runs
+from pytest_super.metrics.script_runs.shell_runs import Shell, module_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,21 +27,21 @@ _RUN_OPTIONS_WITH_VALUE = ("-l", "-s", "-T", "-D")
 
 
 class Notebook:
-    """Follows the cells of one kernel in the order in which they run, and what they leave behind."""
+    """What the cells of one kernel leave behind. Read them in the order in which they ran."""
 
     def __init__(self) -> None:
         self.folder = ""
         self.clones: list[str] = []
         self.names = KnownNames()
 
-    def read(self, source: str) -> list[ScriptRun]:
-        """The runs of a cell; [] when it is not valid, for then nothing of it was run."""
+    def read(self, source: str) -> list[str]:
+        """The paths of the scripts that a cell runs. An invalid cell runs nothing."""
         reader = _CellReader(self)
         reader.read(source)
         return reader.runs
 
     def lose_folder(self) -> None:
-        """A change of folder failed, or may have."""
+        """Call this after a change of folder that failed, or may have failed."""
         self.folder = UNKNOWN
 
 
@@ -49,9 +49,9 @@ MAX_LINES = 400
 
 
 def as_python(source: str) -> ast.Module | None:
-    """The cell as IPython turns it into Python; None when that is not valid, or too long to be looked at.
+    """The cell as IPython translates it into Python; None if it is invalid or longer than MAX_LINES.
 
-    IPython's time grows with the square of the lines, so that an agent could hold up the scoring for hours.
+    IPython's time grows with the square of the lines: a long cell could delay the scoring for hours.
     """
     if source.count("\n") > MAX_LINES:
         return None
@@ -69,7 +69,7 @@ def as_python(source: str) -> ast.Module | None:
 
 class _CellReader(ast.NodeVisitor):
     def __init__(self, notebook: Notebook) -> None:
-        self.runs: list[ScriptRun] = []
+        self.runs: list[str] = []
         self._notebook = notebook
         self._names = notebook.names
         self._called: set[str] = set()
@@ -102,7 +102,7 @@ class _CellReader(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Not run by being written."""
+        """A lambda's body does not run where it is written."""
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
@@ -120,11 +120,14 @@ class _CellReader(ast.NodeVisitor):
         elif function == "os.chdir":
             self._change_folder(texts[0])
         elif function == "runpy.run_path":
-            self.runs.append(ScriptRun(join(self._notebook.folder, texts[0])))
+            self._run(texts[0])
         elif function == "runpy.run_module":
             self.runs += module_runs(texts[0])
         elif function in ("get_ipython().run_line_magic", "get_ipython().run_cell_magic"):
             self._read_magic(*texts)
+
+    def _run(self, path: str) -> None:
+        self.runs.append(join(self._notebook.folder, path))
 
     def _change_folder(self, path: str) -> None:
         self._notebook.folder = join(self._notebook.folder, path)
@@ -153,9 +156,9 @@ class _CellReader(ast.NodeVisitor):
         """`exec(open("train.py").read())`"""
         calls = [child for child in ast.walk(node) if isinstance(child, ast.Call) and child.args]
         opened = [value_of(call.args[0], self._names) for call in calls if ast.unparse(call.func) == "open"]
-        self.runs += [
-            ScriptRun(join(self._notebook.folder, path)) for path in opened if isinstance(path, str)
-        ]
+        for path in opened:
+            if isinstance(path, str):
+                self._run(path)
 
     def _read_magic(self, name: str, line: str = "", body: str | None = None) -> None:
         if body is not None and name in _SHELL_MAGICS:
@@ -187,8 +190,7 @@ class _CellReader(ast.NodeVisitor):
                 self.runs += module_runs(words[index + 1])
                 return
             if not skip and not word.startswith("-"):
-                path = word if "." in word.rpartition("/")[2] else f"{word}.py"
-                self.runs.append(ScriptRun(join(self._notebook.folder, path)))
+                self._run(word if "." in word.rpartition("/")[2] else f"{word}.py")
                 return
             skip = word in _RUN_OPTIONS_WITH_VALUE
 

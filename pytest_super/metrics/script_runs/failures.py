@@ -1,4 +1,4 @@
-"""Whether the printed output of a cell tells that the script it ran failed."""
+"""Decides by the printed output of a cell whether the script that it ran failed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ TRACEBACK = "Traceback (most recent call last)"
 # Messages of shells and interpreters are short; a longer line is a script's own.
 LINE_LIMIT = 1000
 
-# A script that does not parse is reported without a traceback, and so is a failed one that the cell
-# shows as a value.
+# Failures without a traceback: a script that does not parse, and a process that the cell shows as a value.
 _ANYWHERE = re.compile(r"^(?:SyntaxError|IndentationError|TabError): |returncode=(?!0\b)-?\d", re.MULTILINE)
 _KILLED = re.compile(
     r"(?:\S+: line \d+: +\d+ )?(?:Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction"
@@ -23,11 +22,10 @@ _PYTHON = r"(?:\S*/)?(?:python|pypy)[\d.]*"
 
 
 def is_failure(output: str, path: str) -> bool:
-    """Whether `output`, in lines, tells of a failed run of the script at `path`.
+    """Whether `output` reports a failed run of the script at `path`.
 
-    By the text of SUPER (B.2) any exception counts that is raised "according to printed output": a
-    traceback fails the run even if the script caught the exception and went on, for from outside that
-    cannot be told from one that ended it.
+    SUPER (B.2) counts any exception raised "according to printed output". So a traceback fails the run even
+    if the script caught the exception and went on: the output looks the same.
     """
     if TRACEBACK in output or _ANYWHERE.search(output):
         return True

@@ -1,4 +1,4 @@
-"""What a command line starts: a script, a Python module, more shell text, or nothing that concerns us."""
+"""What a command line starts: a script, a Python module, more shell text, or nothing that matters here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!"
 _SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".ipynb")
 _HELP = frozenset({"-h", "--help"})
 
-# Commands that start the command in their arguments; their own options are skipped, whatever they take.
+# Commands that start the command in their arguments. Their own options are skipped.
 _WRAPPERS = frozenset({
     "nohup", "time", "timeout", "nice", "ionice", "sudo", "env", "exec", "command", "stdbuf", "setsid",
     "unbuffer", "xvfb-run", "taskset", "chrt", "srun", "mpirun", "mpiexec", "horovodrun", "torchrun",
@@ -38,7 +38,7 @@ class Launch:
 
 
 def without_prefix(words: Sequence[str]) -> Sequence[str]:
-    """Without shell keywords and `NAME=value` in front."""
+    """The words after leading shell keywords and `NAME=value` assignments."""
     start = 0
     while start < len(words) and (words[start] in _KEYWORDS or _ASSIGNMENT.fullmatch(words[start])):
         start += 1
@@ -119,7 +119,7 @@ def _notebook(program: str, arguments: Sequence[str]) -> Launch | None:
 
 
 def _wrapped(arguments: Sequence[str]) -> Launch | None:
-    """The first word that can be a command is taken for it: no table of every wrapper's options."""
+    """Takes the first word that can be a command: a table of every wrapper's options would be too long."""
     for index, word in enumerate(arguments):
         name = posixpath.basename(word)
         if word in ("-m", "--module"):

@@ -11,7 +11,7 @@ from pytest_super.metrics.script_runs.shell import commands
 
 Value = str | list[str] | None
 
-# IPython puts a variable's value into shell lines and magics for both.
+# IPython replaces both forms by the variable's value in shell lines and magics.
 _VARIABLE = re.compile(r"\{(\w+)\}|\$(\w+)")
 
 
@@ -49,7 +49,7 @@ class KnownNames:
 
 
 def value_of(node: ast.expr, names: KnownNames) -> Value:
-    """A text, in which `{?}` stands for what is not known; a list of texts; None when nothing is known."""
+    """A text, with `{?}` for each unknown part; a list of such texts; None if nothing is known."""
     match node:
         case ast.Constant(value=str(text)):
             return text

@@ -1,11 +1,11 @@
-"""Finds the paths that the text of cells names."""
+"""Paths as the text of cells names them, compared as far as they are known."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 
-# A part that only the running shell or interpreter knows.
+# A part that only the running shell or interpreter knew.
 UNKNOWN = "{?}"
 _UNKNOWN_PART = re.compile(r".*[${*?`\[].*|~.*|\.\.", re.DOTALL)
 
@@ -19,7 +19,7 @@ def join(folder: str, path: str) -> str:
 
 
 def known_parts(path: str) -> list[str]:
-    """The trailing parts that are known; the working directory and the file system's root are parts too."""
+    """The parts at the end of the path that are known. A known path begins with the part "." or "/"."""
     parts = [part for part in path.split("/") if part]
     for index in range(len(parts) - 1, -1, -1):
         if _UNKNOWN_PART.fullmatch(parts[index]):
@@ -28,14 +28,14 @@ def known_parts(path: str) -> list[str]:
 
 
 def may_be(path: str, wanted: str) -> bool:
-    """Whether all that is known of `path` agrees with its being `wanted`, a path in a folder somewhere."""
+    """Whether `path` can be the file `wanted` in some folder, as far as it is known."""
     given, parts = known_parts(path), wanted.split("/")
     shared = min(len(given), len(parts))
     return shared > 0 and given[-shared:] == parts[-shared:]
 
 
 def inside(path: str, folder: str) -> str | None:
-    """`path` relative to `folder`; None when it is not in it as far as is known."""
+    """`path` relative to `folder`; None if it is not known to be in it."""
     if not folder:
         return None if path.startswith(("/", "..")) or UNKNOWN in path else path
     return path.removeprefix(folder + "/") if path.startswith(folder + "/") else None

@@ -1,4 +1,4 @@
-"""Shell text as simple commands: enough of the grammar to tell what is run from what is only mentioned."""
+"""Splits shell text into simple commands, to distinguish scripts that it runs from those it only mentions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _REDIRECTIONS = ("<", ">", ">>", "<<<", "&>", "&>>", "<&", ">&", *_HEREDOC)
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """The words of a simple command, quotes and redirections taken off, and the operator that ends it."""
+    """The words of a simple command, without quotes and redirections, and the operator that ends it."""
 
     words: tuple[str, ...]
     end: str
 
 
 def commands(text: str) -> Iterator[SimpleCommand]:
-    """The simple commands in order; `(` and `)` end (possibly empty) commands too. Any text is read."""
+    """The simple commands in order. `(` and `)` also end a command, possibly an empty one. Never raises."""
     words: list[str] = []
     heredocs: list[str] = []
     redirection = ""
@@ -72,7 +72,7 @@ class _Lexer:
         yield from self._take_word(before="")
 
     def _take_word(self, *, before: str) -> Iterator[tuple[str, bool]]:
-        # In `2>&1` the 2 is no word.
+        # In `2>&1` the 2 is not a word.
         if self._word is not None and not (before in _REDIRECTIONS and self._word.isdigit()):
             yield self._word, False
         self._word = None

@@ -1,9 +1,8 @@
-"""Which scripts a shell text runs, and from where."""
+"""Finds the scripts that shell text runs."""
 
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.script_runs.launch import launched, without_prefix
@@ -16,23 +15,17 @@ if TYPE_CHECKING:
 DEPTH = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptRun:
-    """A script that was started, by its path as seen from the working directory of the sandbox."""
-
-    path: str
-
-
 class Shell:
-    """Follows one shell: its folder, the runs in it that it waits for, the repositories it clones."""
+    """Follows one shell. All paths are as seen from the sandbox's working directory."""
 
     def __init__(self, folder: str, *, depth: int = 0) -> None:
         self.folder = folder
-        self.runs: list[ScriptRun] = []
+        self.runs: list[str] = []
+        """The scripts that it ran and waited for."""
         self.clones: list[str] = []
         self._previous = folder
-        self._started: list[ScriptRun] = []
-        self._background: list[ScriptRun] = []
+        self._started: list[str] = []
+        self._background: list[str] = []
         self._depth = depth
 
     def read(self, text: str) -> None:
@@ -83,7 +76,7 @@ class Shell:
         if launch.kind == "shell":
             self._read_inner(launch.text)
         elif launch.kind == "script":
-            self._started.append(ScriptRun(join(self.folder, launch.text)))
+            self._started.append(join(self.folder, launch.text))
         else:
             self._started += module_runs(launch.text)
 
@@ -94,7 +87,7 @@ class Shell:
             self._started += inner.runs
 
 
-def module_runs(name: str) -> list[ScriptRun]:
-    """A module may lie wherever the interpreter looks, as a file or as a package with a main module."""
+def module_runs(name: str) -> list[str]:
+    """The files that can be the module: a file or a package's main module, in an unknown folder."""
     path = posixpath.join(UNKNOWN, *name.split("."))
-    return [ScriptRun(f"{path}.py"), ScriptRun(f"{path}/__main__.py")]
+    return [f"{path}.py", f"{path}/__main__.py"]
