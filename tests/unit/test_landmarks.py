@@ -142,6 +142,12 @@ def test_anchors_are_the_cell_s_and_not_a_block_s() -> None:
     assert matcher.hits == [False, False, False, True, True]
 
 
+def test_an_output_of_up_to_262_144_characters_is_searched_as_a_whole() -> None:
+    text = "a" + "x" * 262_142 + "b"
+    assert hits(["^ax*b$"], text) == [True]
+    assert hits(["^ax*b$"], f"a{text[1:-1]}xb") == [False]
+
+
 def test_a_match_that_runs_over_many_blocks_is_found() -> None:
     assert hits([r"loss.*", r"loss.*$", r"^.*x"], "loss" + "x" * 500, window=4) == [True, True, True]
 

@@ -6,10 +6,10 @@ import pytest
 
 from pytest_super.metrics.matching import patterns
 from pytest_super.metrics.matching.patterns import Pattern, required_literals
-from pytest_super.metrics.matching.windows import OVERLAPS, SENTINEL, Window, Windows
+from pytest_super.metrics.matching.windows import SENTINEL, Window, Windows
 
 OVERLAP = 2
-SIZE = OVERLAP * OVERLAPS
+SIZE = 8 * OVERLAP
 TEXT = "".join(chr(ord("a") + number) for number in range(26))
 
 

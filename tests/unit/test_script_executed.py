@@ -68,6 +68,8 @@ def score(
         "!python train.py & wait",
         "!python -m train",
         "!python -mtrain",
+        "!torchrun --nproc_per_node 2 -m train",
+        "!eval eval eval eval eval python train.py",
         "!chmod +x train.py; ./train.py",
         "!repo/train.py",
         "!python $HOME/repo/train.py",
@@ -98,7 +100,17 @@ def score(
         "import os\nlr = 0.1\nos.system(f'python train.py --lr {lr}')",
         "import os\nos.system(f'python {os.path.join(root, \"train.py\")}')",
         "def go():\n    import os\n    os.system('python train.py')\ngo()",
+        "import os\nos.system('python ' + 'train.py')",
+        "import os\nos.system('python train.py --lr ' + lr)",
+        "import os\nos.system(root + '/train.py')",
+        "import subprocess\nsubprocess.run(['python'] + ['train.py'])",
+        "import subprocess\nsubprocess.run(['python', 'train.py'] + options)",
+        "import subprocess, shlex\nsubprocess.run(shlex.split('python train.py'))",
+        "import subprocess\nfrom pathlib import Path\nsubprocess.run(['python', str(Path('train.py'))])",
         "import runpy\nrunpy.run_path('train.py')",
+        "import runpy\nrunpy.run_module('train')",
+        "import os\nprint(os.system('python train.py'))",
+        "digits = '\\d'\n!python train.py",
         "exec(open('train.py').read())",
     ],
 )
@@ -125,6 +137,12 @@ def test_a_run_of_the_entrypoint_counts(cell: str) -> None:
         "!python other.py train.py",
         "!python other.py --script ./train.py",
         "!python train.py --help",
+        "!python --help train.py",
+        "!python -m train --help",
+        "!torchrun --nproc_per_node 2 -m train --help",
+        "!eval eval eval eval eval eval python train.py",
+        "!python $script",
+        "!python {script}",
         "!python train.py &",
         "!nohup python train.py > log 2>&1 &\n!sleep 20",
         "!chmod +x train.py; sleep 11",
@@ -137,6 +155,12 @@ def test_a_run_of_the_entrypoint_counts(cell: str) -> None:
         "%pycat train.py",
         "import subprocess\nsubprocess.run(['cat', 'train.py'])",
         "import subprocess\nsubprocess.Popen(['python', 'train.py'])",
+        "import os\nos.system(chosen('python train.py', 'other'))",
+        "import os\nos.system(chosen('python', 'train.py'))",
+        "import subprocess\nsubprocess.run(chosen('python train.py'))",
+        "import subprocess\nsubprocess.run('python train.py'.split(sep))",
+        "import subprocess\nsubprocess.run(str())",
+        "import subprocess\nsubprocess.run(options + ['python', 'train.py'])",
         "def go():\n    import os\n    os.system('python train.py')",
         "text = 'python train.py'",
         "print('!python train.py')",
@@ -203,8 +227,16 @@ def test_the_repository_s_own_folder_tells_files_apart() -> None:
     assert score("!git clone https://example.org/a/repo.git", "!cd repo && python train.py") == 1.0
     assert score("!git clone https://example.org/a/repo", "!python repo/other/train.py") == 0.0
     assert score("!git clone --depth 1 https://example.org/a/repo here", "!python here/train.py") == 1.0
+    assert score("!git clone https://example.org/a/repo here", "!python here/other/train.py") == 0.0
+    assert score("!git clone https://example.org/a/repo --depth 1", "!python repo/other/train.py") == 0.0
+    assert score("!git clone", "!python repo/other/train.py") == 1.0
+    assert score("!cd other; cd -; python train.py", repository="") == 1.0
+    assert score("!pushd other; popd; python train.py", repository="") == 1.0
+    assert score("!if X=1 cd other; then python train.py; fi", repository="") == 0.0
     assert score("!python train.py", repository="") == 1.0
     assert score("!python other/train.py", repository="") == 0.0
+    assert score("!python /somewhere/train.py", repository="") == 1.0
+    assert score("import os\nos.chdir(f'run{i}')", "!python train.py", repository="") == 1.0
     assert score("!python project/train.py", repository="project") == 1.0
 
 
@@ -287,6 +319,12 @@ def test_a_run_whose_output_tells_of_a_failure_does_not_count(output: str) -> No
 )
 def test_harmless_output_is_no_failure(output: str) -> None:
     assert score("!python train.py", output=output) == 1.0
+
+
+def test_a_longer_line_than_a_shell_s_message_is_the_script_s_own() -> None:
+    message = "train.py: error: ".ljust(1000, "x")
+    assert score("!python train.py", output=message) == 0.0
+    assert score("!python train.py", output=f"{message}x") == 1.0
 
 
 def test_a_shell_script_that_is_not_there_or_breaks_does_not_count() -> None:
@@ -387,6 +425,11 @@ def test_a_cell_nested_beyond_the_parser_is_read_as_running_nothing() -> None:
     assert score("x = " + "-" * 50_000 + "1\n!python train.py") == 0.0
 
 
+def test_a_cell_of_more_than_400_lines_is_read_as_running_nothing() -> None:
+    assert score("#\n" * 400 + "!python train.py") == 1.0
+    assert score("#\n" * 401 + "!python train.py") == 0.0
+
+
 def test_published_trajectories_get_their_published_value() -> None:
     from tests.unit.published import expert_tasks, expert_trajectories
 
@@ -426,6 +469,7 @@ def test_what_a_program_ran_is_not_known() -> None:
 def test_a_program_that_did_not_run_or_was_over_too_soon_hides_nothing() -> None:
     refused = step("agent --task query.md", type="command", outcome="error", seconds=0)
     quick = step("agent --task query.md", type="command", outcome="error", seconds=9.9)
+    assert script_executed([step("agent", type="command", seconds=10.0)], TRAIN) is None
     assert script_executed([refused, step("!python other.py")], TRAIN) == 0.0
     assert script_executed([refused], Entrypoint(path="train.py", min_seconds=0)) == 0.0
     assert script_executed([quick], TRAIN) == 0.0

@@ -46,10 +46,7 @@ def without_prefix(words: Sequence[str]) -> Sequence[str]:
 
 
 def launched(words: Sequence[str]) -> Launch | None:
-    """What this simple command starts. A run that only asks for `--help` starts nothing."""
-    words = without_prefix(words)
-    if not words:
-        return None
+    """What a simple command starts. `words` has no prefix and is not empty. `--help` starts nothing."""
     program, arguments = posixpath.basename(words[0]), words[1:]
     if _PYTHON.fullmatch(words[0]) or _PYTHON.fullmatch(program):
         return _by_python(arguments)
@@ -74,7 +71,7 @@ def _by_python(arguments: Sequence[str]) -> Launch | None:
         if skip or word.startswith("--"):
             skip = False
         elif not word.startswith("-"):
-            return _script(word, arguments[index + 1 :])
+            return _script(word, arguments)
         elif stop := re.match(r"-[A-VY-Zabd-ln-z\d]*([cmWX])(.*)", word, re.DOTALL):
             if stop[1] == "m":
                 rest = [*([stop[2]] if stop[2] else []), *arguments[index + 1 :]]
@@ -88,18 +85,18 @@ def _by_python(arguments: Sequence[str]) -> Launch | None:
 
 
 def _module(words: Sequence[str]) -> Launch | None:
-    if not words or _HELP.intersection(words[1:]):
+    if not words or _HELP.intersection(words):
         return None
     if words[0] in _WRAPPER_MODULES:
         return _wrapped(words[1:])
     if words[0] in ("jupyter", "nbconvert", "papermill"):
-        return _notebook(words[0], words[1:])
+        return _notebook(words[0], words)
     return Launch("module", words[0])
 
 
 def _by_shell(arguments: Sequence[str]) -> Launch | None:
     skip = is_text = False
-    for index, word in enumerate(arguments):
+    for word in arguments:
         if skip or word.startswith("--"):
             skip = word in ("--rcfile", "--init-file")
         elif word[:1] in ("-", "+") and len(word) > 1:
@@ -108,7 +105,7 @@ def _by_shell(arguments: Sequence[str]) -> Launch | None:
         elif is_text:
             return Launch("shell", word)
         else:
-            return _script(word, arguments[index + 1 :])
+            return _script(word, arguments)
     return None
 
 
@@ -125,7 +122,7 @@ def _wrapped(arguments: Sequence[str]) -> Launch | None:
         if word in ("-m", "--module"):
             return _module(arguments[index + 1 :])
         if word.startswith("./") or word.endswith(_SCRIPT_SUFFIXES):
-            return _script(word, arguments[index + 1 :])
+            return _script(word, arguments)
         if _PYTHON.fullmatch(name) or name in _SHELLS or name in _WRAPPERS or name == "papermill":
             return launched(arguments[index:])
     return None

@@ -71,16 +71,23 @@ def value_of(node: ast.expr, names: KnownNames) -> Value:
 
 
 def _value_of_call(node: ast.Call, names: KnownNames) -> Value:
-    function = names.function(node.func)
     texts = [_text(argument, names) for argument in node.args]
-    if function == "os.path.join" and texts:
-        return posixpath.join(*texts)
-    if function in ("str", "pathlib.Path", "os.path.abspath", "os.path.expanduser") and texts:
-        return texts[0]
-    if function == "shlex.split" and texts:
-        return list(next(commands(texts[0])).words)
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "split" and not texts:
-        text = value_of(node.func.value, names)
+    if not texts:
+        return _split(node.func, names)
+    match names.function(node.func):
+        case "os.path.join":
+            return posixpath.join(*texts)
+        case "str" | "pathlib.Path" | "os.path.abspath" | "os.path.expanduser":
+            return texts[0]
+        case "shlex.split":
+            return list(next(commands(texts[0])).words)
+    return None
+
+
+def _split(function: ast.expr, names: KnownNames) -> Value:
+    """`"python train.py".split()`"""
+    if isinstance(function, ast.Attribute) and function.attr == "split":
+        text = value_of(function.value, names)
         return text.split() if isinstance(text, str) else None
     return None
 
@@ -91,8 +98,8 @@ def _text(node: ast.expr, names: KnownNames) -> str:
 
 
 def _sum(left: Value, right: Value) -> Value:
-    if isinstance(left, list) and isinstance(right, list):
-        return left + right
-    if isinstance(left, list) or isinstance(right, list):
-        return left if isinstance(left, list) else None
+    if isinstance(left, list):
+        return left + right if isinstance(right, list) else left
+    if isinstance(right, list):
+        return None
     return (UNKNOWN if left is None else left) + (UNKNOWN if right is None else right)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
+from itertools import takewhile
+from operator import eq
 
 # A part that only the running shell or interpreter knew.
 UNKNOWN = "{?}"
@@ -18,20 +20,12 @@ def join(folder: str, path: str) -> str:
     return "" if joined == "." else joined
 
 
-def known_parts(path: str) -> list[str]:
-    """The parts at the end of the path that are known. A known path begins with the part "." or "/"."""
-    parts = [part for part in path.split("/") if part]
-    for index in range(len(parts) - 1, -1, -1):
-        if _UNKNOWN_PART.fullmatch(parts[index]):
-            return parts[index + 1 :]
-    return ["/" if path.startswith("/") else ".", *parts]
-
-
 def may_be(path: str, wanted: str) -> bool:
-    """Whether `path` can be the file `wanted` in some folder, as far as it is known."""
-    given, parts = known_parts(path), wanted.split("/")
-    shared = min(len(given), len(parts))
-    return shared > 0 and given[-shared:] == parts[-shared:]
+    """Whether `path` can be the file `wanted` in some folder, as far as its last parts are known."""
+    # The empty part in front keeps `train.py` from being `src/train.py`.
+    parts = ["", *filter(None, path.split("/"))]
+    known = list(takewhile(lambda part: not _UNKNOWN_PART.fullmatch(part), reversed(parts)))
+    return bool(known) and all(map(eq, known, reversed(wanted.split("/"))))
 
 
 def inside(path: str, folder: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.script_runs.launch import launched, without_prefix
@@ -44,8 +45,8 @@ class Shell:
         match words:
             case ["cd" | "pushd" | "popd" as name, *rest]:
                 self._change_folder(name, [word for word in rest if not word.startswith("-") or word == "-"])
-            case ["git", *rest] if "clone" in rest:
-                self._clone(rest[rest.index("clone") + 1 :])
+            case ["git", "clone", *rest] if any("/" in word for word in rest):
+                self._clone(rest)
             case ["wait", *_]:
                 self.runs += self._background
             case [_, *_]:
@@ -61,13 +62,10 @@ class Shell:
         self._previous, self.folder = self.folder, folder
 
     def _clone(self, words: Sequence[str]) -> None:
-        places = [word for word in words if "/" in word or ":" in word]
-        if not places:
-            return
-        url = places[0]
-        after = [word for word in words[list(words).index(url) + 1 :] if not word.startswith("-")]
+        url, *after = dropwhile(lambda word: "/" not in word, words)
         name = posixpath.basename(url.rstrip("/")).removesuffix(".git")
-        self.clones.append(join(self.folder, after[0] if after else name))
+        has_folder = bool(after) and not after[0].startswith("-")
+        self.clones.append(join(self.folder, after[0] if has_folder else name))
 
     def _launch(self, words: Sequence[str]) -> None:
         launch = launched(words)
