@@ -48,9 +48,9 @@ def without_prefix(words: Sequence[str]) -> Sequence[str]:
 def launched(words: Sequence[str]) -> Launch | None:
     """What a simple command starts. `words` has no prefix and is not empty. `--help` starts nothing."""
     program, arguments = posixpath.basename(words[0]), words[1:]
-    if _PYTHON.fullmatch(words[0]) or _PYTHON.fullmatch(program):
+    if _PYTHON.fullmatch(program):
         return _by_python(arguments)
-    if words[0] == "." or program in _SHELLS:
+    if program in _SHELLS:
         return _by_shell(arguments)
     if program == "eval":
         return Launch("shell", " ".join(arguments))
@@ -98,8 +98,8 @@ def _by_shell(arguments: Sequence[str]) -> Launch | None:
     skip = is_text = False
     for word in arguments:
         if skip or word.startswith("--"):
-            skip = word in ("--rcfile", "--init-file")
-        elif word[:1] in ("-", "+") and len(word) > 1:
+            skip = False
+        elif word.startswith(("-", "+")):
             is_text = is_text or "c" in word
             skip = word[-1] in "oO"
         elif is_text:
