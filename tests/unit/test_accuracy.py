@@ -142,7 +142,7 @@ def test_the_order_of_keys_changes_nothing(gold: Any, submission: Any, seed: int
 
 
 def grown(value: Any, extra: Any) -> Any:
-    """With a key that no gold holds in every mapping."""
+    """The value with one more key in every mapping, which no gold has."""
     if isinstance(value, dict):
         return {**{key: grown(child, extra) for key, child in value.items()}, "more than four": extra}
     return [grown(child, extra) for child in value] if isinstance(value, list) else value

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from pytest_super.metrics.evidence import Evidence, Landmark
 from pytest_super.metrics.landmarks import LANDMARKS, LandmarkMatcher
 from pytest_super.metrics.matching.patterns import required_literals
-from pytest_super.metrics.matching.plain_text import STRING_LIMIT, PlainText, plain
+from pytest_super.metrics.matching.plain_text import PlainText, plain
 from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# Exponential for every engine that backtracks.
+# Takes exponential time in any engine that backtracks.
 CATASTROPHE = r"(?:\w|[a-z]|\S)+!"
 
 
@@ -50,6 +50,8 @@ def run_cell(matcher: LandmarkMatcher, chunks: Iterable[str], source: str = "", 
         (r"^Loading", "Loading data... 100%"),
         (r"completed$", "training completed"),
         (r"completed\s$", "training completed\n"),
+        ("^ done", "\ndone"),
+        ("a b c", "a\rb\nc"),
         (r"a\x00b", "a\x00b"),
         ("\ud800x", "\ud800x"),
         (r"loss{d}", "loss{d}"),
@@ -78,6 +80,15 @@ def test_cells_are_searched_one_by_one() -> None:
     run_cell(matcher, ["training "])
     run_cell(matcher, ["done"])
     assert matcher.hits == [False, True, False]
+
+
+def test_what_a_cell_left_unfinished_does_not_change_the_next() -> None:
+    matcher = LandmarkMatcher(["^done$", "^ trained$"])
+    run_cell(matcher, ["\x1b]0;a title"])
+    run_cell(matcher, ["done"])
+    run_cell(matcher, ["100%\r"])
+    run_cell(matcher, ["\ntrained"])
+    assert matcher.hits == [True, True]
 
 
 def test_the_step_that_hit_first_is_recorded() -> None:
@@ -178,7 +189,8 @@ def test_it_is_fed_from_another_thread() -> None:
 
 
 def test_an_unfinished_title_does_not_hide_what_follows() -> None:
-    assert "done" in plain("\x1b]0;" + "x" * STRING_LIMIT + "done")
+    assert plain("\x1b]" + "x" * 4096) == ""
+    assert plain("\x1b]" + "x" * 4097).endswith("x")
 
 
 @pytest.mark.parametrize(

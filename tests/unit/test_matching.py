@@ -1,4 +1,4 @@
-"""Windows over a long text, and the time that a pattern can use in them."""
+"""Windows over a long text, and the time that a pattern can use to search them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_next_text_begins_anew() -> None:
 
 
 class Clock:
-    """Processor time, of which each search takes `step` seconds."""
+    """A clock of processor time. Each search takes `step` seconds."""
 
     def __init__(self, step: float) -> None:
         self.now, self.step = 100.0, step
@@ -71,7 +71,7 @@ class Compiled:
 
 
 def limits(window: Window, *, time_limit: float, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What three searches are allowed, each of which takes a second."""
+    """The time limits of three searches, each of which takes a second."""
     pattern, compiled = Pattern("x", time_limit=time_limit), Compiled()
     monkeypatch.setattr(patterns, "time", Clock(1.0))
     monkeypatch.setattr(pattern, "_compiled", compiled)

@@ -1,4 +1,4 @@
-"""The registry of metrics: which entries it takes, and what it makes of a trial."""
+"""The registry of metrics: which entries it accepts, and the values that it computes for a trial."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def metric(name: str = "cost", value: Any = 1.0, **facts: Any) -> Metric:
 
 
 def evidence(submission: Any = (), **facts: Any) -> Evidence:
-    """Of a trial that submitted, unless `submission` is left out."""
+    """The evidence of a trial that submitted, unless `submission` is left out."""
     return Evidence(steps=[], submission=submission, submitted=submission != (), **facts)
 
 

@@ -345,7 +345,7 @@ def test_published_edits_that_we_refuse_were_refused_there_too(published: Publis
 
 
 class IdleKernel(FolderKernel):
-    """Its cells do nothing."""
+    """A kernel whose cells do nothing."""
 
     def _run(self, _code: str) -> CellResult:
         return cell_result("", None, "")
@@ -359,5 +359,5 @@ def test_every_published_trajectory_is_replayed_to_its_end(published: Published,
         bench.run(ReplayAgent(steps).run)
         types = [step.action.type for step in steps if step.action.type != "exception"]
         assert [step.action.type for step in bench.recorded] == types
-        # Null counts as no submission there.
+        # In the published figures null is not a submission.
         assert bool(bench.trial.submission) == trajectory.metrics["submitted"]

@@ -296,12 +296,12 @@ def test_the_published_submissions_and_entrypoints_are_re_made() -> None:
         assert scores.submitted == trajectory.metrics["submitted"]
         if scores.script_executed != trajectory.metrics["entrypoint"]:
             different.add((trajectory.agent, trajectory.task))
-    # Published before refusals of arguments were excluded.
+    # Published before the scorer excluded runs that refused their arguments.
     assert different == {("swe-agent", "data_label_alignment")}
 
 
 def published_steps(trajectory: Trajectory) -> list[Step]:
-    """With the submission as JSON: one agent's are published as Python literals."""
+    """The steps with the submission as JSON: those of one agent are published as Python literals."""
     *steps, last = trajectory.steps
     if last.action.type == "exception":
         return steps

@@ -33,7 +33,7 @@ def step(
 def score(
     *sources: str, path: str = "train.py", output: str = "", repository: str | None = None
 ) -> float | None:
-    """Of cells that all ended well after a minute, the last with this output."""
+    """The score of cells that all ended well after a minute. The last one has this output."""
     steps = [step(source) for source in sources[:-1]] + [step(sources[-1], output=output)]
     return script_executed(steps, Entrypoint(path=path), repository=repository)
 
@@ -444,7 +444,7 @@ def test_a_cell_of_more_than_400_lines_is_read_as_running_nothing() -> None:
 def test_published_trajectories_get_their_published_value() -> None:
     from tests.unit.published import expert_tasks, expert_trajectories
 
-    # Where the inferred file name needs its folder.
+    # The folders of entrypoints whose inferred file name is not enough.
     folders = {
         "inbedder": "alpaca_train",
         "mera": "lm-evaluation-harness",

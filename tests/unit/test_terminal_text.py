@@ -194,7 +194,7 @@ def test_movements_lead_where_they_lead_on_a_grid(acts: list[str | tuple[str, in
 
 
 def test_every_wide_character_fills_two_cells() -> None:
-    # Of code points without a character not all versions of Python say the same.
+    # Versions of Python differ about code points without a character.
     chars = [char for char in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(char) != "Cn"]
     wide = [char for char in chars if unicodedata.east_asian_width(char) in ("W", "F")]
     assert len(wide) > 90_000
@@ -231,7 +231,7 @@ class CountedCells(bytearray):
 
 
 def work_for(text: str) -> int:
-    """Lines run, bytes of cells moved and characters made to show `text`."""
+    """The lines run, bytes of cells moved and characters made in order to show `text`."""
     ran = 0
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
