@@ -163,7 +163,7 @@ def _went_well(step: Step, name: str) -> bool:
 
 def _seconds(step: Step) -> float:
     """The duration of the whole step. Edits have a duration too."""
-    if step.started and step.ended:
+    if step.started:
         return (datetime.fromisoformat(step.ended) - datetime.fromisoformat(step.started)).total_seconds()
     return step.seconds
 

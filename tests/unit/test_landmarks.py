@@ -118,6 +118,7 @@ def test_output_outside_a_cell_is_ignored() -> None:
     matcher.end_cell()
     run_cell(matcher, ["do"])
     matcher.feed("ne done")
+    run_cell(matcher, ["ne"])
     assert matcher.hits == [False]
 
 
