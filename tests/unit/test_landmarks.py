@@ -204,6 +204,8 @@ def test_an_unfinished_title_does_not_hide_what_follows() -> None:
         ("a|b", []),
         ("(?i)done", []),
         (r"\N{DEGREE SIGN}x{a}", ["x{a}"]),
+        ("a{}b", ["a", "b"]),
+        (r"a\.b\-c\de", ["a.b-c", "e"]),
         (r"a\x00b\u00e9c\U0001f600d\012e\.", ["a", "b", "c", "d", "e."]),
     ],
 )

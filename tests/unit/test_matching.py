@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_super.metrics.matching import patterns
-from pytest_super.metrics.matching.patterns import Pattern, required_literals
+from pytest_super.metrics.matching.patterns import Pattern
 from pytest_super.metrics.matching.windows import SENTINEL, Window, Windows
 
 OVERLAP = 2
@@ -98,13 +98,3 @@ def test_a_match_has_to_begin_before_the_end_of_the_window() -> None:
     assert pattern.search(Window("ab", 0, 1)) is None
     assert pattern.search(Window("ab", 0, 2)) is not None
     assert pattern.search(Window("ba", 1, 2)) is None
-
-
-def test_an_escaped_character_is_literal_and_an_escape_of_a_class_is_not() -> None:
-    assert required_literals(r"a\.b\-c") == ["a.b-c"]
-    assert required_literals(r"a\db") == ["a", "b"]
-
-
-def test_braces_that_are_no_quantifier_are_literal() -> None:
-    assert required_literals("a{}b") == ["a", "b"]
-    assert required_literals("ab{2}c") == ["a", "c"]
