@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 WINDOW = 32 * 1024
 TIME_LIMIT = 10.0
-PIECE = 1024 * 1024
 
 
 class LandmarkMatcher:
@@ -58,11 +57,10 @@ class LandmarkMatcher:
     def feed(self, text: str) -> None:
         """Search more output of the cell. Output that arrives while no cell is open is ignored."""
         with self._lock:
-            for offset in range(0, len(text), PIECE):
-                if self._source is None or not self._sought:
-                    return
-                for window in self._windows.push(self._text.feed(text[offset : offset + PIECE])):
-                    self._search(window)
+            if self._source is None or not self._sought:
+                return
+            for window in self._windows.push(self._text.feed(text)):
+                self._search(window)
 
     def end_cell(self) -> None:
         """End the cell: `$` matches only now. Later output of a cell that timed out is ignored."""
