@@ -47,6 +47,7 @@ def score(
         "!python -uW ignore ./train.py",
         "!cd repo && python train.py",
         "!cd repo; python train.py > log 2>&1",
+        "!cd -; python train.py",
         "!(cd repo; python train.py)",
         "!CUDA_VISIBLE_DEVICES= HF_HOME='/tmp/a b' python train.py",
         "!nohup python train.py",
@@ -201,6 +202,7 @@ def test_what_only_mentions_the_entrypoint_does_not_count(cell: str) -> None:
         ("!python -m pkg", "pkg/__main__.py"),
         ("!python src/train.py", "src/train.py"),
         ("!cd repo/src && python train.py", "src/train.py"),
+        ("!(cd src; python train.py)", "src/train.py"),
         ("!python /content/repo/src/train.py", "src/train.py"),
         ("!python repo/src/train.py", "repo/src/train.py"),
         ("!jupyter nbconvert --to notebook --execute demo.ipynb", "demo.ipynb"),
@@ -391,6 +393,7 @@ def test_a_cell_refused_while_another_runs_does_not_end_that_one() -> None:
     refused = step("!ls", outcome="error", seconds=0)
     ended = step("", type="continue_wait", outcome="ok", seconds=700)
     assert script_executed([started, refused, ended], TRAIN) == 1.0
+    assert script_executed([started, step("!python train.py")], TRAIN) == 1.0
 
 
 def test_one_good_run_is_enough() -> None:
