@@ -21,8 +21,17 @@ if os.environ.get("SUPER_TEST_PORTABLE"):
 LEAN = tuple(f"-pno:{name}" for name in ("hypothesispytest", "pytest_httpserver", "anyio", "platformdirs"))
 
 
+@pytest.fixture(scope="session")
+def _imported() -> None:
+    """Import what runs need before any of them: pytester removes the modules that a test imports.
+
+    Their packages would keep them as attributes, and the next run would find two copies of a module.
+    """
+    import pytest_super.session.activation  # noqa: F401
+
+
 @pytest.fixture
-def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def pytester(_imported: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(LEAN))
     return pytester
 

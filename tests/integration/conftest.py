@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import pytest_super.session.activation  # noqa: F401  # Once, not in every run of `runpytest`.
 import tests.property_settings  # noqa: F401
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from pytest_super.agents.clipping import EARLIER_MARK, LAST_MARK, clipped
 from pytest_super.agents.history import history_text
 from pytest_super.store.trajectory import Action, Origin, Step
-from tests.unit.published import expert_trajectories
 from tests.unit.test_trial import Bench
 
 
@@ -119,14 +118,3 @@ def test_what_is_shown_is_the_end_and_marked_only_where_something_is_missing(
 def test_how_long_an_earlier_observation_is_beyond_its_end_changes_nothing() -> None:
     short, long = ([step("x" * size)] * 199 + [step("end")] for size in (600, 2_000_000))
     assert history_text(short) == history_text(long)
-
-
-def test_published_histories_have_every_action_whole_and_in_order() -> None:
-    for run in expert_trajectories():
-        text, end = history_text(run.steps, fenced=True), 0
-        for taken in run.steps:
-            end = text.index(f"<content>\n{taken.action.content}\n</content>\nObservation: ```\n", end)
-        assert text.endswith("\n```\n\n")
-        assert len(text) < 60_000 + sum(
-            len(taken.action.content + taken.thought) + 600 for taken in run.steps
-        )

@@ -16,7 +16,6 @@ from pytest_super.cli import main
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.trial.editing import edit as edit_bytes
-from tests.unit.published import expert_tasks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -379,27 +378,6 @@ def test_nothing_changes_by_being_imported(data: Data) -> None:
     assert json.dumps(task.answer) == row["answer"]
     assert [part.cell for part in task.pre_execute] == [hostile]
     assert json.dumps(task.metadata["extra"]) == json.dumps(values)
-
-
-def test_the_published_queries_and_answers_are_imported_as_they_are(data: Data) -> None:
-    published = expert_tasks()
-    rows = {
-        name: EXPERT
-        | {
-            "task_id": name,
-            "query": task["query"],
-            "answer": json.dumps(task["inferred_answer"]),
-            "entrypoint": task["inferred_entrypoint"],
-        }
-        for name, task in published.items()
-    }
-    data.write("expert", *rows.values())
-    assert data.run("expert") == 0
-    tasks = data.tasks()
-    assert {name: task.query for name, task in tasks.items()} == {n: t["query"] for n, t in published.items()}
-    assert {name: task.answer for name, task in tasks.items()} == {
-        name: task["inferred_answer"] for name, task in published.items()
-    }
 
 
 # What is written

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.react.format import (
-    FormatError,
-    parse_edit,
-    parse_response,
-    render_response,
-)
-from pytest_super.agents.replay import ReplayAgent
-from pytest_super.agents.submission import parse_submission
 from pytest_super.cli import main
 from pytest_super.errors import SuperError
 from pytest_super.store.published import PublishedTrajectory, read_history
-from pytest_super.store.step_values import submission_of
 from pytest_super.store.trajectory import Action
-from pytest_super.testing import cell_result
-from tests.unit.folder_kernel import FolderKernel
-from tests.unit.published import expert_tasks, expert_trajectories
-from tests.unit.test_trial import Bench
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.kernel.cell import CellResult
-    from pytest_super.store.trajectory import Step
 
 Cell = dict[str, Any]
 
@@ -242,122 +225,3 @@ def test_extracting_from_another_notebook_fails_in_one_line(
     path = write(tmp_path, [markdown("# My notebook")])
     assert main(["prompt", "extract", str(path)]) == 1
     assert capsys.readouterr().err.startswith(f"pytest-super: {path}:1: ")
-
-
-Published = dict[tuple[str, str], PublishedTrajectory]
-
-
-@pytest.fixture(scope="module")
-def published() -> Published:
-    """The expert trajectories, by agent and task."""
-    return {(one.agent, one.task): one.history for one in expert_trajectories()}
-
-
-def steps_of(published: Published, agent: str) -> dict[tuple[str, int], Step]:
-    return {
-        (task, step.number): step
-        for (name, task), history in published.items()
-        if name == agent
-        for step in history.steps
-    }
-
-
-def test_all_published_trajectories_are_read_whole(published: Published) -> None:
-    assert len(published) == 90
-    assert len(steps_of(published, "react-super")) == 2218
-    assert len(steps_of(published, "swe-agent")) == 2386
-    assert {task: history.query for (_, task), history in published.items()} == {
-        name: task["query"] for name, task in expert_tasks().items()
-    }
-    assert len({(history.agent, history.system_prompt) for history in published.values()}) == 2
-
-
-def test_published_times_are_those_of_the_steps(published: Published) -> None:
-    for history in published.values():
-        for read in history.steps:
-            spent = datetime.fromisoformat(read.ended) - datetime.fromisoformat(read.started)
-            assert 0 <= spent.total_seconds() - read.seconds <= 1
-
-
-# Actions that the published code misread: it kept the tag as the content of an interruption, and did not know
-# `continue`, which can only mean to wait.
-OTHERWISE = {
-    ("dpt", 24): Action(type="interrupt"),
-    ("dpt", 27): Action(type="interrupt"),
-    ("dpt", 30): Action(type="interrupt"),
-    ("dpt", 36): Action(type="interrupt"),
-    ("mixup-amp", 39): Action(type="continue_wait"),
-}
-# Types that neither parser accepts: an answer not understood, the end of a run, words of the thought.
-NO_TYPES = Counter({"": 303, "exception": 22, "None": 1, "I will": 14})
-TYPES = Counter({"execute": 1254, "edit": 591, "submit": 23, "interrupt": 7, "continue_wait": 3})
-
-
-def as_answered(step: Step) -> Action:
-    """The action as the model wrote it: a submission is JSON."""
-    if step.action.type != "submit":
-        return step.action
-    return Action(type="submit", content=json.dumps(submission_of(step.action.content)))
-
-
-def test_published_actions_go_through_the_parser_as_they_are(published: Published) -> None:
-    read, refused = Counter[str](), Counter[str]()
-    for place, step in steps_of(published, "react-super").items():
-        action = as_answered(step)
-        try:
-            response = parse_response(render_response(step.thought, action))
-        except FormatError:
-            refused["I will" if action.type.startswith("I will ") else action.type] += 1
-        else:
-            assert response.action == OTHERWISE.get(place, action)
-            read[response.action.type] += 1
-    assert (read, refused) == (TYPES, NO_TYPES)
-
-
-def test_published_thoughts_are_kept_but_for_a_label_that_was_written_twice(published: Published) -> None:
-    twice = 0
-    for step in steps_of(published, "react-super").values():
-        if step.action.type in TYPES:
-            thought = parse_response(render_response(step.thought, as_answered(step))).thought
-            assert step.thought in (thought, f"\nThought: {thought}")
-            twice += step.thought != thought
-    assert twice == 10
-
-
-def test_published_submissions_are_the_values_that_were_submitted(published: Published) -> None:
-    submitted = [step for step in steps_of(published, "react-super").values() if step.action.type == "submit"]
-    values = [submission_of(step.action.content) for step in submitted]
-    assert [str(value) for value in values] == [step.action.content for step in submitted]
-    assert [parse_submission(json.dumps(value)) for value in values] == values
-    assert values.count(None) == 4
-
-
-def test_published_edits_that_we_refuse_were_refused_there_too(published: Published) -> None:
-    refused = Counter[str]()
-    for step in steps_of(published, "react-super").values():
-        if step.action.type == "edit":
-            try:
-                parse_edit(step.action.content)
-            except FormatError as error:
-                refused["several" if "one by one" in str(error) else "lacks a part"] += 1
-                assert not step.observation.startswith("Edit was successful")
-    assert refused == {"several": 34, "lacks a part": 19}
-
-
-class IdleKernel(FolderKernel):
-    """A kernel whose cells do nothing."""
-
-    def _run(self, _code: str) -> CellResult:
-        return cell_result("", None, "")
-
-
-def test_every_published_trajectory_is_replayed_to_its_end(published: Published, tmp_path: Path) -> None:
-    for trajectory in expert_trajectories():
-        steps = published[trajectory.agent, trajectory.task].steps
-        bench = Bench()
-        bench.trial.kernel = IdleKernel(tmp_path)  # type: ignore[assignment]
-        bench.run(ReplayAgent(steps).run)
-        types = [step.action.type for step in steps if step.action.type != "exception"]
-        assert [step.action.type for step in bench.recorded] == types
-        # In the published figures null is not a submission.
-        assert bool(bench.trial.submission) == trajectory.metrics["submitted"]

@@ -16,7 +16,6 @@ from pytest_super.kernel.output import CellOutput
 from pytest_super.kernel.terminal_text import as_shown, is_plain
 from pytest_super.testing import FakeKernel
 from pytest_super.trial.observation import observation_of
-from tests.unit.published import expert_trajectories
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -198,7 +197,8 @@ def test_every_wide_character_fills_two_cells() -> None:
     chars = [char for char in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(char) != "Cn"]
     wide = [char for char in chars if unicodedata.east_asian_width(char) in ("W", "F")]
     assert len(wide) > 90_000
-    assert set(as_shown("\n".join(f"{char}|\rab" for char in wide)).split("\n")) == {"ab|"}
+    # Nearly all of them lie in a few long ranges. Every eleventh finds each range.
+    assert set(as_shown("\n".join(f"{char}|\rab" for char in wide[::11])).split("\n")) == {"ab|"}
 
 
 class CountedCells(bytearray):
@@ -285,17 +285,6 @@ def test_work_is_in_proportion_to_the_text(hostile: Any, monkeypatch: pytest.Mon
 
 def test_long_hostile_text_is_shown() -> None:
     assert as_shown("x" * 10**7 + "\r" * 10**6 + "y") == "y" + "x" * (10**7 - 1)
-
-
-def test_published_observations_are_shown_without_losing_a_line_that_nothing_overwrites() -> None:
-    seen = [step.observation for run in expert_trajectories() for step in run.steps]
-    assert len(seen) > 4000
-    for text in seen:
-        if not set(text) & set("\r\b\x1b"):
-            assert as_shown(text).split("\n") == [
-                "".join(char for char in line if char == "\t" or unicodedata.category(char) != "Cc")
-                for line in text.split("\n")
-            ]
 
 
 def stream(text: str, name: str = "stdout") -> dict[str, Any]:

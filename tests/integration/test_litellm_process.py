@@ -1,0 +1,56 @@
+"""litellm in a process of its own, where nothing has imported it yet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.openai_server import Fault
+
+if TYPE_CHECKING:
+    from tests.openai_server import OpenAIServer
+
+
+@pytest.fixture(autouse=True)
+def _environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+PROGRAM = """
+import asyncio, socket, sys
+resolve = socket.getaddrinfo
+def refuse(host, *args, **kwargs):
+    if host not in ("127.0.0.1", b"127.0.0.1"):
+        print("asked for", host)
+        raise OSError("no network")
+    return resolve(host, *args, **kwargs)
+socket.getaddrinfo = refuse
+from pytest_super.model.failures import ModelCallError
+from pytest_super.model.litellm_provider import LitellmProvider
+assert "litellm" not in sys.modules
+tool = {"type": "function", "function": {"name": "f"}}
+request = {"messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
+async def main():
+    for model in ("openai/gpt-4o", "openai/another"):
+        answer = await LitellmProvider(model).complete(request, task="t", call=1)
+        assert answer.is_counted
+    for model in ("openai/gpt-4o", "nonsense"):
+        try:
+            await LitellmProvider(model).complete(request, task="t", call=1)
+        except ModelCallError:
+            continue
+        raise AssertionError
+asyncio.run(main())
+"""
+
+
+def test_litellm_prints_nothing_and_connects_to_nobody_but_the_provider(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("no_usage"), Fault("no_usage"), Fault("500"))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,19 @@
+"""Published output as a terminal shows it."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from pytest_super.kernel.terminal_text import as_shown
+from tests.published.trajectories import expert_trajectories
+
+
+def test_published_observations_are_shown_without_losing_a_line_that_nothing_overwrites() -> None:
+    seen = [step.observation for run in expert_trajectories() for step in run.steps]
+    assert len(seen) > 4000
+    for text in seen:
+        if not set(text) & set("\r\b\x1b"):
+            assert as_shown(text).split("\n") == [
+                "".join(char for char in line if char == "\t" or unicodedata.category(char) != "Cc")
+                for line in text.split("\n")
+            ]
