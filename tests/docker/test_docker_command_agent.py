@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.gold_player import write_shipped_task
-from tests.unit.test_docs import example
+from tests.pages import example
 
 if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_super.kernel.conformance.support import until
 from pytest_super.platform import host
-from tests.unit.test_docs import example
+from tests.pages import example
 
 if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer
