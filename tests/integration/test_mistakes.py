@@ -99,7 +99,7 @@ def no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_isolation")
 def test_where_nothing_isolates_an_untrusted_agent_is_refused(project: Project) -> None:
     project.add_task("right")
-    result = project.pytester.runpytest("--super-agent=agent:Agent")
+    result = project.pytester.runpytest_subprocess("--super-agent=agent:Agent")
     assert result.ret == USAGE
     result.stderr.fnmatch_lines(
         ["*no container engine answers at*--super-sandbox=local*; there is no program bwrap*"]
@@ -109,7 +109,7 @@ def test_where_nothing_isolates_an_untrusted_agent_is_refused(project: Project) 
 @pytest.mark.usefixtures("no_isolation")
 def test_where_nothing_isolates_the_gold_agent_runs_locally_and_says_so(project: Project) -> None:
     project.add_task("a", solution={"cells": ["40 + 2"]})
-    result = project.pytester.runpytest("--super-agent=gold")
+    result = project.pytester.runpytest_subprocess("--super-agent=gold")
     result.assert_outcomes(passed=1)
     note = "no isolation, since no container engine answers at * and there is no program bwrap"
     result.stdout.fnmatch_lines([f"super: agent gold, sandbox local ({note}), *"])

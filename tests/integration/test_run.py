@@ -574,7 +574,7 @@ def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(
         "def pytest_super_make_sandbox(task):\n"
         "    return Cluster({}) if task.id == 'right' else None\n"
     )
-    result = project.run("--super-sandbox=auto")
+    result = project.run_in_subprocess("--super-sandbox=auto")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
         ["super: *, sandboxes made by the project, *", "error   other: *no sandbox from*"]
