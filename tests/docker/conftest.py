@@ -52,7 +52,7 @@ def image(engine: APIClient) -> str:
     return name
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def settings(image: str) -> DockerSettings:
     return DockerSettings(image=image, memory=2**30, labels={"run": "tests", "task": "t", "worker": "main"})
 

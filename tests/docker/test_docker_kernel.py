@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.docker
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sandbox_factory(
     settings: DockerSettings,
 ) -> Callable[[SandboxSpec], DockerSandbox]:

@@ -53,7 +53,7 @@ def make(spec: SandboxSpec | None = None, **settings: object) -> BubblewrapSandb
     return BubblewrapSandbox(spec or SandboxSpec(), SandboxSettings(**settings))  # type: ignore[arg-type]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sandbox_factory() -> Callable[[SandboxSpec], BubblewrapSandbox]:
     return make
 

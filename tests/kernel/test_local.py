@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import SandboxSpec
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sandbox_factory() -> Callable[[SandboxSpec], LocalSandbox]:
     return lambda spec: LocalSandbox(env=spec.env)
 

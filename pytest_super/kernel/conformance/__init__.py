@@ -2,7 +2,7 @@
 
     from pytest_super.kernel.conformance import *
 
-    @pytest.fixture
+    @pytest.fixture(scope="module")
     def sandbox_factory():
         return lambda spec: MySandbox(spec)
 
@@ -21,7 +21,7 @@ from pytest_super.kernel.conformance.cells import *  # noqa: F403
 from pytest_super.kernel.conformance.ends import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403
 from pytest_super.kernel.conformance.interrupts import *  # noqa: F403
-from pytest_super.kernel.conformance.support import kernel
+from pytest_super.kernel.conformance.support import kernel, shared_kernel
 
 __all__ = [name for name in globals() if name.startswith("test_")]
-__all__ += ["kernel"]
+__all__ += ["kernel", "shared_kernel"]

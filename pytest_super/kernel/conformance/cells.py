@@ -35,41 +35,41 @@ def test_shell_commands_work(kernel: Kernel) -> None:
     assert printed(kernel, "%%bash\nfor i in 1 2 3; do echo $i; done") == "1\n2\n3\n"
 
 
-def test_output_of_child_processes_is_complete_and_in_order(kernel: Kernel) -> None:
+def test_output_of_child_processes_is_complete_and_in_order(shared_kernel: Kernel) -> None:
     code = "import subprocess\nprint('a')\nr = subprocess.run(['echo', 'b{}'])\nprint('c')"
-    results = [printed(kernel, code.format(number)) for number in range(40)]
+    results = [printed(shared_kernel, code.format(number)) for number in range(40)]
     assert results == [f"a\nb{number}\nc\n" for number in range(40)]
 
 
-def test_output_that_is_not_utf8_is_replaced(kernel: Kernel) -> None:
-    assert printed(kernel, "import os; n = os.write(1, b'a\\xffb\\n')") == "a\ufffdb\n"
-    assert printed(kernel, r"!printf 'a\377b\n'").replace("\ufffd", "?") == "a?b\n"
-    assert printed(kernel, r"print('a\udcffb')").startswith("a")
-    assert still_works(kernel)
+def test_output_that_is_not_utf8_is_replaced(shared_kernel: Kernel) -> None:
+    assert printed(shared_kernel, "import os; n = os.write(1, b'a\\xffb\\n')") == "a\ufffdb\n"
+    assert printed(shared_kernel, r"!printf 'a\377b\n'").replace("\ufffd", "?") == "a?b\n"
+    assert printed(shared_kernel, r"print('a\udcffb')").startswith("a")
+    assert still_works(shared_kernel)
 
 
-def test_characters_of_many_bytes_survive_any_chunking(kernel: Kernel) -> None:
+def test_characters_of_many_bytes_survive_any_chunking(shared_kernel: Kernel) -> None:
     text = "é€😀" * 20_000
     child = 'print("é€😀" * 20000)'
     code = f"import subprocess, sys\nresult = subprocess.run([sys.executable, '-c', {child!r}])"
-    assert printed(kernel, code) == text + "\n"
+    assert printed(shared_kernel, code) == text + "\n"
 
 
-def test_a_carriage_return_bar_shows_its_last_state(kernel: Kernel) -> None:
+def test_a_carriage_return_bar_shows_its_last_state(shared_kernel: Kernel) -> None:
     bar = "print(f'\\r{i}% |{i // 10 * chr(35)}', end='', flush=True)"
     code = f"for i in range(101): {bar}\nprint()\nprint('done')"
-    assert printed(kernel, code) == "100% |##########\ndone\n"
+    assert printed(shared_kernel, code) == "100% |##########\ndone\n"
 
 
-def test_input_is_refused_clearly(kernel: Kernel) -> None:
-    result = kernel.execute("name = input('who? ')", timeout=30)
+def test_input_is_refused_clearly(shared_kernel: Kernel) -> None:
+    result = shared_kernel.execute("name = input('who? ')", timeout=30)
     assert result.outcome is Outcome.ERROR
     assert result.detail.startswith("StdinNotImplementedError")
-    assert still_works(kernel)
+    assert still_works(shared_kernel)
 
 
-def test_displays_are_output_too(kernel: Kernel) -> None:
-    result = kernel.execute(
+def test_displays_are_output_too(shared_kernel: Kernel) -> None:
+    result = shared_kernel.execute(
         "from IPython.display import display, HTML\ndisplay({'loss': 0.5}); display(HTML('<b>x</b>')); 42"
     )
     assert [output["output_type"] for output in result.outputs] == [
@@ -80,16 +80,16 @@ def test_displays_are_output_too(kernel: Kernel) -> None:
     assert result.text == "{'loss': 0.5}\n<IPython.core.display.HTML object>\n42\n"
 
 
-def test_an_updated_display_shows_its_last_state(kernel: Kernel) -> None:
+def test_an_updated_display_shows_its_last_state(shared_kernel: Kernel) -> None:
     code = "handle = display('one', display_id=True)\nfor i in range(5): handle.update(i)\nprint('end')"
-    assert printed(kernel, code) == "4\nend\n"
+    assert printed(shared_kernel, code) == "4\nend\n"
 
 
-def test_cleared_output_is_gone(kernel: Kernel) -> None:
+def test_cleared_output_is_gone(shared_kernel: Kernel) -> None:
     code = (
         "from IPython.display import clear_output\nfor i in range(9):\n    clear_output(wait=True); print(i)"
     )
-    assert printed(kernel, code) == "8\n"
+    assert printed(shared_kernel, code) == "8\n"
 
 
 def test_a_cell_that_breaks_the_kernels_output_still_ends(kernel: Kernel) -> None:
@@ -102,9 +102,9 @@ def test_a_cell_that_breaks_the_kernels_output_still_ends(kernel: Kernel) -> Non
 # Floods
 
 
-def test_30_megabytes_in_one_print(kernel: Kernel) -> None:
+def test_30_megabytes_in_one_print(shared_kernel: Kernel) -> None:
     sizes: list[int] = []
-    result = kernel.execute(
+    result = shared_kernel.execute(
         "print('<' + 'x' * 30_000_000 + '>')", timeout=120, listener=lambda text: sizes.append(len(text))
     )
     assert (result.outcome, sum(sizes)) == (Outcome.OK, 30_000_003)
@@ -112,7 +112,7 @@ def test_30_megabytes_in_one_print(kernel: Kernel) -> None:
     assert result.text.endswith("xx>\n")
     assert result.omitted > 29 * MEGABYTE
     assert max(sizes) < MEGABYTE
-    assert still_works(kernel)
+    assert still_works(shared_kernel)
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_a_gigabyte_of_lines_arrives_whole(kernel: Kernel) -> None:
     assert still_works(kernel)
 
 
-def test_a_flood_can_be_interrupted(kernel: Kernel) -> None:
-    assert kernel.execute("while True: print('x' * 1000)", timeout=1).is_running
-    assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
-    assert still_works(kernel)
+def test_a_flood_can_be_interrupted(shared_kernel: Kernel) -> None:
+    assert shared_kernel.execute("while True: print('x' * 1000)", timeout=1).is_running
+    assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+    assert still_works(shared_kernel)

@@ -20,32 +20,32 @@ ODD_NAMES = ["plain.txt", "with space.txt", "qu'o\"te;.txt", "é€😀.txt", "-
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_files_are_read_back_unchanged(kernel: Kernel, name: str) -> None:
+def test_files_are_read_back_unchanged(shared_kernel: Kernel, name: str) -> None:
     data = bytes(range(256)) + b"\r\n\x00 no newline at the end"
-    kernel.write_file(name, data)
-    assert kernel.read_file(name) == data
-    assert name in [entry.name for entry in kernel.list_files()]
-    assert printed(kernel, f"print(len(open({name!r}, 'rb').read()))") == f"{len(data)}\n"
+    shared_kernel.write_file(name, data)
+    assert shared_kernel.read_file(name) == data
+    assert name in [entry.name for entry in shared_kernel.list_files()]
+    assert printed(shared_kernel, f"print(len(open({name!r}, 'rb').read()))") == f"{len(data)}\n"
 
 
-def test_names_that_are_not_utf8_can_be_listed_and_read(kernel: Kernel) -> None:
-    printed(kernel, "with open(b'caf\\xe9', 'w') as file: n = file.write('au lait')")
-    (name,) = [entry.name for entry in kernel.list_files() if entry.name.startswith("caf")]
-    assert kernel.read_file(name) == b"au lait"
+def test_names_that_are_not_utf8_can_be_listed_and_read(shared_kernel: Kernel) -> None:
+    printed(shared_kernel, "with open(b'caf\\xe9', 'w') as file: n = file.write('au lait')")
+    (name,) = [entry.name for entry in shared_kernel.list_files() if entry.name.startswith("caf")]
+    assert shared_kernel.read_file(name) == b"au lait"
 
 
-def test_large_files_work(kernel: Kernel) -> None:
+def test_large_files_work(shared_kernel: Kernel) -> None:
     data = os.urandom(8 * MEGABYTE + 1)
-    kernel.write_file("large", data)
-    assert kernel.read_file("large") == data
+    shared_kernel.write_file("large", data)
+    assert shared_kernel.read_file("large") == data
     with pytest.raises(OSError, match="large"):
-        kernel.read_file("large", limit=MEGABYTE)
-    assert still_works(kernel)
+        shared_kernel.read_file("large", limit=MEGABYTE)
+    assert still_works(shared_kernel)
 
 
-def test_empty_files_work(kernel: Kernel) -> None:
-    kernel.write_file("empty", b"")
-    assert kernel.read_file("empty") == b""
+def test_empty_files_work(shared_kernel: Kernel) -> None:
+    shared_kernel.write_file("empty", b"")
+    assert shared_kernel.read_file("empty") == b""
 
 
 def test_relative_paths_are_resolved_as_in_a_cell(kernel: Kernel) -> None:
@@ -55,40 +55,42 @@ def test_relative_paths_are_resolved_as_in_a_cell(kernel: Kernel) -> None:
     assert kernel.read_file(f"{kernel.workdir}/sub/here") == b"1"
 
 
-def test_files_that_cannot_be_opened_raise_the_error_of_open(kernel: Kernel) -> None:
-    for attempt in (lambda: kernel.read_file("no"), lambda: kernel.write_file("no/no", b"")):
+def test_files_that_cannot_be_opened_raise_the_error_of_open(shared_kernel: Kernel) -> None:
+    for attempt in (lambda: shared_kernel.read_file("no"), lambda: shared_kernel.write_file("no/no", b"")):
         with pytest.raises(FileNotFoundError, match="'no"):
             attempt()
     with pytest.raises(IsADirectoryError):
-        kernel.read_file("/tmp")
+        shared_kernel.read_file("/tmp")
     with pytest.raises(NotADirectoryError):
-        kernel.list_files("/etc/passwd")
+        shared_kernel.list_files("/etc/passwd")
     with pytest.raises(OSError, match="/dev/zero"):
-        kernel.read_file("/dev/zero")
+        shared_kernel.read_file("/dev/zero")
 
 
-def test_a_pipe_is_not_a_file(kernel: Kernel) -> None:
-    printed(kernel, "import os; os.mkfifo('alone'); os.mkfifo('held'); held = os.open('held', os.O_RDWR)")
+def test_a_pipe_is_not_a_file(shared_kernel: Kernel) -> None:
+    printed(
+        shared_kernel, "import os; os.mkfifo('alone'); os.mkfifo('held'); held = os.open('held', os.O_RDWR)"
+    )
     for name in ("alone", "held"):
         with pytest.raises(OSError, match=name):
-            kernel.write_file(name, b"x")
+            shared_kernel.write_file(name, b"x")
         with pytest.raises(OSError, match=name):
-            kernel.read_file(name)
-    assert still_works(kernel)
+            shared_kernel.read_file(name)
+    assert still_works(shared_kernel)
 
 
-def test_a_file_is_overwritten_in_place(kernel: Kernel) -> None:
-    printed(kernel, "!echo old > script.sh; chmod 750 script.sh; ln -s script.sh link")
-    kernel.write_file("link", b"new")
-    assert printed(kernel, "!stat -c '%a %F' script.sh link; cat script.sh") == (
+def test_a_file_is_overwritten_in_place(shared_kernel: Kernel) -> None:
+    printed(shared_kernel, "!echo old > script.sh; chmod 750 script.sh; ln -s script.sh link")
+    shared_kernel.write_file("link", b"new")
+    assert printed(shared_kernel, "!stat -c '%a %F' script.sh link; cat script.sh") == (
         "750 regular file\n777 symbolic link\nnew"
     )
 
 
-def test_files_work_while_a_cell_runs(kernel: Kernel) -> None:
-    kernel.execute("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)", timeout=0.1)
-    kernel.write_file("go", b"")
-    assert kernel.wait(30).outcome is Outcome.OK
+def test_files_work_while_a_cell_runs(shared_kernel: Kernel) -> None:
+    shared_kernel.execute("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)", timeout=0.1)
+    shared_kernel.write_file("go", b"")
+    assert shared_kernel.wait(30).outcome is Outcome.OK
 
 
 def test_a_tree_is_uploaded_whole(kernel: Kernel, tmp_path: Path) -> None:

@@ -14,46 +14,48 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
 
 
-def test_100_times_error_then_print(kernel: Kernel) -> None:
-    for number in range(100):
-        failed = kernel.execute(f"raise ValueError({number})", timeout=60)
+def test_30_times_error_then_print(shared_kernel: Kernel) -> None:
+    for number in range(30):
+        failed = shared_kernel.execute(f"raise ValueError({number})", timeout=60)
         assert (failed.outcome, failed.detail) == (Outcome.ERROR, f"ValueError: {number}")
-        assert printed(kernel, f"print('after', {number})") == f"after {number}\n"
+        assert printed(shared_kernel, f"print('after', {number})") == f"after {number}\n"
 
 
-def test_an_interrupt_of_a_cell_that_has_yet_to_begin_is_not_lost(kernel: Kernel) -> None:
+def test_an_interrupt_of_a_cell_that_has_yet_to_begin_is_not_lost(shared_kernel: Kernel) -> None:
     for _ in range(10):
-        kernel.execute("import time\nwhile True: time.sleep(0.01)", timeout=0)
-        assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+        shared_kernel.execute("import time\nwhile True: time.sleep(0.01)", timeout=0)
+        assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
 
 
-def test_50_times_timeout_interrupt_print(kernel: Kernel) -> None:
-    printed(kernel, "import time")
-    for number in range(50):
-        assert kernel.execute("while True: time.sleep(0.01)", timeout=0.05).outcome is Outcome.TIMED_OUT
-        assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
-        assert printed(kernel, f"print('after', {number})") == f"after {number}\n"
+def test_20_times_timeout_interrupt_print(shared_kernel: Kernel) -> None:
+    printed(shared_kernel, "import time")
+    for number in range(20):
+        assert (
+            shared_kernel.execute("while True: time.sleep(0.01)", timeout=0.05).outcome is Outcome.TIMED_OUT
+        )
+        assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+        assert printed(shared_kernel, f"print('after', {number})") == f"after {number}\n"
 
 
-def test_a_second_wait_returns_the_rest(kernel: Kernel) -> None:
-    first = kernel.execute(
+def test_a_second_wait_returns_the_rest(shared_kernel: Kernel) -> None:
+    first = shared_kernel.execute(
         "import time\nprint('one', flush=True)\ntime.sleep(1.5)\nprint('two')", timeout=0.75
     )
     assert (first.outcome, first.text) == (Outcome.TIMED_OUT, "one\n")
-    assert kernel.is_running
-    second = kernel.wait(60)
+    assert shared_kernel.is_running
+    second = shared_kernel.wait(60)
     assert (second.outcome, second.text) == (Outcome.OK, "two\n")
     assert second.seconds > 1.4
-    assert not kernel.is_running
+    assert not shared_kernel.is_running
 
 
-def test_one_cell_at_a_time(kernel: Kernel) -> None:
-    kernel.execute("import time; time.sleep(1)", timeout=0.1)
+def test_one_cell_at_a_time(shared_kernel: Kernel) -> None:
+    shared_kernel.execute("import time; time.sleep(1)", timeout=0.1)
     with pytest.raises(CellStateError, match="still runs"):
-        kernel.execute("print('lost')")
-    kernel.wait(60)
+        shared_kernel.execute("print('lost')")
+    shared_kernel.wait(60)
     with pytest.raises(CellStateError, match="no cell runs"):
-        kernel.wait(60)
+        shared_kernel.wait(60)
 
 
 def test_a_cell_that_ignores_interrupts_goes_on_until_restart(kernel: Kernel) -> None:
@@ -65,13 +67,13 @@ def test_a_cell_that_ignores_interrupts_goes_on_until_restart(kernel: Kernel) ->
     assert still_works(kernel)
 
 
-def test_an_interrupt_reaches_child_processes(kernel: Kernel) -> None:
+def test_an_interrupt_reaches_child_processes(shared_kernel: Kernel) -> None:
     # Without isolation, other tests can have sleeping processes of their own.
     seconds = f"600.{time.time_ns()}"
-    kernel.execute(f"import subprocess\nsubprocess.run(['sleep', '{seconds}'])", timeout=0.5)
-    assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+    shared_kernel.execute(f"import subprocess\nsubprocess.run(['sleep', '{seconds}'])", timeout=0.5)
+    assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
     assert f"sleep {seconds}" not in printed(
-        kernel, "!cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | tr -d '[]'; echo"
+        shared_kernel, "!cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | tr -d '[]'; echo"
     )
 
 
@@ -86,9 +88,9 @@ def test_only_the_time_of_cells_is_counted(kernel: Kernel) -> None:
 # Background
 
 
-def test_background_processes_do_not_delay_a_cell(kernel: Kernel) -> None:
-    printed(kernel, "import subprocess\nchild = subprocess.Popen(['sleep', '600'])")
-    assert printed(kernel, "print(child.poll())") == "None\n"
+def test_background_processes_do_not_delay_a_cell(shared_kernel: Kernel) -> None:
+    printed(shared_kernel, "import subprocess\nchild = subprocess.Popen(['sleep', '600'])")
+    assert printed(shared_kernel, "print(child.poll())") == "None\n"
 
 
 def test_output_of_background_processes_comes_with_later_cells(kernel: Kernel) -> None:

@@ -37,6 +37,13 @@ def kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
         yield kernel
 
 
+@pytest.fixture(scope="module")
+def shared_kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
+    """For tests that leave the kernel as they found it, except for files and variables of their own."""
+    with started(sandbox_factory(SandboxSpec())) as kernel:
+        yield kernel
+
+
 @contextlib.contextmanager
 def started(sandbox: Sandbox) -> Iterator[Kernel]:
     kernel = Kernel(sandbox)
