@@ -172,7 +172,7 @@ def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("presses", [1, 2])
+@pytest.mark.parametrize("presses", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_ctrl_c_loses_no_answer_that_came(openai_server: OpenAIServer, presses: int) -> None:
     named = make_repositories("a", "b", "c", "d")
     answer = scripted(dict.fromkeys("abcd", "train.py"))
@@ -228,6 +228,7 @@ def test_a_run_that_was_killed_goes_on(openai_server: OpenAIServer) -> None:
     assert len(openai_server.requests) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_real_source_distributions_become_tasks_or_have_their_reason(
     openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str]
