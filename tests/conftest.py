@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.openai_server import OpenAIServer
+
+# The tests start hundreds of processes. Each would compile the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 if os.environ.get("SUPER_TEST_PORTABLE"):
     platform.use_portable()

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.docker
 
 MODEL = "--super-model=openai/gpt-4o"
-AGENTS = ("react", "react-super", "swe-agent")
 AGAIN = "--super-attempts=2"
 # One end to end, one masked, after a prefix. They take two seconds each.
 TASKS = ("vader-demo", "mord_data")
@@ -165,7 +164,8 @@ def play(image: str, tasks: list[Task], tmp_path_factory: pytest.TempPathFactory
     return play
 
 
-@pytest.fixture(params=AGENTS)
+# `react` is `react-super` without edits.
+@pytest.fixture(params=[pytest.param("react", marks=pytest.mark.slow), "react-super", "swe-agent"])
 def played(request: pytest.FixtureRequest, play: Play) -> Run:
     return play(request.param)
 
@@ -265,6 +265,7 @@ def test_the_prefix_is_run_in_the_container_edits_too(played: Run) -> None:
 # The same once more
 
 
+@pytest.mark.slow
 def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
     play: Play, engine: APIClient, wait_until: WaitUntil
 ) -> None:
@@ -284,7 +285,11 @@ def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
 
 # Of several attempts at a task it is the last that is replayed.
 @pytest.mark.parametrize(
-    ("arguments", "attempt"), [(("swe-agent",), 1), (("react-super", AGAIN), 2)], ids=["one", "two"]
+    ("arguments", "attempt"),
+    [
+        pytest.param(("swe-agent",), 1, id="one"),
+        pytest.param(("react-super", AGAIN), 2, id="two", marks=pytest.mark.slow),
+    ],
 )
 def test_a_replayed_run_has_the_same_actions_and_scores_without_a_model(
     play: Play, arguments: tuple[str, ...], attempt: int, engine: APIClient, wait_until: WaitUntil

@@ -141,7 +141,11 @@ def test_a_program_in_a_container_without_network_reaches_its_model(project: pyt
         ("kill -9 -1; sleep 60", ["sandbox_lost", "returned"]),
         ("python3 -c 'x = [bytes(2**20) for _ in range(10**5)]'", ["returned", "sandbox_lost"]),
         ("f() { f | f & }; f; sleep 60", ["compute", "returned", "sandbox_lost"]),
-        ("while true; do (setsid sleep 100 &); done", ["compute", "returned", "sandbox_lost"]),
+        pytest.param(
+            "while true; do (setsid sleep 100 &); done",
+            ["compute", "returned", "sandbox_lost"],
+            marks=pytest.mark.slow,
+        ),
         ("yes", ["compute"]),
     ],
 )

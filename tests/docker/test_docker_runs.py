@@ -88,7 +88,7 @@ def test_the_gold_agent_solves_tasks_in_containers(
     assert all(json.loads(row)["isolated"] for row in rows)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.slow), ("-n2",)], ids=["", "n2"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     project: pytest.Pytester,

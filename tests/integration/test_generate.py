@@ -172,7 +172,8 @@ def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("presses", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_loses_no_answer_that_came(openai_server: OpenAIServer, presses: int) -> None:
     named = make_repositories("a", "b", "c", "d")
     answer = scripted(dict.fromkeys("abcd", "train.py"))

@@ -406,9 +406,14 @@ def deaf(project: Project, source: str) -> str:
     ("limits", "source", "note"),
     [
         ({"compute": 30}, "act('execute', code='sleep(60)')", "compute spent"),
-        ({"wall": 1.5}, "", "wall spent"),
-        ({"steps": 1}, "act('execute', code='1')", "steps spent"),
-        ({}, "act('execute', code='lose()')", "the trial was over (sandbox_lost)"),
+        pytest.param({"wall": 1.5}, "", "wall spent", marks=pytest.mark.slow),
+        pytest.param({"steps": 1}, "act('execute', code='1')", "steps spent", marks=pytest.mark.slow),
+        pytest.param(
+            {},
+            "act('execute', code='lose()')",
+            "the trial was over (sandbox_lost)",
+            marks=pytest.mark.slow,
+        ),
         ({}, "act('submit', answer=0)", "the trial was over (submitted)"),
     ],
 )

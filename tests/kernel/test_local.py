@@ -159,6 +159,7 @@ def test_what_a_killed_bridge_leaves_is_killed_at_close() -> None:
     assert not Path(sandbox.workdir).parent.exists()
 
 
+@pytest.mark.slow
 def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent() -> None:
     kernel = Kernel(LocalSandbox(), silence_seconds=2)
     try:
