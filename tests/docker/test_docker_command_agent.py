@@ -195,7 +195,8 @@ def test_mini_swe_agents_loop_solves_a_shipped_task_over_the_trial(
         "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; cat answer",
     ]
     openai_server.reply(*(f"THOUGHT: on.\n\n```mswea_bash_command\n{command}\n```" for command in commands))
-    project.runpytest("--super-agent=mini:Mini", MODEL, ".")
+    # In a process of its own, which reads PYTHONPATH.
+    project.runpytest_subprocess("--super-agent=mini:Mini", MODEL, ".")
     result = result_of(project)
     assert (result["solved"], result["stop_reason"], result["metrics"]["landmarks"]) == (
         True,
