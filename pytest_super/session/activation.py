@@ -89,6 +89,7 @@ def refuse_missing_options(settings: Settings) -> None:
 
 def collect_tasks_by_default(config: pytest.Config) -> None:
     """Collect from the ini value super_tasks if the command line has no path."""
+    # Paths of the ini value `testpaths` are not arguments: super_tasks takes their place.
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         return
     paths = [config.rootpath / path for path in ini_value(config, "super_tasks")]

@@ -55,6 +55,7 @@ class TaskFile(pytest.Module):
     """A `*.task.yaml` file."""
 
     def _getobj(self) -> types.ModuleType:
+        # Pytest would import the file as Python code.
         return types.ModuleType(self.path.stem)
 
     def collect(self) -> Iterator[TaskItem]:

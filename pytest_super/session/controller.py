@@ -57,13 +57,16 @@ class Controller:
             sandbox = f"sandboxes {note}"
         return f"super: agent {settings.agent}{model}, {sandbox}, results {self.run.path}"
 
+    # optionalhook: with `-p no:xdist` pytest does not know the hook.
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["super"] = self.run.to_worker()
 
+    # First, because the hook ends with the plugin that runs the tests.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         may_run = not session.testsfailed or self.config.option.continue_on_collection_errors
+        # With workers the controller has no items: the next hook opens the folder.
         if may_run and any(is_task(item.nodeid) for item in session.items):
             self.open_folder()
 
@@ -111,6 +114,7 @@ class Controller:
     def store(self, write: Callable[[RunFolder], None]) -> None:
         if self.folder is None:
             return
+        # An exception in a hook would end the run as an internal error of pytest.
         try:
             write(self.folder)
         except InfrastructureError as error:
@@ -129,13 +133,16 @@ class Controller:
         self.deaths[crashitem] += 1
         if self.deaths[crashitem] <= MAX_RERUNS:
             sched.mark_test_pending(crashitem)
+            # Neither passed nor failed, so a crash counts only if the rerun fails too.
             report.outcome = REQUEUED
 
+    # Wrappers end after other hooks; the last one is inside the terminal's, which prints the summary.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Runs after xdist has ended its workers and pytest has written its XML, before the summary."""
         try:
             return (yield)
+        # Also if a hook of another plugin raised: the results were paid for.
         finally:
             if self.folder is not None:
                 self.finish(session, self.folder)

@@ -55,6 +55,7 @@ class Session:
         tasks = [item for item in items if isinstance(item, TaskItem)]
         return [*self.hints, *collected_lines(config, tasks)]
 
+    # First, because the hook ends with the plugin that runs the tests, here xdist's.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run nothing in a worker if a file is broken, as pytest does without xdist: it would spend money."""
@@ -64,6 +65,7 @@ class Session:
             return True
         return None
 
+    # First, because the hook ends with the plugin that runs the item.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         item.config.stash[START_AHEAD].next = nextitem if isinstance(nextitem, TaskItem) else None
@@ -85,6 +87,7 @@ class Session:
     def pytest_report_teststatus(self, report: Any) -> Any:
         return status(report)
 
+    # Last, or a conftest that was registered before us would not be asked.
     @pytest.hookimpl(trylast=True)
     def pytest_super_make_agent(
         self, config: pytest.Config, name: str, task: Task, epoch: int

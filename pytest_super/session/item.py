@@ -57,6 +57,7 @@ class TaskItem(pytest.Function):
             self.add_marker(mark("super_category", task.category))
             self.extra_keyword_matches.add(task.category)
         if task.limits.wall is not None:
+            # pytest-timeout's other method, `thread`, would end the process and lose the trial's score.
             self.add_marker(pytest.mark.timeout(task.limits.wall + WALL_GRACE, method="signal"))
         self._folder: TrialFolder | None = None
 
@@ -102,10 +103,12 @@ class TaskItem(pytest.Function):
         super().setup()
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
+        # Pytest counts these lines from 0.
         return self.path, self.task._line - 1, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The message alone of our own exceptions, which are not faults of code; else a traceback."""
         if isinstance(excinfo.value, (Unsolved, SuperError)):
             return printable(str(excinfo.value))
+        # Pytest's method for functions accepts no style.
         return super().repr_failure(excinfo) if style is None else excinfo.getrepr(style=style)

@@ -32,8 +32,10 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
     if ready.repository is not None:
         item.stash[PROVIDED] = ready.repository
     try:
+        # After `take`, because it closes a kernel that was not taken.
         ahead.begin()
     except BaseException:
+        # The fixture does not have the kernel yet, so only we can close it.
         ready.close()
         raise
     return ready.kernel
@@ -72,11 +74,13 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
     """Copy the repository into the working directory, unless it is there. Returns the folder's name."""
     from pytest_super.sources import fetch
 
+    # Also when a snapshot has the repository: it determines the folder's name.
     folder = fetch(repository, base=Path(task._path).parent)
     if ready.prefix.holds_repository:
         return folder.name
     try:
         ready.kernel.upload(folder, folder.name)
+    # The agent has done nothing yet, so a lost sandbox is not its doing.
     except (SandboxLostError, OSError) as error:
         raise InfrastructureError(f"the repository cannot be put into the sandbox: {error}") from error
     return folder.name

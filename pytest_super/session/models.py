@@ -32,6 +32,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
         task=start.id,
         epoch=start.epoch,
         rerun=start.rerun,
+        # A function, because each attempt at the task raises the limit.
         token_limit=lambda: budget.tokens_allowed,
         cost_limit=budget.limits.cost,
         seconds_left=budget.wall_left,

@@ -86,7 +86,9 @@ def judge_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.Test
     result = item.stash[RESULT]
     attach(item, report, result)
     if item.config.stash[RUN].settings.is_gated and call.excinfo and call.excinfo.errisinstance(Unsolved):
+        # Pytest fails a run with any failed report, but under a gate only the mean decides.
         report.outcome = "skipped"
+        # The line of a skip counts from 1, unlike that of `reportinfo`.
         report.longrepr = (str(item.path), item.task._line, f"Skipped: missed: {call.excinfo.value}")
 
 

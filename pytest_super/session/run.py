@@ -58,6 +58,7 @@ class Run:
             "id": self.id,
             "sandbox": self.sandbox,
             "sandbox_note": self.sandbox_note,
+            # The order of the tasks follows from it, and xdist requires the same order from every worker.
             "expected_seconds": self.expected_seconds,
             # For a worker, `latest` could already be another run.
             "trajectory": str(self.settings.for_agent.trajectory or ""),
@@ -95,6 +96,7 @@ def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None,
 
     A project that makes its own sandboxes needs no provider.
     """
+    # A list of tasks needs no engine.
     if config.option.collectonly:
         return None, ""
     is_trusted = settings.agent in TRUSTED
@@ -113,6 +115,7 @@ def makes_sandboxes(config: pytest.Config) -> bool:
 def seconds_of_latest(directory: Path) -> dict[str, float]:
     try:
         results = read_results(directory / "runs" / "latest")
+    # Only the order of the tasks depends on this, so a damaged or older run is ignored.
     except (OSError, ValueError, TypeError):
         return {}
     return {result.id: result.wall_seconds for result in results if not result.is_error}

@@ -62,9 +62,11 @@ def run_trial(
         result = runner.result(cause)
         runner.store(result)
         item.ihook.pytest_super_trial_finished(item=item, result=result)
+    # The last two are not subclasses of Exception.
     except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
         cause = cause or failure(error)
         result = runner.result(cause)
+        # On a full disk the report still carries the result to the controller.
         with suppress(InfrastructureError):
             runner.store(result)
     item.stash[RESULT] = result
@@ -111,7 +113,9 @@ class TrialRunner:
         for number in range(2, attempts + 1):
             if not self.can_try_again():
                 break
+            # Saves the compute time of the kernel that `make_kernel` closes.
             self.budget.stop_metering()
+            # An attempt can end before its first step; then the plan is made from the one before it.
             failed = self.trial.history or failed
             self.trial = self.new_trial(self.trial.model, make_kernel(), self.trial.all_steps)
             self.run_attempt(Reflecting(agent, failed), number / attempts)
@@ -153,6 +157,7 @@ class TrialRunner:
             self.budget.charge_usage(usage)
 
     def can_try_again(self) -> bool:
+        # Otherwise the spent share of the last attempt would count as a spent budget.
         self.budget.allow(1.0)
         return not self.trial.submitted and self.budget.spent() is None
 
@@ -170,6 +175,7 @@ class TrialRunner:
 
     def result(self, cause: BaseException | None) -> TrialResult:
         """The trial's result. It has no scores if the infrastructure failed."""
+        # An agent can end while its cell is running.
         self.landmarks.end_cell()
         error = error_of(cause)
         spent = self.spent()
@@ -183,6 +189,7 @@ class TrialRunner:
             steps=sum(step.origin == "agent" for step in self.trial.all_steps),
             **self.item.stash.get(SANDBOX, {"isolated": False}),
             **asdict(spent),
+            # After an error nothing is scored, so a metric that raised is not called again.
             **({} if error else self.scored(spent)),
         )
         return replace(result, kept=self.kept(result))

@@ -87,6 +87,7 @@ def make_sandbox(run: Run, task: Task) -> Sandbox:
     for_trial = replace(
         settings.for_sandboxes,
         labels={"run": run.id, "task": task.id, "worker": os.environ.get("PYTEST_XDIST_WORKER", "main")},
+        # Results and task files contain gold answers.
         hidden=(settings.directory, Path(task._path).parent),
     )
     return find_provider(run.sandbox).make(task.sandbox, for_trial)

@@ -44,6 +44,7 @@ def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -
     def seconds(item: TaskItem) -> float:
         return expected.get(item.task.id, item.task.limits.compute)
 
+    # Equal durations by id, because xdist requires the same order from every worker.
     ranked = sorted(tasks, key=lambda item: (-seconds(item), item.nodeid))
     for place, item in zip(places, alternate(ranked), strict=True):
         items[place] = item

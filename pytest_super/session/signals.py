@@ -30,6 +30,7 @@ class Interrupts:
         self.previous: Any = None
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
+        # Python allows only the main thread to set handlers.
         if threading.current_thread() is not threading.main_thread():
             return
         self.previous = signal.signal(signal.SIGTERM, self.on_sigterm)
@@ -40,6 +41,7 @@ class Interrupts:
                 signal.signal(signal.SIGINT, self.on_sigint)
             self.watch_connection(session.config)
 
+    # First, because the other hooks are the clean-up that a signal must not cut short.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """From here on a worker cleans up, and its connection ends as intended."""

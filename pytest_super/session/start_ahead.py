@@ -72,14 +72,17 @@ class StartAhead:
         future: Future[ReadyKernel] = Future()
         try:
             place = self._choose(item, item.task)
+            # Not an executor: the interpreter waits for the threads of executors before it ends.
             threading.Thread(target=self._work, args=(future, place, item.task), daemon=True).start()
         except (Exception, *OUTCOMES):
             return
+        # Only now: `take` would wait for ever for a thread that could not be started.
         self._item, self._future = item, future
 
     def _work(self, future: Future[ReadyKernel], place: Placement, task: Task) -> None:
         try:
             future.set_result(self._start(place, task))
+        # Whatever it is, since `take` waits for a result.
         except BaseException as error:
             future.set_exception(error)
 
