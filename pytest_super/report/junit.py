@@ -41,6 +41,7 @@ def rewrite_junit(
     trials that failed and whose teardown failed too: pytest writes two testcases for such a trial. Raises
     InfrastructureError if the file cannot be read or written.
     """
+    # As pytest expands the option.
     file = Path(os.path.expanduser(os.path.expandvars(path)))
     if not file.exists():
         return

@@ -29,6 +29,7 @@ def write_notebook(folder: Path, task: Task, steps: list[Step]) -> None:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
+    # ASCII, because outputs can contain lone surrogates, which UTF-8 cannot encode.
     with disk_errors(folder):
         write_atomically(folder / "trajectory.ipynb", json.dumps(notebook, indent=1))
 

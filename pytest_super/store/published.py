@@ -198,6 +198,7 @@ def type_of(agent: AgentName, type: str, thought: str, content: str) -> str:
 
 
 def outcome_of(type: str, observation: str) -> str:
+    # The texts of the published runners.
     if type == "interrupt" and observation == "Kernel interrupted.":
         return "interrupted"
     if type in ("", "submit_invalid_json") or observation == f"Invalid action type: {type}":

@@ -140,6 +140,7 @@ class TrialFolder:
 def take_rerun(parent: Path, epoch: int) -> int:
     rerun = 0
     while True:
+        # Creating a folder is atomic, so two processes never take the same rerun.
         try:
             (parent / f"{epoch}.{rerun}").mkdir()
         except FileExistsError:
@@ -160,6 +161,7 @@ class RunFolder:
         key = (result.id, result.epoch, result.rerun)
         if key in self.results:
             return
+        # Before it is written, so that the summary has it if the disk is full.
         self.results[key] = result
         with disk_errors(self.path), (self.path / "results.jsonl").open("a", encoding="utf-8") as file:
             file.write(to_line(result.to_data()))
@@ -177,6 +179,7 @@ class RunFolder:
             if result is None:
                 continue
             if result.stop_reason == RUNNING:
+                # The ledger comes last: it also has the calls after the last step.
                 used = {**used_in_steps(path.parent), **used_in_calls(result, calls)}
                 result = replace(result, stop_reason=stop_reason, error=error, **used)
             self.record(result)
@@ -230,6 +233,7 @@ def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
 
 
 def point_latest(runs: Path, run_id: str) -> None:
+    # A rename, so that `latest` exists at any time, also while two runs start.
     link = runs / f".latest-{run_id}"
     link.symlink_to(run_id)
     link.replace(runs / "latest")

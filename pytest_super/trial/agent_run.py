@@ -27,6 +27,7 @@ def run_agent(agent: Agent, trial: Trial, is_from_outside: Callable[[BaseExcepti
         trial.end("returned")
     except TrialEnded as ended:
         trial.end(ended.stop_reason)
+    # Also SystemExit and the exceptions of pytest.skip: an agent ends only its own trial.
     except BaseException as error:
         if is_from_outside(error):
             trial.end("interrupted")

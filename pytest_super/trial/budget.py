@@ -32,6 +32,7 @@ class Budget:
         self.cost_usd: float | None = None
         self.model_seconds = 0.0
         self.steps = 0
+        # A meter that stays at zero: `float()` is 0.0.
         self._meter: Callable[[], float] = float
         self._free = 0.0
         self._counted = 0.0
@@ -104,6 +105,7 @@ class Budget:
         reached = {
             "compute": self.compute_seconds >= limits.compute,
             "wall": limits.wall is not None and self.wall_seconds >= limits.wall,
+            # As in the paper, only prompt tokens count.
             "tokens": self.prompt_tokens >= self.tokens_allowed,
             "cost": limits.cost is not None and (self.cost_usd or 0.0) >= limits.cost,
             "steps": limits.steps is not None and self.steps >= limits.steps,

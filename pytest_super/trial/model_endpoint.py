@@ -103,6 +103,7 @@ class ModelEndpoint:
             yield
         finally:
             with self._lock:
+                # `close` has stopped the clock.
                 if not self._is_closed:
                     if self._running == 1:
                         self._stop_clock()
@@ -124,6 +125,7 @@ class ModelEndpoint:
             return refusal(400, CODES["filtered"], str(error))
         except Exception as error:
             self.failure = self.failure or as_model_error(error)
+            # Clients do not retry a 403, as they do a 5xx.
             return refusal(403, "model_error", str(error))
 
     def _forward(self, model: GatewayModel, request: HttpRequest, path: str) -> Reply:

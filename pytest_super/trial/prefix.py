@@ -31,6 +31,7 @@ def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
 def cell_step(part: PreExecuted, kernel: Kernel, number: int) -> Step:
     assert part.cell is not None
     started = now()
+    # No cell limit: a prefix runs to its end, unless pytest-timeout ends the item.
     result = kernel.execute(part.cell)
     if result.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
         raise InfrastructureError(

@@ -101,6 +101,7 @@ class Program:
         if endpoint is None:
             return self._run(given, listener)
         given["environment"] = model_environment(kernel.serve(endpoint.answer)) | dict(environment)
+        # The meter stays in use after the program: `close` stops the clock of the endpoint.
         budget.stop_metering()
         budget.start_metering(lambda: kernel.busy_seconds - endpoint.waiting_seconds)
         try:
@@ -151,6 +152,7 @@ class Program:
         spent = self._spent
         if result.outcome not in (Outcome.SANDBOX_LOST, Outcome.KERNEL_DIED):
             result = replace(result, outcome=Outcome.INTERRUPTED)
+            # Not an interrupt, which would not reach the program in its own session.
             self._kernel.restart(timeout=KILL_SECONDS)
         note = self._note(f"[The program was ended: {spent} spent.]")
         return ProgramResult(result=with_output(result, self._output), note=note, spent=spent)

@@ -57,6 +57,7 @@ class StepLog:
                 started=started,
                 ended=now(),
                 landmarks=self._new_hits(),
+                # What was charged since the last step, for the calls that led to this one.
                 prompt_tokens=self._budget.prompt_tokens - sum(step.prompt_tokens for step in self.all_steps),
                 completion_tokens=self._budget.completion_tokens
                 - sum(step.completion_tokens for step in self.all_steps),

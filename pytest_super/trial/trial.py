@@ -277,6 +277,7 @@ class Trial:
 
     def _add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
         self.budget.steps += 1
+        # Any exception, because writing a step calls a hook of the project.
         with self._failures(Exception):
             return self._log.add(action, thought, started, **fields)
 
