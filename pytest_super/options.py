@@ -140,6 +140,7 @@ def add_options(parser: pytest.Parser) -> None:
     for option in OPTIONS:
         ini_help = f"default of {option.flag}"
         if option.is_flag:
+            # None, not False: only an option that was given overrides the ini value.
             group.addoption(option.flag, dest=option.key, action="store_true", default=None, help=option.help)
             parser.addini(option.key, ini_help, type="bool", default=None)
         elif option.is_list:

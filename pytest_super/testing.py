@@ -36,6 +36,7 @@ class FakeClock:
         self.now += seconds
 
 
+# Not an Exception, which the cell's own code could catch.
 class Dead(BaseException):
     """Raised in a cell to simulate the death of its kernel or sandbox."""
 
@@ -183,6 +184,7 @@ class FakeKernel:
             try:
                 value = self._evaluate(code)
             except EngineError:
+                # A failure of the engine is not an error of the cell.
                 raise
             except Exception as raised:
                 error = "".join(traceback.format_exception_only(raised)).strip()

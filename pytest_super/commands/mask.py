@@ -133,6 +133,7 @@ def proofs(tasks: Sequence[Task], start: Callable[[Task], Kernel]) -> Iterator[P
         try:
             yield prove(task, start)
         except InfrastructureError as error:
+            # Every further proof would fail in the same way.
             if error.is_final:
                 raise
             yield Proof(id=task.id, is_proven=False, reason=str(error))

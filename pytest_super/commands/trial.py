@@ -49,6 +49,7 @@ def run(arguments: Namespace) -> int:
         print(f"pytest-super: {error}", file=sys.stderr)
         return NO_TRIAL
     if text:
+        # Observations can contain characters that the program's locale cannot encode.
         encoding = sys.stdout.encoding or "utf-8"
         print(text.removesuffix("\n").encode(encoding, "replace").decode(encoding))
     return int(status)

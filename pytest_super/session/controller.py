@@ -203,6 +203,7 @@ class Controller:
         """Empty if no trial began and nothing failed."""
         if self.folder is None:
             return []
+        # Each trouble once, because on a full disk every trial has the same.
         lines = [*self.result_lines(self.folder), *map(one_line, dict.fromkeys(self.trouble))]
         if not lines:
             return []

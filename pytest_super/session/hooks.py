@@ -49,6 +49,7 @@ class Session:
         self.hints = selection_hints(config.stash[RUN].settings, tasks, bool(items))
         if is_worker(config):
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
+            # Only for xdist, whose workers always have the next item in advance.
             pair_long_with_short(items, config.stash[RUN].expected_seconds)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:

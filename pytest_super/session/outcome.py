@@ -95,6 +95,7 @@ def judge_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.Test
 def attach(item: TaskItem, report: pytest.TestReport, result: TrialResult) -> None:
     report.super_result = result.to_data()  # type: ignore[attr-defined]
     item.user_properties += result_properties(result)
+    # Pytest copied the properties when it made the report.
     report.user_properties = [*item.user_properties]
 
 
@@ -103,6 +104,7 @@ def status(report: Any) -> Any:
     result = getattr(report, "super_result", None)
     if report.outcome == REQUEUED:
         return REQUEUED, "R", "REQUEUED"
+    # Such a trial has no result, so it is an error and not a miss.
     if report.when == CRASH_PHASE and is_task(report.nodeid):
         return "error", "E", "ERROR"
     if result is None or report.when != "call":

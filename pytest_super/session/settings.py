@@ -65,6 +65,7 @@ def read_settings(config: pytest.Config) -> Settings:
         scoring=values["super_scoring"],
         keep=values["super_keep"],
         no_cache=bool(values["super_no_cache"]),
+        # As documented, relative to the rootdir even as an option, unlike the other paths.
         directory=(config.rootpath / values["super_dir"]).absolute(),
         attempts=values["super_attempts"],
         for_agent=AgentSettings(prompt=prompt_text(config, values), trajectory=trajectory(config, values)),
@@ -155,6 +156,7 @@ def parse_parameter(text: str) -> tuple[str, Any]:
 
 
 def parse_mount(text: str) -> tuple[str, str]:
+    # The last colon, because a name on the host can contain others.
     host, _, inside = text.rpartition(":")
     if not (host.startswith("/") and inside.startswith("/")):
         raise pytest.UsageError(f"--super-mount={text}: write it as /folder/of/host:/folder/inside")
