@@ -85,6 +85,7 @@ def make_command(command: str) -> Factory:
 def make_host_command(command: str) -> Factory:
     from pytest_super.programs.host_command import HostCommandAgent
 
+    # Checked at the start of the run, as above.
     HostCommandAgent(command)
     return lambda _task, _settings: HostCommandAgent(command)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Action, Step
     from pytest_super.trial.trial import Trial
 
+# The union of all agents' actions: a trajectory does not say which agent made it.
 KNOWN = {*ACTION_TYPES, *ARGUMENTS}
 # The steps of a program cannot be replayed: it would make new decisions, and it can need its model.
 PROGRAM_STEPS = (PROGRAM, "read_answer")
@@ -39,6 +40,7 @@ class ReplayAgent:
     def __init__(self, steps: Sequence[Step]) -> None:
         last = max((step.attempt for step in steps), default=1)
         own = [step for step in steps if step.origin == "agent" and step.attempt == last]
+        # The actions of a program on the host are steps of their own, so its own step is left out.
         self.steps = [step for step in own if step.action.type != PROGRAM_BESIDE]
         self.editor = Editor()
         for step in self.steps:
@@ -46,6 +48,7 @@ class ReplayAgent:
 
     def run(self, trial: Trial) -> None:
         for step in self.steps:
+            # The published runs end in this way for lack of tokens or time.
             if step.action.type == "exception":
                 return
             if was_rejected(step):

@@ -130,6 +130,7 @@ class ModelEndpoint:
 
     def _forward(self, model: GatewayModel, request: HttpRequest, path: str) -> Reply:
         def opened(connection: UnixConnection) -> None:
+            # A client that leaves cancels its call.
             request.when_gone(connection.break_off)
 
         forwarded = model.forward(request.method, path, request.body, opened)

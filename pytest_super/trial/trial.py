@@ -257,6 +257,7 @@ class Trial:
     ) -> Step:
         if not result.is_running:
             self._landmarks.end_cell()
+        # Before the budget is checked: an action that spends it is a step, and the last one.
         step = self._add(
             action,
             thought,

@@ -91,6 +91,7 @@ def parse_response(text: str, finish_reason: str = "stop", types: Sequence[str] 
         text = text.replace("\r\n", "\n")
     headers = list(_headers(text, types))
     limits = [header.start for header in headers[1:]] + [len(text)]
+    # Not strict: without headers there is still the end of the text.
     for header, limit in zip(headers, limits, strict=False):
         content = _content(text, header, limit)
         if content is not None:
@@ -139,6 +140,7 @@ def _headers(text: str, types: Sequence[str]) -> Iterator[_Header]:
 
 def _known(word: str, types: Sequence[str]) -> str | None:
     type = re.sub("[ -]", "_", word.lower())
+    # The published code did not know `continue`, which can only mean to wait.
     type = "continue_wait" if type == "continue" else type
     return type if type in types else None
 

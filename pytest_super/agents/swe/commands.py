@@ -71,10 +71,12 @@ def parse_action(content: str) -> Action:
     if type := _waiting(text):
         return Action(type=type, content=content)
     command, call = _COMMAND.fullmatch(text), _CALL.fullmatch(text)
+    # `goto = 3` is Python, not a command.
     if command and not _ASSIGNMENT.match(command[2] or ""):
         action = Action(type=command[1], content=content)
         _check_alone(action, text)
         return action
+    # In published runs models wrote searches as calls, for which bash reported a syntax error.
     if call and (call[1] == "submit" or _literals(text) is not None):
         if call[1] == "edit":
             raise CommandError(
@@ -130,6 +132,7 @@ def parse_edit(content: str) -> tuple[str, list[str]]:
 
 def _waiting(text: str) -> str | None:
     """`continue_wait` or `interrupt`, written bare, as a call, as JSON, or after `action:`; else None."""
+    # In published runs some of these forms were run as cells and did nothing.
     if bare := _WAIT.fullmatch(text):
         return bare[1]
     label = _ACTION_LABEL.match(text)
@@ -154,9 +157,11 @@ def _check_alone(action: Action, text: str) -> None:
     """Raises CommandError if more text follows the command, or if an edit does not end."""
     _, *lines = text.split("\n")
     if action.type == "edit":
+        # In published runs such an edit was run as a cell, where `edit` opens IPython's editor.
         if END_OF_EDIT not in (line.strip() for line in lines):
             raise CommandError(f"The edit does not end, so nothing was done.\n{EDIT_FORM}", action)
         lines = lines[[line.strip() for line in lines].index(END_OF_EDIT) + 1 :]
+    # The JSON of a submission can have several lines.
     if action.type != "submit" and any(line.strip() for line in lines):
         raise CommandError(
             f"More text follows the command, so nothing was done: put only `{action.type}` between the "
@@ -171,6 +176,7 @@ def _literals(text: str) -> list[str] | None:
         return None
     try:
         with warnings.catch_warnings():
+            # Under `-W error`, a warning about an invalid escape sequence would be raised as an error.
             warnings.simplefilter("ignore")
             call = ast.parse(text.rstrip("; \t\n"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

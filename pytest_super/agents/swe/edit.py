@@ -45,6 +45,7 @@ def make_edit(span: str, text: Sequence[str], total: int) -> LineEdit:
             f"{usage('edit')}\nError: it edits the open file, and takes the numbers of two lines"
         )
     first, last, total = int(numbers[1]), int(numbers[2]), max(total, 1)
+    # For lines that the file does not have, the published tool put the text in some other place.
     if not 1 <= first <= total:
         raise ToolRefused(
             f"{usage('edit')}\nError: <start_line> must be from 1 to {total}, the file's last line"

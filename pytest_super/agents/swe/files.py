@@ -43,6 +43,7 @@ def write(kernel: Kernel, name: str, data: bytes) -> None:
 def exists(kernel: Kernel, name: str) -> bool:
     """Whether anything has this name."""
     try:
+        # Reads nothing: with the limit 0, a file that has content raises OSError.
         kernel.read_file(name, 0)
     except FileNotFoundError:
         return False
@@ -67,4 +68,5 @@ def printable(name: str) -> str:
     try:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:
+        # A model can write a surrogate that does not stand for a byte.
         return name.encode("utf-8", "replace").decode("utf-8")

@@ -162,6 +162,7 @@ def _mark(lines: Sequence[str], start: int) -> int | None:
     for number in range(start, len(lines)):
         if lines[number].strip() == END_OF_EDIT:
             return number
+        # In a published run the first line of a second edit was put into the file.
         if _NEXT_ANSWER.fullmatch(lines[number]):
             raise CommandError(
                 f"Another command follows, but no {END_OF_EDIT} ends the edit, so nothing was done.\n{FORM}"

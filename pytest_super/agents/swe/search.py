@@ -25,6 +25,7 @@ def search_lines(term: str, path: str, lines: Sequence[bytes]) -> str:
     numbers = [number for number, line in enumerate(lines, 1) if needle in line]
     if not numbers:
         return f'No matches found for "{term}" in {path}'
+    # The published wording, although the number is exact.
     if len(numbers) > LISTED:
         return f'More than {len(numbers)} lines matched for "{term}" in {path}. Please narrow your search.'
     texts = shown_lines([lines[number - 1] for number in numbers])

@@ -150,6 +150,7 @@ def checked(name: str, arguments: Sequence[str]) -> Sequence[str]:
 
 
 def number(text: str, command: str, name: str) -> int:
+    # Python refuses to read numbers of thousands of digits.
     if not re.fullmatch(r"\d{1,9}", text):
         raise ToolRefused(f"{usage(command)}\nError: <{name}> must be a number")
     return int(text)

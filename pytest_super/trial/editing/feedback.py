@@ -28,6 +28,7 @@ NEAR = (
     "\nDid you mean to replace the following lines (notice leading/trailing whitespaces difference)?\n"
     "```\n{}\n```"
 )
+# Not in the published text, which shows one such place and does not mention others.
 SECOND_NEAR = "\nThere are {} places with only such differences. The second one:\n```\n{}\n```"
 PARTIAL = "\nHere are partially matched lines:\n```\n{}\n```"
 
