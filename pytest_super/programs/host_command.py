@@ -67,6 +67,7 @@ class HostCommandAgent:
             with fresh_folder(trial.task.query) as folder:
                 return HostRun(trial, folder).run(self.line(trial, folder))
 
+        # The wall limit's signal is put off in `use`; `attend` checks the limit instead.
         trial.use(Action(type=PROGRAM_BESIDE, content=self.command), work)
 
     def line(self, trial: Trial, folder: str) -> str:
@@ -98,6 +99,7 @@ class HostRun:
             try:
                 with HostProgram(line, self.folder, environment, endpoint.wake) as program:
                     attend(endpoint, program)
+                    # Asked before `end`, after which every program has ended.
                     has_ended = not program.is_running
                     code = program.end()
                     endpoint.close()
@@ -151,6 +153,7 @@ def end_note(stop_reason: str | None) -> str:
 
 def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str, str]:
     """The host's variables without its keys, plus the addresses of the trial and its model."""
+    # A proxy of the host could not reach our loopback server.
     no_proxy = ",".join(filter(None, [host.get("NO_PROXY") or host.get("no_proxy"), "127.0.0.1"]))
     # Appended so that `pytest-super` is found even if its environment is not activated.
     path = os.pathsep.join(filter(None, [host.get("PATH", os.defpath), sysconfig.get_path("scripts")]))

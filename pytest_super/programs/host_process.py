@@ -130,6 +130,7 @@ class HostProgram:
         self._waiter.join(KILL_SECONDS + GRACE_SECONDS)
         if self._waiter.is_alive():
             supervisor.kill()
+        # The supervisor has the mark too, but it still has to remove the folder.
         kill_all(lambda: marked_processes(self._mark) - {supervisor.pid})
         self._reader.join(DRAIN_SECONDS)
         self._is_drained = True
@@ -179,6 +180,7 @@ class Supervisor:
             self._reports.close()
             raise
         finally:
+            # Our copy would keep the reports open after the supervisor's death.
             os.close(writer)
         self.pid = self._process.pid
         self.code: int = -signal.SIGKILL

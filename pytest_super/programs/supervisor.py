@@ -32,9 +32,12 @@ def main(command: str, folder: str, reports: int) -> None:
     Reports to the descriptor `reports`. Removes `folder` at the end.
     """
     host().adopt_orphans()
+    # The program can have stopped us: then our parent's end wakes us to end everything.
     host().wake_when_parent_ends()
+    # We end only with our input, because nobody else would kill the program's processes.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    # `pass_fds` made it inheritable, but the program must not be able to write reports.
     os.set_inheritable(reports, False)
     wake = wake_on_child()
     try:
@@ -47,6 +50,7 @@ def main(command: str, folder: str, reports: int) -> None:
     watch(program, wake, reports)
     end_all()
     os.close(reports)
+    # The answer file is read after the program's end, so the folder stays until our input ends.
     while os.read(0, 1):
         pass
     remove(folder)
@@ -57,6 +61,7 @@ def wake_on_child() -> int:
     reader, writer = os.pipe()
     for descriptor in (reader, writer):
         os.set_blocking(descriptor, False)
+    # Python writes to the wake-up descriptor only for signals that have a Python handler.
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     return reader
@@ -64,6 +69,7 @@ def wake_on_child() -> int:
 
 def start(command: str) -> int:
     """Start the program in its own session; returns its pid. Raises OSError."""
+    # Not subprocess, to import little.
     return os.posix_spawn(
         "/bin/sh",
         ["/bin/sh", "-c", command],
@@ -76,6 +82,7 @@ def start(command: str) -> int:
 
 def leave_outputs() -> None:
     """Close our copy of the program's output, and leave its folder."""
+    # Otherwise the output would not end before we do.
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):
         os.dup2(null, descriptor)

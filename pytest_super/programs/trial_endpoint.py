@@ -108,6 +108,7 @@ class TrialEndpoint:
         """Run no more actions and model requests. Pending ones get the answer that the trial is over."""
         if self._model is not None:
             self._model.close()
+        # `_act` adds nothing after this, so the loop below answers every pending request.
         with self._lock:
             self._is_closed = True
         while not self._pending.empty():
@@ -125,6 +126,7 @@ class TrialEndpoint:
             return wrong_method("GET")
         if path == TRIAL:
             return reply(task_data(self._trial.task))
+        # A copy, because another thread appends steps.
         return reply({"steps": [step_data(step) for step in list(self._trial.history)]})
 
     def _act(self, request: HttpRequest, name: str) -> Reply:

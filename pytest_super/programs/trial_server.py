@@ -49,6 +49,7 @@ class TrialServer:
         """Stop listening and cancel the running requests."""
         self._server.shutdown()
         self._server.server_close()
+        # A copy, because the connections' threads discard requests.
         for request in list(self._requests):
             request.leave()
 
