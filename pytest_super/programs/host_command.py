@@ -153,7 +153,7 @@ def end_note(stop_reason: str | None) -> str:
 
 def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str, str]:
     """The host's variables without its keys, plus the addresses of the trial and its model."""
-    # A proxy of the host could not reach our loopback server.
+    # Requests to our own server must not go to a proxy of the host.
     no_proxy = ",".join(filter(None, [host.get("NO_PROXY") or host.get("no_proxy"), "127.0.0.1"]))
     # Appended so that `pytest-super` is found even if its environment is not activated.
     path = os.pathsep.join(filter(None, [host.get("PATH", os.defpath), sysconfig.get_path("scripts")]))

@@ -42,7 +42,8 @@ def run_task(
 ) -> None:
     """The body of a task item.
 
-    The model comes before the kernel, so that its gateway starts while the sandbox does.
+    The agent comes first, because it can skip the task before anything is started. The model comes before the
+    kernel, so that its gateway starts while the sandbox does.
     """
     from pytest_super.session.runner import run_trial
 
