@@ -15,6 +15,20 @@ JOBS = 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    add_repositories(parser)
+    add_model(parser)
+    parser.add_argument(
+        "--output", type=Path, default=Path("auto"), metavar="DIR", help="folder for tasks and report (auto)"
+    )
+    parser.add_argument(
+        "--jobs", type=count, default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
+    )
+    parser.add_argument(
+        "--prompts", type=Path, metavar="DIR", help="folder with prompts that replace the built-in ones"
+    )
+
+
+def add_repositories(parser: ArgumentParser) -> None:
     parser.add_argument(
         "repositories",
         nargs="*",
@@ -30,6 +44,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="file with one repository per line",
     )
+
+
+def add_model(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--model", required=True, metavar="NAME", help="a name that litellm knows, or scripted:FILE"
     )
@@ -41,16 +58,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="parameter of every call (VALUE is JSON or else text); can be repeated",
     )
     parser.add_argument(
-        "--output", type=Path, default=Path("auto"), metavar="DIR", help="folder for tasks and report (auto)"
-    )
-    parser.add_argument(
         "--max-cost", type=dollars, metavar="X", help="limit in US dollars for all runs into the folder"
-    )
-    parser.add_argument(
-        "--jobs", type=count, default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
-    )
-    parser.add_argument(
-        "--prompts", type=Path, metavar="DIR", help="folder with prompts that replace the built-in ones"
     )
     parser.add_argument(
         "--record", type=Path, metavar="DIR", help="folder in which to keep all calls of the model"
