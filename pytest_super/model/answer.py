@@ -55,9 +55,11 @@ def completion_from(body: dict[str, Any], facts: dict[str, Any], *, seconds: flo
     """The answer as an agent gets it, from an Answer's body and facts; the client measures `seconds`."""
     choice = body["choices"][0]
     return Completion(
+        # The content is null in an answer that consists of tool calls.
         text=choice["message"].get("content") or "",
         tool_calls=choice["message"].get("tool_calls") or [],
         finish_reason=choice.get("finish_reason") or "stop",
+        # Not the body's own usage, which is that of the last attempt alone.
         usage=Usage.from_data(facts),
         is_counted=facts["is_counted"],
         model=facts["model"],

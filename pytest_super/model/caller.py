@@ -66,6 +66,7 @@ class Caller:
     async def usage(self, trial: KnownTrial, timeout: float) -> Usage:
         """What the trial has used, once its calls have ended or `timeout` seconds have passed."""
         if calls := self.under_way[trial.name]:
+            # Not `wait_for`, which would cancel the calls at the time-out.
             await asyncio.wait([call.result for call in calls], timeout=timeout)
         return self.ledger.account(trial.name).usage
 
@@ -99,8 +100,10 @@ class Caller:
 
     def _prepare(self, trial: KnownTrial, asked: Request) -> Request:
         """The request with the user's parameters. Epochs get different seeds, so that they differ."""
+        # The user's parameters win over the request's, and no request chooses its model.
         request: Request = {**plain(asked), **self.settings.parameters, "model": self.settings.name}
         if self.provider.takes_seed:
+            # Not `setdefault`, because a client can send null for a parameter that it leaves out.
             request["seed"] = trial.epoch if request.get("seed") is None else request["seed"]
         return request
 
@@ -127,6 +130,7 @@ class Caller:
         # This answer itself can have stopped the run, if its price is not known.
         if self._run_refusal is not None:
             raise self._run_refusal
+        # The sum over all attempts, as in the ledger: broken answers are charged as well.
         return replace(answer, usage=call.usage)
 
     async def _wait_for_first_call(self) -> None:
@@ -147,6 +151,7 @@ class Caller:
             with call.asking():
                 answer = await self.provider.complete(call.request, task=call.task, call=account.answered + 1)
         except ModelCallError as error:
+            # A final failure uses up an answer, too, or a script could not continue after an error.
             account.answered += error.is_final
             if error.usage != NO_USAGE:
                 self._book(call, error.usage, self.settings.name, started=call.started)

@@ -108,6 +108,7 @@ class GatewayModel:
 
         Waits up to `timeout` seconds for calls under way. None if no call was made or the gateway is dead.
         """
+        # The question alone would start a gateway.
         if not self._has_asked:
             return None
         body, limit = json.dumps({"timeout": timeout}).encode(), timeout + REPORT_SECONDS
@@ -158,6 +159,7 @@ class GatewayModel:
         try:
             return self._gateway.send("POST", CHAT, data, token, timeout=min(left, LONGEST_CALL))
         except TimeoutError:
+            # Then the time-out was the trial's own limit.
             if left <= LONGEST_CALL:
                 raise BudgetSpentError("wall") from None
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None

@@ -127,6 +127,7 @@ def classify(
         return classify_unanswered(exceptions, is_sent=is_sent)
     if status >= 500 or status in TRANSIENT_STATUS:
         return Failure.TRANSIENT
+    # Before 429, with which providers also refuse an account without credit.
     if codes & FATAL_CODES:
         return Failure.FATAL
     if status == 429:
@@ -137,10 +138,12 @@ def classify(
         return Failure.FILTERED
     if status in ACCOUNT_STATUS:
         return Failure.FATAL
+    # Below 400 the provider did answer, but the answer could not be read.
     return Failure.DENIED if status >= 400 else Failure.UNCLEAR
 
 
 def classify_unanswered(exceptions: Set[str], *, is_sent: bool) -> Failure:
+    # Before `is_sent`, because a connection that cannot be opened fails before anything is sent.
     if any(map(NETWORK_EXCEPTION.match, exceptions)):
         return Failure.TRANSIENT
     if CONTEXT_EXCEPTION in exceptions:

@@ -99,6 +99,7 @@ class GatewayServer:
             return response_to(asked, await self.caller.complete(trial, asked))
         except Refusal as refusal:
             return refusal.response()
+        # `plain` and the JSON writer are recursive.
         except RecursionError:
             return Refusal(400, Failure.INVALID, "the request is nested too deeply").response()
         except web.HTTPException as error:
@@ -139,6 +140,7 @@ async def serve(settings: ModelSettings, socket: Path) -> None:
     runner = web.AppRunner(
         server.application(),
         keepalive_timeout=KEEP_ALIVE_SECONDS,
+        # Off by default in aiohttp. `Caller.complete` learns by it that a client has left.
         handler_cancellation=True,
         access_log=None,
     )
@@ -170,6 +172,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     socket = folder / "socket"
     socket.unlink(missing_ok=True)
+    # Before the socket exists, because a client that finds this gateway hanging kills it by this id.
     (folder / "pid").write_text(str(os.getpid()))
     settings = ModelSettings(**json.loads((folder / "settings.json").read_text()))
     asyncio.run(serve(settings, socket))

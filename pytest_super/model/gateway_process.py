@@ -99,6 +99,7 @@ class Gateway:
             os.close(writer)
             raise
         finally:
+            # The gateway keeps the lock: it belongs to the open file, which the gateway has inherited.
             os.close(lock)
             os.close(reader)
 
@@ -134,6 +135,7 @@ class Gateway:
                 except (OSError, http.client.HTTPException):
                     self.drop_lease()
                     continue
+            # Only the deadline leads here: an answer has returned, and a broken connection has continued.
             raise TimeoutError
         raise ModelError(f"the model gateway died {MAX_STARTS} times on one call: {self.last_log_line()}")
 
@@ -153,6 +155,7 @@ class Gateway:
                 self.start()
                 time.sleep(0.05)
             else:
+                # A gateway that answered was able to start, whatever happened to it later.
                 self._starts = 0
                 return connection
 
@@ -182,6 +185,7 @@ class Gateway:
             with closing(connected(self.socket, self._health_timeout)) as connection:
                 connection.request("GET", HEALTH)
                 connection.read_response()
+        # Any other OSError means that it has died, and `send` tries again.
         except TimeoutError:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
@@ -242,5 +246,6 @@ def spawn(command: list[str], stdin: int, lock: int, log: Path) -> None:
         (os.POSIX_SPAWN_DUP2, 1, 2),
         (os.POSIX_SPAWN_DUP2, lock, 3),
     ]
+    # Otherwise litellm would download its table of prices when it is imported.
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)

@@ -40,4 +40,5 @@ def plain(value: Any) -> Any:
 
 
 def without_surrogates(text: str) -> str:
+    # Not UTF-8, which would replace both halves of a pair instead of joining them.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

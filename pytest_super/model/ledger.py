@@ -75,6 +75,7 @@ class Limit:
 
     def _has_room(self, most: float, expected: Callable[[], float]) -> bool:
         left = self.amount - self.used
+        # The smaller of both: a call that cannot exceed the limit is made, whatever is expected of it.
         if left <= 0 or min(most + self._excess, expected()) > left:
             raise self._error(self)
         if not self._reserved:
@@ -123,6 +124,7 @@ class Ledger:
         self.usage = NO_USAGE
         self._accounts: dict[str, Account] = {}
         for line in read_lines(path):
+            # The file does not say what these calls had reserved, so they must not raise later reservations.
             self._add(line, UNBOUNDED)
         self._path = path
         # A gateway that was killed can have left half a line, so a line break ends it.

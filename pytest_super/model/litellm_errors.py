@@ -59,6 +59,7 @@ def explain(
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """The exception and everything it came from, outermost first."""
+    # Causes can form a circle.
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -118,6 +119,7 @@ def retry_after(headers: Any) -> float | None:
             seconds = parse_retry_after(headers.get("retry-after") or "")
     except ValueError:
         return None
+    # `float` also reads "inf" and "nan".
     return max(0.0, seconds) if isfinite(seconds) else None
 
 
@@ -134,6 +136,7 @@ def provider_words(error: Exception, status: int | None, response: Any) -> str:
     if status in NOWHERE_STATUS and is_no_model_api(response):
         return f"no model API is at {address_of(response)}: check the base URL"
     text = SUFFIX.sub("", str(error)).strip()
+    # Only at the beginning: further on, these words are the provider's own.
     text = PREFIX.sub("", text, count=1) if PREFIX.match(text) else text
     text = message_within(text) if text.startswith("{") else text
     return " ".join(text.split()) or "no reason was given"

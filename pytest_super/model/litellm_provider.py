@@ -29,6 +29,7 @@ TIMEOUT = 600.0
 COUNTED_AS = "gpt-4"
 # The types with which OpenAI's client says that a parameter was not given.
 LEFT_OUT = ("Omit", "NotGiven")
+# Contains nothing of the prompt, so that a refusal of it concerns every call.
 HARMLESS = {"messages": [{"role": "user", "content": "Say yes."}]}
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
 
@@ -94,6 +95,7 @@ class LitellmProvider:
         try:
             # litellm's own limit applies to each read, so an answer that trickles would never end.
             async with asyncio.timeout(self.timeout):
+                # The settings win, because a user's `num_retries` would multiply the gateway's retries.
                 response = await self._litellm.acompletion(**{**merged, **settings})
                 return await self._answer(merged, response)
         except ModelCallError:
@@ -127,6 +129,8 @@ class LitellmProvider:
         else:
             # In a thread, because counting a long prompt takes a second.
             prompt, completion = await asyncio.to_thread(self._count, asked, body)
+            # Without the response, because litellm's sum for it uses the figures that are missing or
+            # implausible.
             usage = self._usage(None, prompt, completion)
             counted = {"prompt_tokens": prompt, "completion_tokens": completion}
             body["usage"] = {**counted, "total_tokens": prompt + completion}

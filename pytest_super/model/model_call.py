@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_super.model.token_estimate import MaxUsage
 
 
+# Compared by identity: calls are kept in a set, and two of them can have the same request.
 @dataclass(kw_only=True, eq=False)
 class ModelCall:
     """A trial's request; the provider can be asked several times for it."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # No count of tokens is higher.
 HIGHEST_COUNT = 2**53
+# Includes the price of writing to a cache, which can be higher than that of the prompt.
 PROMPT_PRICE = re.compile(r"input_cost_per_\w*token|\w*cache_\w+_cost")
 ANSWER_PRICE = re.compile(r"output_cost_per_\w*token")
 # Prices per second, image or query, which a number of tokens does not bound.
@@ -37,6 +38,7 @@ def prices_of(entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> Prices
     source = parameters if parameters.keys() >= USER_PRICES else entry
     tiers = [source, *(source.get("tiered_pricing") or ())]
     has_others = any(amounts(tiers, OTHER_PRICE))
+    # `max_tokens` is litellm's older name, and the only one in some entries.
     length: Any = entry.get("max_output_tokens") or entry.get("max_tokens")
     return Prices(
         prompt=inf if has_others else max(amounts(tiers, PROMPT_PRICE), default=inf),
@@ -49,6 +51,7 @@ def entry_of(model: str, entries: Mapping[str, Any]) -> dict[str, Any]:
     """The entry for a model in litellm's table; empty if it has none."""
     provider, _, name = model.partition("/")
     entry: dict[str, Any] = entries.get(model) or entries.get(name) or {}
+    # The beginning is enough: litellm divides one provider into `vertex_ai-language-models` and others.
     is_same = model in entries or str(entry.get("litellm_provider")).startswith(provider)
     return entry if is_same else {}
 

@@ -18,6 +18,7 @@ SECRET_WORDS = frozenset(
 )
 # Secrets anywhere in a name, also within a word: `HFTOKEN`, `PGPASSWORD`, `AWS_ACCESS_KEY_ID`.
 SECRET_PARTS = re.compile(
+    # `token(?!…)` does not match `TOKENIZERS_PARALLELISM`, `stop_token_ids` and counts.
     r"authorization|secret|passw(or)?d|passphrase|credential|api_?key|access_?key|_key_|connection_?string"
     r"|webhook|token(?!iz|s?_(ids?|count|limit|type))",
     re.IGNORECASE,
@@ -30,6 +31,7 @@ COUNTED = frozenset(COUNTED_NAMES.split())
 HARMLESS_ENDS = (["per", "token"], ["cache", "key"])
 # Single words that name folders.
 FOLDERS = frozenset({"pwd", "oldpwd"})
+# Capitals begin words as well: `accessToken`, `maxOutputTokens`.
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # A possible name within a value, such as a key of a mapping.
 NAME_IN_VALUE = re.compile(r"[\w-]+(?=[\"']?\s*[:=])")

@@ -77,7 +77,10 @@ class RetryPolicy:
                 raise result
             tries += 1
             unclear += result.failure is Failure.UNCLEAR
+            # Also for the last try: after a 429, the other calls have to pause.
             pause = self._pause(result, tries)
+            # The first attempt does not count, so that a provider that hangs until the time-out is tried
+            # twice.
             spent += pause + (seconds if tries > 1 else 0.0)
             if tries >= self.tries or spent > self.max_seconds or unclear >= MAX_UNCLEAR:
                 raise gave_up(result, tries, self._clock() - began)
@@ -109,6 +112,7 @@ class RetryPolicy:
         """Apply what the failure of one call means for all calls."""
         if error.failure is Failure.FATAL:
             self._fatal = error
+        # A final one comes from a script and says nothing about the rate of other calls.
         elif error.failure is Failure.RATE_LIMITED and not error.is_final:
             self.limiter.decrease(decreases)
 

@@ -183,6 +183,7 @@ def read_script(path: Path) -> Any:
     """The file's value, from JSON or YAML. Raises SuperError."""
     try:
         text = read_text(path)
+        # By the reader of JSON first: YAML does not join the two escapes of a surrogate pair.
         if text.lstrip()[:1] in ("[", "{"):
             try:
                 return json.loads(text)
@@ -191,6 +192,7 @@ def read_script(path: Path) -> Any:
         nodes = list(documents(path))
         if len(nodes) != 1:
             raise SuperError(f"{path}: a script is one document, and there are {len(nodes)}")
+        # No location, because the text fields of task files have no meaning in a script.
         return Reader().value(nodes[0], None)
     except Unreadable as error:
         problem = error.problem

@@ -50,6 +50,7 @@ class UnixConnection(http.client.HTTPConnection):
 
     def break_off(self) -> None:
         """End the request. Called in a thread other than the one that waits for the answer."""
+        # Not `close`, which does not wake a thread that is waiting. There may be no socket yet, or no longer.
         with suppress(OSError, AttributeError):
             self.sock.shutdown(socket.SHUT_RDWR)
 
