@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 TOLERANCE = 0.01
+# Not None, because a missing value is wrong even if the gold value is null.
 _MISSING = object()
 
 
@@ -64,6 +65,7 @@ def _at_index(value: object, index: int) -> object:
 
 
 def _is_right(gold: object, given: object, allowed: Fraction) -> bool:
+    # Before numbers, because True equals 1 in Python.
     if gold is None or isinstance(gold, bool):
         return given is gold
     if isinstance(gold, str):
@@ -76,6 +78,7 @@ def _is_right(gold: object, given: object, allowed: Fraction) -> bool:
 def _is_near(gold: int | float, given: int | float, allowed: Fraction) -> bool:
     exact, other = _exact(gold), _exact(given)
     if exact is None or other is None:
+        # JSON's reader accepts NaN, which is right for NaN although Python says that they differ.
         return gold == given or (gold != gold and given != given)
     return abs(exact - other) <= allowed
 

@@ -51,6 +51,7 @@ class LandmarkMatcher:
         """Begin a cell: what is fed from now on is its output. Ends a cell that is still open."""
         with self._lock:
             self._close()
+            # In the same form as the output, so that matched text can be looked for in it.
             self._source = plain(source)
             self._step = step
 
@@ -97,7 +98,9 @@ class LandmarkMatcher:
                 self._found[index] = Landmark(pattern=pattern.text, timed_out=True)
 
     def _record(self, index: int, matched: str) -> None:
+        # `.*` can match up to the sentinel at the end of a window.
         text = matched.rstrip(SENTINEL).strip()
+        # A pattern such as `x?` can match an empty text, which is in every source.
         is_echo = bool(text) and text in (self._source or "")
         self._found[index] = Landmark(pattern=self._patterns[index].text, step=self._step, is_echo=is_echo)
 

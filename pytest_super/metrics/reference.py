@@ -63,6 +63,7 @@ def reference_scores(
     """
     if not steps:
         raise ReferenceScoringError("the published scorer crashes on a trial without steps")
+    # The published code accepts a submission only as the last step.
     last = steps[-1]
     submission = _content(last) if last.action.type == "submit" else None
     return ReferenceScores(
@@ -86,6 +87,7 @@ def reference_accuracy(gold: object, submission: object) -> float | None:
 
 def _match(walked: object, measured: object) -> float:
     """Divides by the length of `measured`. The two swap roles inside a mapping, but not inside a list."""
+    # Not `isinstance`, because the published code does not convert booleans.
     if type(walked) is int:
         walked = float(walked)
     if type(measured) is int:
@@ -103,6 +105,7 @@ def _match_leaf(one: object, other: object) -> float:
     if isinstance(one, str) and isinstance(other, str):
         return float(one.strip() == other.strip())
     if isinstance(one, float) and isinstance(other, float):
+        # `<` and binary fractions are as published; `accuracy` includes the tolerance itself.
         return float(abs(one - other) < EPSILON)
     raise NotImplementedError(f"a value of type {type(one).__name__}")
 

@@ -51,6 +51,7 @@ Scores = dict[str, float | None]
 @cache
 def installed_metrics() -> tuple[Metric, ...]:
     """The metrics that ship and those of installed packages. Raises SuperError."""
+    # By name, because packages are found in no fixed order.
     offered = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     found = list(BUILT_IN)
     for entry in offered:

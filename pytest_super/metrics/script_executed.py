@@ -59,6 +59,7 @@ class _Cell:
     def carry_on(self, step: Step) -> None:
         self.outcome = step.outcome
         self.output += _output(step)
+        # Not the sum: each step has the total seconds that the cell has run until then.
         self.seconds = max(self.seconds, step.seconds)
 
 
@@ -68,6 +69,7 @@ def _cells(steps: Sequence[Step]) -> Iterator[_Cell]:
         is_running = cell is not None and cell.outcome == Outcome.TIMED_OUT
         if cell is not None and is_running and step.action.type in _CARRY_ON:
             cell.carry_on(step)
+        # A cell that was refused while another one runs does not end that one.
         elif step.action.type == "execute" and not (is_running and is_refused(step)):
             if cell is not None:
                 yield cell
@@ -79,10 +81,13 @@ def _cells(steps: Sequence[Step]) -> Iterator[_Cell]:
 
 def _counts(cell: _Cell, notebook: Notebook, entrypoint: Entrypoint) -> bool:
     folder = notebook.folder
+    # Also for cells that cannot count, because later cells depend on their folders and names.
     runs = [path for path in notebook.read(cell.source) if _is_entrypoint(path, entrypoint.path, notebook)]
     ended_well = cell.outcome == Outcome.OK
     if cell.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
+        # The next kernel starts in the working directory.
         notebook.folder = ""
+    # `%cd` prints this error, but the cell ends well.
     elif notebook.folder != folder and (not ended_well or "No such file or directory" in cell.output):
         notebook.lose_folder()
     if not (cell.is_agents and ended_well and cell.seconds >= entrypoint.min_seconds):
@@ -99,6 +104,7 @@ def _is_entrypoint(script: str, entrypoint: str, notebook: Notebook) -> bool:
 
 
 def _output(step: Step) -> str:
+    # Published steps have no outputs, only the text that the agent was shown.
     texts = "".join(text for output in step.outputs for text in _texts(output)) or step.observation
     return without_escapes(texts).replace("\r\n", "\n").replace("\r", "\n") + "\n"
 

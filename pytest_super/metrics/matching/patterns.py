@@ -41,6 +41,7 @@ class Pattern:
         if any(window.text.find(literal, window.start) < 0 for literal in self._required):
             return None
         self._allowance += SECONDS_PER_CHARACTER * (len(window.text) - window.start)
+        # Not the wall clock, so that a busy machine uses up no pattern's time.
         began = time.thread_time()
         try:
             match = self._compiled.search(window.text, window.start, **self._limit())
@@ -48,6 +49,7 @@ class Pattern:
             self.timed_out = True
             return None
         self._allowance -= time.thread_time() - began
+        # A later match belongs to the next window, which also has the text that follows it.
         return match[0] if match is not None and match.start() < window.stop else None
 
     def _limit(self) -> dict[str, float]:
@@ -60,9 +62,12 @@ def _compile(text: str) -> tuple[Any, bool]:
     import regex
 
     with warnings.catch_warnings():
+        # `re` warns of sets such as `[[:x:]]`, but accepts them.
         warnings.simplefilter("ignore")
+        # First by `re`, which decides what a valid pattern is.
         plain = re.compile(text)
         try:
+            # V0 is the syntax of `re`; V1 reads sets differently.
             return regex.compile(_without_fuzziness(text), regex.V0), True
         except regex.error:
             return plain, False
@@ -85,6 +90,7 @@ def required_literals(text: str) -> list[str]:
         if piece[0] == "\\" and len(piece) == 2 and not piece[1].isalnum():
             runs[-1] += piece[1]
         elif piece in "*?" or (piece[0] == "{" and len(piece) > 2):
+            # The character before such a quantifier can be absent.
             runs[-1:] = [runs[-1][:-1], ""]
         elif len(piece) > 1 or piece in ".^$+":
             runs.append("")

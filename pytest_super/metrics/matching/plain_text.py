@@ -36,6 +36,7 @@ class PlainText:
     def feed(self, piece: str) -> str:
         if self._unfinished or "\x1b" in piece:
             piece = self._without_escapes(self._unfinished + piece)
+        # A CRLF that is divided between two pieces is still one blank.
         if self._after_return and piece:
             piece = piece.removeprefix("\n")
             self._after_return = False

@@ -61,6 +61,7 @@ class Windows:
     def end(self) -> Window:
         """The last window, in which `$` matches at the end. The next push begins a new text."""
         text = "".join(self._parts)
+        # + 1, because an empty match such as that of `$` begins after the last character.
         window = Window(text, self._start, len(text) + 1)
         self._begin()
         return window

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 _SHELL_MAGICS = frozenset({"bash", "sh", "script", "system", "sx", "!"})
 _CODE_MAGICS = frozenset({"time", "timeit", "prun", "capture"})
+# A magic without `%`; not `run = 1` or `run (x)`, which are Python.
 _AUTOMAGIC = re.compile(r"(?:cd|run|pushd) +[^=(\s]\S*.*|cd")
 _SHELL_CALLS = frozenset({"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"}) | {
     f"get_ipython().{name}" for name in ("system", "getoutput", "system_raw", "system_piped")
 }
 _PROCESS_CALLS = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output"))
+# A Popen can outlive its cell if the cell uses none of these.
 _WAITS = frozenset({"wait", "communicate", "stdout", "poll"})
 _RUN_OPTIONS_WITH_VALUE = ("-l", "-s", "-T", "-D")
 
@@ -84,6 +86,7 @@ class _CellReader(ast.NodeVisitor):
         try:
             self._called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
             self.visit(tree)
+        # A cell can be nested deeper than the stack.
         except RecursionError:
             return
 
@@ -95,6 +98,7 @@ class _CellReader(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.generic_visit(node)
+        # After the value, whose calls still see the old value of the name.
         self._names.assign(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -114,6 +118,7 @@ class _CellReader(ast.NodeVisitor):
         elif not arguments:
             return
         elif function in _SHELL_CALLS:
+            # Only IPython replaces `{name}` and `$name` by Python's variables.
             self._read_shell(self._names.fill_in(texts[0]) if "ipython" in function else texts[0])
         elif function in _PROCESS_CALLS or (function == "subprocess.Popen" and self._waits):
             self._read_process(node, arguments[0])
@@ -143,6 +148,7 @@ class _CellReader(ast.NodeVisitor):
         shell = Shell(join(self._notebook.folder, folder))
         if isinstance(command, list):
             shell.read_words(command)
+            # The end of the command, without which its script would not count as run.
             shell.read("")
         else:
             shell.read(command or "")
@@ -190,6 +196,7 @@ class _CellReader(ast.NodeVisitor):
                 self.runs += module_runs(words[index + 1])
                 return
             if not skip and not word.startswith("-"):
+                # `%run` adds the suffix itself.
                 self._run(word if "." in word.rpartition("/")[2] else f"{word}.py")
                 return
             skip = word in _RUN_OPTIONS_WITH_VALUE

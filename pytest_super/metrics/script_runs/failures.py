@@ -12,6 +12,7 @@ LINE_LIMIT = 1000
 
 # Failures without a traceback: a script that does not parse, and a process that the cell shows as a value.
 _ANYWHERE = re.compile(r"^(?:SyntaxError|IndentationError|TabError): |returncode=(?!0\b)-?\d", re.MULTILINE)
+# Must be the whole line, because a script can print these words in a sentence of its own.
 _KILLED = re.compile(
     r"(?:\S+: line \d+: +\d+ )?(?:Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction"
     r"|Floating point exception)(?: +\(core dumped\))?(?: {2,}.*)?"

@@ -58,6 +58,7 @@ def launched(words: Sequence[str]) -> Launch | None:
         return _notebook(program, arguments)
     if program in _WRAPPERS:
         return _wrapped(arguments)
+    # The shell looks for a name without a slash in PATH only.
     return _script(words[0], arguments) if "/" in words[0] else None
 
 
@@ -72,6 +73,7 @@ def _by_python(arguments: Sequence[str]) -> Launch | None:
             skip = False
         elif not word.startswith("-"):
             return _script(word, arguments)
+        # Short options can be joined, up to the first one that takes a value: `-uW ignore`, `-mtrain`.
         elif stop := re.match(r"-[A-VY-Zabd-ln-z\d]*([cmWX])(.*)", word, re.DOTALL):
             if stop[1] == "m":
                 rest = [*([stop[2]] if stop[2] else []), *arguments[index + 1 :]]
@@ -101,6 +103,7 @@ def _by_shell(arguments: Sequence[str]) -> Launch | None:
             skip = False
         elif word.startswith(("-", "+")):
             is_text = is_text or "c" in word
+            # These take a value: `bash -o pipefail run.sh`.
             skip = word[-1] in "oO"
         elif is_text:
             return Launch("shell", word)

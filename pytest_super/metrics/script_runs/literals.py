@@ -99,6 +99,8 @@ def _text(node: ast.expr, names: KnownNames) -> str:
 
 def _sum(left: Value, right: Value) -> Value:
     if isinstance(left, list):
+        # The program is at the beginning: an unknown end hides nothing that matters, an unknown beginning
+        # everything.
         return left + right if isinstance(right, list) else left
     if isinstance(right, list):
         return None

@@ -14,6 +14,7 @@ _UNKNOWN_PART = re.compile(r".*[${*?`\[].*|~.*|\.\.", re.DOTALL)
 
 def join(folder: str, path: str) -> str:
     """`path` as seen from `folder`; "" is the sandbox's working directory."""
+    # Where these lead does not depend on the folder.
     if path.startswith(("~", "$", "{")):
         return path
     joined = posixpath.normpath(posixpath.join(folder, path))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Longer operators first, because the first alternative that matches wins.
 _OPERATOR = re.compile(r"&&|\|\||;;|\|&|<<<|<<-?|>>|&>>?|[<>]&|[;&|()<>\n]")
 _PLAIN = re.compile(r"[^\s\\'\";&|()<>]+")
 _COMMENT = re.compile(r"#[^\n]*")
@@ -62,6 +63,7 @@ class _Lexer:
         while self._at < len(self._text):
             char = self._text[self._at]
             operator = _OPERATOR.match(self._text, self._at)
+            # Within a word `#` is text, as in `git+https://example.org/x#egg=x`.
             if operator or char.isspace() or (char == "#" and self._word is None):
                 yield from self._take_word(before=operator[0] if operator else "")
                 self._skip(char, operator)
@@ -90,6 +92,7 @@ class _Lexer:
         if pattern is _PLAIN:
             return match[0]
         if pattern is _DOUBLE:
+            # Within double quotes, the shell removes the backslash only before these.
             return re.sub(r'\\(["\\$`])', r"\1", match[1])
         return match[1]
 

@@ -13,6 +13,7 @@ from pytest_super.metrics.script_runs.shell import commands
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Levels of `eval` and `bash -c`, which a cell could nest beyond the interpreter's stack.
 DEPTH = 5
 
 
@@ -37,6 +38,7 @@ class Shell:
                 outer.append(self.folder)
             elif command.end == ")" and outer:
                 self.folder = outer.pop()
+            # Not after `&&`, `||` and `|`, because an `&` at the end applies to the whole list.
             if command.end in (";", "\n", "&", ")", ""):
                 self._settle(in_background=command.end == "&")
 
@@ -62,6 +64,7 @@ class Shell:
         self._previous, self.folder = self.folder, folder
 
     def _clone(self, words: Sequence[str]) -> None:
+        # Options come before the URL, which is the first word with a slash.
         url, *after = dropwhile(lambda word: "/" not in word, words)
         name = posixpath.basename(url.rstrip("/")).removesuffix(".git")
         has_folder = bool(after) and not after[0].startswith("-")
