@@ -102,6 +102,7 @@ class TaskReader(Reader):
         except Unreadable as error:
             value = None
             self.problems.append(error.problem)
+            # The error left behind the values that were being read; only the task itself is still open.
             del self.path[1:]
         if is_full or len(self.problems) > found:
             self.unread.add(name)
@@ -121,6 +122,7 @@ def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Problem]]:
     for location, message in broken_rules(task, path.parent, unknown):
         problems.append(problem_at(node_at(node, location).start_mark, message))
     tasks = [] if "id" in unknown else [task]
+    # Without the solution, each reference to one of its cells would only be a further error.
     if data.get("subproblems") and "solution" not in unknown:
         made, found = build_subproblems(task, data["subproblems"], unknown, node)
         tasks, problems = tasks + made, problems + found
@@ -191,6 +193,7 @@ def explain(detail: ErrorDetails, root: Node) -> Problem:
         return problem_at(node_at(root, location[:-1]).start_mark, f"`{field}` is missing")
     if detail["type"] == "extra_forbidden":
         return problem_at(key_at(root, location).start_mark, f"unknown field `{field}`{nearest(location)}")
+    # The field's name takes the place of pydantic's subject: `tolerance` should be a valid number.
     reason = detail["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
     return problem_at(node_at(root, location).start_mark, f"`{field}` {reason}" if field else reason)
 

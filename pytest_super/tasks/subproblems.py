@@ -210,12 +210,15 @@ def task_of(parent: Task, item: SubProblem, cells: Sequence[SolutionCell], parts
 
 def inherited(parent: Task, item: SubProblem) -> dict[str, Any]:
     """The fields that the sub-problem takes from its parent or states instead."""
+    # Only stated fields: a default that is passed on would count as stated, such as an `answer` of null.
     fields = {name: getattr(parent, name) for name in INHERITED if name in parent.model_fields_set}
     if "answer" in item.model_fields_set:
+        # It has an answer of its own, even if its parent's is unknown.
         fields.pop("answer_unknown", None)
     for name in item.model_fields_set & set(INHERITED):
         value = getattr(item, name)
         if name in MERGED and value is not None:
+            # A default of the model must not override what the parent states.
             stated = {key: getattr(value, key) for key in value.model_fields_set}
             value = getattr(parent, name).model_copy(update=stated)
         # Null leaves a field at its default, except an answer, for which it is an error, and an entrypoint,

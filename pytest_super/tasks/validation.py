@@ -59,6 +59,7 @@ def broken_solution(task: Task, folder: Path) -> Broken:
     try:
         read_solution(task.solution, folder)
     except TaskFileError as error:
+        # Cells in the task file itself cannot be unreadable, so the other errors concern the notebook.
         key = "answer_cell" if "answer_cell" in str(error) else "notebook"
         yield ("solution", key), str(error)
 

@@ -24,6 +24,7 @@ MAX_VALUES = 200_000
 MAX_DEPTH = 100
 TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
 # Matches are rare. After one, a second scan checks whether it is a tag or part of a text.
+# The lookbehind comes after its `!`, so that `re` looks for a literal first, which is 20 times faster.
 MAYBE_BARE_TAG = re.compile(r"!(?<![^\s,\[{:]!)(?:<!>)?(?![^\s,\]}])")
 Location = tuple[str | int, ...]
 
@@ -36,6 +37,7 @@ MERGE = "<<"
 PLAIN = {
     TAG + name: re.compile(pattern)
     for name, pattern in (
+        # The last alternative is empty: a key without a value is null.
         ("null", r"~|null|Null|NULL|"),
         ("bool", r"true|True|TRUE|false|False|FALSE"),
         ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
@@ -73,6 +75,7 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
         """The tag of a node without an explicit tag. Called for every node, so it is written for speed."""
         if kind is not ScalarNode:
             return MAP if kind is MappingNode else SEQ
+        # `implicit[0]` is false for quoted scalars.
         if value is None or not implicit[0] or (value and value[0] not in SPECIAL):
             return STR
         return next((tag for tag, pattern in PLAIN.items() if pattern.fullmatch(value)), STR)
@@ -189,6 +192,7 @@ class Reader:
     def enter(self, node: yaml.Node) -> None:
         self.count += len(node.value)
         self.path.append(node)
+        # The depth is checked here as well, because aliases can nest values deeper than the text does.
         if self.count > MAX_VALUES or len(self.path) > MAX_DEPTH:
             raise self.too_large(node)
         if node.tag != (MAP if type(node) is MappingNode else SEQ):
@@ -270,6 +274,7 @@ def parse_int(text: str) -> int:
     if text[:2] in ("0x", "0o"):
         return int(text, 0)
     try:
+        # Not with base 0, which refuses leading zeros. Python refuses more than 4,300 digits.
         return int(text)
     except ValueError:
         raise ValueError(f"a number with {len(text):,} digits is too long: quote it as text") from None

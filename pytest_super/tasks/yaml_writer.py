@@ -18,6 +18,7 @@ LONGEST_KEY = 128
 _VISIBLE = r" -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff"
 _LINE = re.compile(f"[{_VISIBLE}]*")
 _BLOCK = re.compile(rf"[{_VISIBLE}\t\n]*")
+# A colon is plain only before a slash, as in a URL: before a blank it would end a key.
 _PLAIN = re.compile(r"(?:[A-Za-z_]|/(?=\w))(?:[\w./+-]|:(?=/))*(?: (?:[\w./+-]|:(?=/))+)*", re.ASCII)
 # Including words that only YAML 1.1 reads as booleans.
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
@@ -90,6 +91,7 @@ def _line(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     if ('"' in text or "\\" in text) and _LINE.fullmatch(text):
+        # Single quotes need no escapes, which keeps regular expressions legible.
         return "'" + text.replace("'", "''") + "'"
     return _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
 
