@@ -72,6 +72,7 @@ class Asker:
         key = digest([self._identity, messages])
         if known := self._record.answer(key):
             return known
+        # After the look-up, because an answer that is known costs nothing.
         if self.stop.is_set():
             raise Stopped
         text, finish_reason = self._buy(task, messages)

@@ -60,6 +60,7 @@ def generate(arguments: Namespace) -> int:
 
 def conclude(generation: Generation) -> int:
     """Run it and print the table, even when an error ended the run. Raises that error as SuperError."""
+    # This is the second Ctrl-C. The first one is in `generation.error`.
     with suppress(KeyboardInterrupt):
         generation.run(interrupted=lambda: print_line(WAITING))
     for line in report.lines(generation):
@@ -88,6 +89,7 @@ def model_settings(arguments: Namespace) -> ModelSettings:
         from pytest_super.model.scripted import ScriptedProvider
 
         path = Path(name.removeprefix(SCRIPTED)).absolute()
+        # Only to report a wrong script before the run begins.
         ScriptedProvider(path)
         name = f"{SCRIPTED}{path}"
     return ModelSettings(

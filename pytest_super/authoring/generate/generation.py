@@ -97,6 +97,7 @@ class Generation:
                 self._take(self._waiting.get_nowait())
         except (queue.Empty, Stopped):
             pass
+        # An exception that left the thread would be lost.
         except BaseException as error:
             self._end(error)
         finally:
@@ -127,6 +128,7 @@ class Generation:
             with fetch_errors():
                 repository = Repository.model_validate(outcome.repository)
                 tree = Tree(fetch(repository, base=self.settings.output))
+            # Outside of `fetch_errors`, because a ModelError is an InfrastructureError, too.
             self._make(named, tree, outcome)
         except RepositoryRefused as refused:
             outcome.drop(refused.reason, answers.shown(str(refused)))
@@ -193,6 +195,7 @@ def fetch_errors() -> Iterator[None]:
     try:
         yield
     except (InfrastructureError, TaskFileError) as error:
+        # Every other repository would meet this error as well.
         if getattr(error, "is_final", False):
             raise
         raise RepositoryRefused("fetch_failed", str(error)) from None

@@ -20,6 +20,7 @@ LONGEST_LINE = 200
 LINES_PER_FILE = 8
 CUT = "[… cut here]"
 
+# Possessive quantifiers, for the reason given in `screening`.
 _MARK = re.compile(r"<(\s*+/?\s*+(?:repository|readme|scripts|code)\s*+)>", re.IGNORECASE)
 _RELEVANT = re.compile(
     r"load_dataset|from_pretrained|add_argument\([^)]*(data|task|model)|(data_?set|task|model)_(name|path|dir)|"
@@ -50,6 +51,7 @@ def part(tag: str, text: str, most: int) -> str:
     # A README must not close its own part. Tags are replaced, because deleting one can create another.
     text = _MARK.sub(r"[\1]", text)
     if len(text) > most:
+        # `chr(10)`, because Python 3.11 allows no backslash within the braces of an f-string.
         text = f"{text[:most].rsplit(chr(10), 1)[0]}\n{CUT}"
     return f"<{tag}>\n{text}\n</{tag}>"
 

@@ -45,6 +45,7 @@ def commit_of(url: str, version: str | None, cwd: Path) -> str:
     if version and _COMMIT.fullmatch(version.lower()):
         return version.lower()
     # `^{}` is the commit of an annotated tag.
+    # A tag wins over a branch of the same name, as when git itself resolves a name.
     wanted = (
         [f"refs/tags/{version}^{{}}", f"refs/tags/{version}", f"refs/heads/{version}"]
         if version
@@ -59,6 +60,7 @@ def commit_of(url: str, version: str | None, cwd: Path) -> str:
 
 
 def remote_refs(url: str, names: list[str], cwd: Path) -> dict[str, str]:
+    # `--`, because an address that begins with `-` would be an option.
     output = run_git("ls-remote", "--", url, *names, cwd=cwd, advice=ADVICE, timeout=TIMEOUT)
     lines = [line.split("\t") for line in output.splitlines()]
     return {name: commit for commit, name in (line for line in lines if len(line) == 2)}
@@ -71,6 +73,7 @@ def release_of(project: str, version: str | None) -> dict[str, str]:
         for url in index.urls:
             for file in index.files(url, normalized(project)):
                 found = version_of(file.name, project)
+                # Of two files of one release, the one that was not yanked is used.
                 if found is not None and (found not in releases or releases[found].yanked > file.yanked):
                     releases[found] = file
         chosen = choose(releases, project, version)
@@ -102,6 +105,7 @@ def choose(releases: dict[Version, IndexFile], project: str, version: str | None
             raise InfrastructureError(
                 f"{project}: all source distributions were yanked; name one as {project}==VERSION: {known}"
             )
+        # As with pip, a pre-release is used only if there is nothing else.
         return max([each for each in valid if not each.is_prerelease] or valid)
     try:
         wanted = Version(version)

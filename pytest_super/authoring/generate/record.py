@@ -84,6 +84,7 @@ class GenerationRecord:
                 self._report = opened.enter_context((folder / REPORT).open("a", encoding="utf-8"))
                 fcntl.flock(self._report, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._answers = opened.enter_context((folder / ANSWERS).open("a", encoding="utf-8"))
+                # With the lock: without it, half a line could be one that another process is writing.
                 end_last_line(self._report, folder / REPORT)
                 end_last_line(self._answers, folder / ANSWERS)
                 self._read()
@@ -93,6 +94,7 @@ class GenerationRecord:
                 raise SuperError(f"{folder} cannot be used: {error}") from None
             except (TypeError, KeyError, AttributeError):
                 raise SuperError(f"{folder}: {REPORT} or {ANSWERS} has a line that is not ours") from None
+            # At the end, so that any error above closes the files, which releases the lock.
             self.close = opened.pop_all().close
 
     def _read(self) -> None:

@@ -64,6 +64,7 @@ def parse(text: str) -> Named:
 
 
 def parse_git(text: str) -> Named:
+    # Only an `@` after the host precedes a version; an earlier one follows the name of a user.
     path = re.search(r"://[^/]*/|(?<!:)[^:/]+:(?!//)", text)
     start = path.end() if path else len(text)
     if "://" in text:
@@ -82,6 +83,7 @@ def check_address(text: str) -> None:
         raise SuperError(f"{redacted(text)}: the scheme of a git URL is one of {', '.join(SCHEMES)}")
     user, at, _ = parts.netloc.rpartition("@")
     # The task file would contain it.
+    # A user's name alone, as in ssh://git@host, is not a secret.
     if at and (":" in user or parts.scheme != "ssh"):
         raise SuperError(
             f"{redacted(text)}: leave the password out of the URL; git's credential helpers can provide it"

@@ -19,6 +19,7 @@ def pre_executed(left: dict[str, Any], warn: Warn) -> list[Any]:
         raise NoTaskError("`pre_execute_cells` should be a list")
     made = [step(cell, f"pre_execute_cells[{index}]", warn) for index, cell in enumerate(cells)]
     found = [part for part in made if part is not None]
+    # Otherwise `metadata` keeps the cells as they were.
     if len(found) == len(cells):
         left.pop("pre_execute_cells")
     return found

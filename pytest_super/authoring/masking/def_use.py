@@ -31,6 +31,7 @@ def names_of(source: str) -> Names:
     # Python first: a line of a text or of a formula can begin with `!` or `%`.
     if (names := names_of_python(source)) is not None:
         return names
+    # A shell line can continue on the next line.
     joined = source.replace("\\\n", " ")
     python = _MAGIC_LINE.sub(lambda match: match[1] + (f"{match[2]}None" if match[2] else "pass"), joined)
     return (names_of_python(python) or Names())._replace(is_opaque=True)

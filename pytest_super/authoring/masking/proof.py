@@ -158,6 +158,7 @@ def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step
                 seconds=result.seconds,
             )
         )
+        # A cell that raises can be part of a solution.
         if result.outcome not in (Outcome.OK, Outcome.ERROR):
             break
     return steps

@@ -50,10 +50,12 @@ def skeleton(id: str, notebook: str) -> str:
 
 def subproblems_yaml(id: str, cells: Sequence[SolutionCell], blocks: Iterable[Block], answer: int) -> str:
     """The field `subproblems` of the task `id`, with a comment that gives the reason for each cell."""
+    # No cell has to wait for one that only looks, although it is opaque.
     names = [Names() if only_looks(cell) else names_of(cell.source) for cell in cells]
     lines = ["subproblems:"]
     for block in blocks:
         prefix = independent_cells(names, block.cells, answer)
+        # A line break in a tag or a cell would end the comment.
         lines += [one_line(f"  # {line}") for line in comments(cells, block, prefix, answer)]
         fields = fields_of(id, cells, block, prefix)
         lines += to_yaml({"subproblems": [fields]}).splitlines()[1:]

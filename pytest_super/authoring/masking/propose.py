@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TAG = re.compile(rf"(?:{'|'.join(CATEGORIES)})(?:[-_:].+)?")
 
 IMPORT = re.compile(r"^\s*(?:import|from)\s.*$", re.MULTILINE)
+# Without `>`, with which `echo` and `cat` write files.
 LOOK = re.compile(r"!\s*(?:cat|du|echo|find|grep|head|ls|pwd|sed -n|tail|tree|wc)\b[^>]*")
 INSTALL = re.compile(r"^\s*[!%].*\b(?:pip3?|conda|mamba|uv|apt|apt-get) (?:.* )?install\b", re.MULTILINE)
 RUN = re.compile(
@@ -108,6 +109,7 @@ def start_of_goal(
 def category_of(cells: Sequence[SolutionCell], index: int) -> tuple[str, str] | None:
     """The category of one cell and the reason; None if its text shows none."""
     cell = cells[index]
+    # Importing something does not use it: `from datasets import load_dataset`.
     source = IMPORT.sub("", cell.source)
     if only_looks(cell):
         return None

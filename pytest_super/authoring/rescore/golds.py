@@ -51,6 +51,7 @@ def add_answers(tasks: dict[str, Task], path: Path) -> dict[str, Task]:
 def rows_of(path: Path) -> Iterator[tuple[str, Fields]]:
     """Each row, with its place in messages. Raises SuperError."""
     answers = whole_object(path)
+    # A file of JSON Lines with a single line is an object, too.
     if answers is None or "task_id" in answers:
         yield from ((f"{path}:{row.number}", row.fields) for row in read_rows(path, str(path)))
     else:
@@ -64,6 +65,7 @@ def whole_object(path: Path) -> Fields | None:
     try:
         value = json.loads(read_bytes(path, str(path)))
     except json.JSONDecodeError as error:
+        # In JSON Lines more follows the first value.
         if error.msg != "Extra data":
             raise SuperError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
         return None

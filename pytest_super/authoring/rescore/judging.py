@@ -87,6 +87,7 @@ def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
             matcher.begin_cell(step.action.content, step=step.number)
         elif not (is_running and step.action.type in ("continue_wait", "interrupt")):
             continue
+        # Published steps have no outputs.
         matcher.feed(step.observation if trial.is_published else "".join(map(output_text, step.outputs)))
         is_running = step.outcome == Outcome.TIMED_OUT
         if not is_running:

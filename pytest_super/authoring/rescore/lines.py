@@ -127,6 +127,7 @@ def total(group: Group, metric: str, trials: Sequence[Rescored]) -> Total:
     """A column that is empty for all trials, as the published one can be, does not prevent a comparison."""
     rows = [[getattr(one, column).get(metric) for column in COLUMNS] for one in trials]
     used = [index for index in range(len(COLUMNS)) if any(row[index] is not None for row in rows)]
+    # The published column can be missing, the two computed ones cannot.
     is_known = {1, 2} <= set(used)
     compared = [row for row in rows if is_known and all(row[index] is not None for index in used)]
     return Total(

@@ -82,6 +82,7 @@ def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
     """
     trials: list[StoredTrial] = []
     broken: list[str] = []
+    # By the real path, so that a file that is named twice is scored once.
     files = {file.resolve(): file for folder in paths for file in trajectory_files(folder)}
     for path in files.values():
         try:
@@ -169,6 +170,7 @@ def read_ours(path: Path) -> StoredTrial:
         is_published=False,
         figures={name: number(value) for name, value in result.metrics.items()},
         spent=Spent(**{field.name: getattr(result, field.name) for field in fields(Spent)}),
+        # From RUN/trials/TASK/EPOCH.RERUN/trajectory.jsonl. Not `parents[3]`, which fails near the root.
         scoring=scoring_of(path.absolute().parent.parent.parent.parent / "run.json"),
         landmarks_found=result.landmarks_found,
         error="the trial did not end" if result.stop_reason == RUNNING else result.error,

@@ -46,6 +46,7 @@ def comments_under(magic: str, argument: str, body: list[str]) -> set[int]:
 def lines_of_edit(edit: Edit) -> int:
     """Changed lines of an edit: a line that is replaced by another counts once."""
     before, after = edit.before.splitlines(), edit.after.splitlines()
+    # By default difflib ignores lines that are frequent in a long text.
     changes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     return sum(max(i2 - i1, j2 - j1) for tag, i1, i2, j1, j2 in changes if tag != "equal")
 

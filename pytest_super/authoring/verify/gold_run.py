@@ -63,6 +63,7 @@ def await_pytest(arguments: Sequence[str]) -> int:
 
 
 def runs_in(directory: Path) -> set[Path]:
+    # `runs/latest` is a link to one of the others.
     return {file.parent for file in directory.glob("runs/*/run.json") if not file.parent.is_symlink()}
 
 

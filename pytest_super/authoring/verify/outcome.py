@@ -105,6 +105,7 @@ def are_different(values: Sequence[Any]) -> bool:
     if all(is_number(value) for value in values):
         least, greatest = min(values, default=0), max(values, default=0)
         return not math.isclose(least, greatest, rel_tol=NOISE, abs_tol=NOISE_AT_ZERO)
+    # By `repr`, because True equals 1.
     return len({repr(value) for value in values}) > 1
 
 

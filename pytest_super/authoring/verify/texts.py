@@ -47,6 +47,7 @@ def repository_texts(folder: Path) -> list[Text]:
     """The text files of a repository, prose first and notebooks cell by cell, at most MOST_READ bytes."""
     texts: list[Text] = []
     tree, left = Tree(folder), MOST_READ
+    # The sort is stable: within prose and the rest, files near the top stay first.
     for name in sorted(tree.files, key=is_prose, reverse=True):
         most = min(left, LARGEST_NOTEBOOK if name.endswith(".ipynb") else LARGEST)
         size = (folder / name).lstat().st_size
@@ -77,6 +78,7 @@ def file_texts(data: bytes, name: str, place: str) -> Iterator[Text]:
             for number, cell in enumerate(cells, 1):
                 yield from cell_texts(cell, place, number)
             return
+    # A notebook that cannot be read was allowed to be larger than other texts.
     if len(data) <= LARGEST:
         yield Text(place=place, text=text, is_prose=is_prose(name))
 
