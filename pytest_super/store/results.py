@@ -227,7 +227,7 @@ def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
         ignore = base / ".gitignore"
         if not ignore.exists():
             write_atomically(ignore, "*\n")
-        write_atomically(path / "run.json", json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+        write_atomically(path / "run.json", json.dumps(facts, indent=1) + "\n")
         point_latest(runs, run_id)
     return RunFolder(path)
 

@@ -87,6 +87,12 @@ def test_what_a_trial_did_is_on_disk(project: Project) -> None:
     assert "print('done')" in [cell["source"] for cell in notebook["cells"]]
 
 
+def test_an_argument_that_is_not_utf8_is_recorded(project: Project) -> None:
+    project.add_task("right")
+    project.run("--deselect=caf\udce9").assert_outcomes(passed=1)
+    assert "--deselect=caf\udce9" in json.loads((project.latest / "run.json").read_text())["arguments"]
+
+
 def test_a_step_tells_how_much_of_a_long_output_was_left_out(project: Project) -> None:
     (project.path / "conftest.py").unlink()
     cell = "print('x' * 300_000, end='')"
