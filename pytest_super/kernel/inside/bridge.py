@@ -44,8 +44,11 @@ class Bridge:
         self._number = 1
         self._input, output = claim_stdio()
         wake_read, wake_write = os.pipe()
+        # `set_wakeup_fd` refuses a blocking descriptor, and the outbox must not block on a full pipe.
         for descriptor in (wake_read, wake_write):
             os.set_blocking(descriptor, False)
+        # Python writes to the wakeup descriptor only for signals with a handler. Without the byte, a death
+        # of the kernel would be noticed up to a TICK late. A full pipe needs no warning: it wakes us anyway.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         self._wake = wake_read
@@ -104,6 +107,7 @@ class Bridge:
         self._report_death()
 
     def _poll_milliseconds(self) -> int:
+        # A dead kernel sends nothing that could wake us after STILL_SECONDS.
         return 20 if self._death else int(TICK * 1000)
 
     def _stop_or_continue_kernel(self) -> None:
@@ -115,6 +119,7 @@ class Bridge:
         elif self._outbox.is_full and not self._is_stopped:
             self._is_stopped = True
             self._kernel.signal(signal.SIGSTOP)
+            # We do not read it now, so messages that wait there would make polling spin.
             self._poller.unregister(self._channels.iopub)
 
     # From the kernel to the host
@@ -185,16 +190,20 @@ class Bridge:
             self._kernel.signal(signal.SIGINT, group=True)
 
     def _on_restart(self, _: bytes) -> None:
+        # Although the death is not reported: this also stops polling the dead kernel's standard error, which
+        # would spin if no new kernel can be started.
         self._record_death(processes.kill_descendants())
         # We killed the kernel ourselves, so its death is not reported.
         self._death = {}
         self._number += 1
         try:
+            # The new kernel starts in our own directory, which code inside can have removed and made again.
             os.chdir(self._workdir)
             kernel = processes.KernelProcess(self._folder, self._number, self._launcher)
         except OSError as error:
             self._send_control("died", stderr=f"it could not be started: {error}")
             return
+        # Not before the new kernel has started: if it cannot be, polling goes on with the old sockets.
         self._channels.close()
         os.close(self._kernel.stderr)
         self._death, self._is_stopped = None, False
@@ -242,6 +251,7 @@ def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
         code = 0
     except EOFError:
         code = 0
+    # Whatever it is, the processes must be killed and the folders removed.
     except BaseException:
         sys.excepthook(*sys.exc_info())
         code = 1

@@ -115,6 +115,7 @@ class EndpointServer(socketserver.ThreadingTCPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             if len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
+                # The oldest, because a dict keeps the order of insertion.
                 self._disconnect(next(iter(self._unauthenticated)))
             self._unauthenticated[request] = time.monotonic()
         super().process_request(request, client_address)
@@ -137,11 +138,13 @@ class EndpointServer(socketserver.ThreadingTCPServer):
         """Wait until this authenticated connection can be served. False if too many connections wait."""
         with self._lock:
             self._unauthenticated.pop(request, None)
+            # A further request on a connection that has its place already.
             if request in self._authenticated:
                 return True
             if not self._open.acquire(blocking=False):
                 return False
             self._authenticated.add(request)
+        # Without the lock, which `process_request` takes: it must not wait for a place.
         self._serving.acquire()
         return True
 
@@ -181,12 +184,14 @@ class EndpointHandler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         endpoint = self.server.endpoint
         size = self.headers.get("Content-Length", "0")
+        # The secret is checked first, so that a client without it cannot take a place.
         if not self.path.startswith(endpoint.prefix) or len(self.path) > LONGEST_PATH:
             self._refuse(404, "there is nothing here")
         elif not self.server.admit(self.connection):
             self._refuse(503, f"{2 * MAX_CONNECTIONS} connections are open: close some")
         elif "Transfer-Encoding" in self.headers or not (size.isascii() and size.isdigit()):
             self._refuse(411, "state the length of the body as Content-Length")
+        # The length first: `int` raises ValueError for thousands of digits.
         elif len(size) > 12 or int(size) > MAX_BODY:
             self._refuse(413, f"a body can have at most {MAX_BODY} bytes")
         else:
@@ -198,6 +203,7 @@ class EndpointHandler(BaseHTTPRequestHandler):
     def _refuse(self, status: int, message: str) -> None:
         error = {"error": {"message": message, "type": "pytest_super", "code": "refused"}}
         data = json.dumps(error).encode()
+        # The body was not read, so the next request on this connection could not be found.
         self.close_connection = True
         try:
             self.begin_answer(status, "application/json", len(data))
@@ -229,6 +235,7 @@ class EndpointHandler(BaseHTTPRequestHandler):
 
     def _has_left(self) -> bool:
         readable, _, _ = select.select([self.connection], [], [], 0)
+        # Peek, because the byte can be the beginning of the client's next request.
         return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 
     def begin_answer(self, status: int, kind: str, size: int) -> None:

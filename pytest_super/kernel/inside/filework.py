@@ -47,6 +47,7 @@ class FileWork:
             job = self._jobs.get()
             try:
                 getattr(self, "_" + job["op"])(job)
+            # The thread must survive every job. The host raises the error.
             except Exception as error:
                 self._fail(job, error)
             else:
@@ -61,6 +62,7 @@ class FileWork:
         room = job["limit"]
         with open_regular(job["path"]) as file:
             while chunk := file.read(CHUNK):
+                # Counted, not taken from `stat`: a file can grow, and files in /proc have the size 0.
                 room -= len(chunk)
                 if room < 0:
                     raise OSError(errno.EFBIG, f"Larger than {job['limit']} bytes")
@@ -88,6 +90,7 @@ class FileWork:
             reserve(file.fileno(), job["size"])
             for chunk in self._chunks(job):
                 file.write(chunk)
+            # Here and not by O_TRUNC: if the disk is full, `reserve` fails and the file keeps its content.
             file.truncate()
 
     def _upload(self, job: dict[str, Any]) -> None:
@@ -135,9 +138,11 @@ class Incoming:
 
 def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
     """The file, opened with `flags`. Raises OSError for a device or a pipe, which can block for ever."""
+    # O_NONBLOCK, because opening a pipe waits for its other end.
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        # A folder can be opened for reading, but callers expect the error that `open` raises.
         if os.path.isdir(path):
             raise OSError(errno.EISDIR, "Is a directory")
         raise OSError(errno.EINVAL, "Not a regular file")
@@ -158,6 +163,7 @@ def reserve(descriptor: int, size: int) -> None:
 
 
 def describe(entry: os.DirEntry[str]) -> dict[str, Any]:
+    # Links first, because the other questions follow them.
     is_kind = {"link": entry.is_symlink(), "folder": entry.is_dir(), "file": entry.is_file(), "other": True}
     kind = next(name for name, holds in is_kind.items() if holds)
     try:

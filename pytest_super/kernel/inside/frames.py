@@ -60,6 +60,7 @@ class Decoder:
         self._buffer += data
         while len(self._buffer) >= FRAME.size:
             channel, size = FRAME.unpack_from(self._buffer)
+            # Checked before the body arrives, so that the other side cannot fill our memory.
             if channel > IOPUB or size > MAX_FRAME:
                 raise BrokenFrame(f"a frame for channel {channel} of {size} bytes")
             end = FRAME.size + size

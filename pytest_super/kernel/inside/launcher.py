@@ -40,6 +40,7 @@ class CompleteStream(OutStream):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
 
     def _watch_pipe_fd(self) -> None:
+        # Threads that print also read it, and must not wait for output that does not come.
         os.set_blocking(self._fid, False)
         readable = select.poll()
         readable.register(self._fid, select.POLLIN)
@@ -48,8 +49,10 @@ class CompleteStream(OutStream):  # type: ignore[misc]
             self._forward()
 
     def _forward(self) -> None:
+        # A forked child has the same pipe: it would take output that the parent must forward.
         if not self._should_watch or os.getpid() != self._master_pid:
             return
+        # Read and written under one lock, so that two threads cannot swap pieces of the output.
         with self._forward_lock:
             try:
                 data = os.read(self._fid, PIPE_CAPACITY)
@@ -72,6 +75,7 @@ class CompleteStream(OutStream):  # type: ignore[misc]
 
 def do_without_debugger() -> None:
     """Disable ipykernel's debugger: its import takes a fifth of the kernel's start and prints warnings."""
+    # None makes its import fail. ipykernel tries that once, when this module is imported.
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     try:
         importlib.import_module("ipykernel.debugger")
@@ -88,6 +92,7 @@ def main() -> None:
     do_without_debugger()
     from ipykernel import iostream, kernelapp
 
+    # A private name of ipykernel. A version without it keeps its own way to read child processes' output.
     if hasattr(iostream.OutStream, "_watch_pipe_fd"):
         combined: Any = type("OutStream", (CompleteStream, iostream.OutStream), {})
         iostream.OutStream = combined  # type: ignore[misc]

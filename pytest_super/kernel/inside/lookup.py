@@ -76,6 +76,7 @@ def sorted_entries(folder: str) -> Iterator[os.DirEntry[str]]:
 def has_name(path: str, name: str) -> bool:
     """Whether `name` matches the end of `path`. `name` can be a pattern and can contain folders."""
     own = "/".join(path.split("/")[-1 - name.count("/") :])
+    # The name `a[1].txt` is also a pattern, which does not match the file of that name.
     return own == name or fnmatch.fnmatchcase(own, name)
 
 

@@ -34,6 +34,7 @@ class Clipper:
         start = parts.index(DELIMITER) + 2
         head, body = parts[: start - 1], parts[start : start + 4]
         content = json.loads(body[3].decode("utf-8", "replace"))
+        # The caller keeps this list while the pieces are sent: free the long message that it contains.
         parts.clear()
         if channel == IOPUB and isinstance(content.get("text"), str) and "name" in content:
             return self._split(channel, head, body[:3], content)

@@ -20,6 +20,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 KILL_ROUNDS = 100
 # A socket's path can have 107 bytes; ours end in `/kernel-12345-5`.
 LONGEST_FOLDER = 80
+# Sockets in our private folder, not ports: any process on the same loopback could connect to those.
 CONNECTION = """{"transport": "ipc", "ip": "%s", "key": "%s", "signature_scheme": "hmac-sha256",
 "shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5, "kernel_name": ""}"""
 
@@ -58,6 +59,7 @@ class KernelProcess:
         options = ["-f", connection, "--HistoryManager.enabled=False"]
         self.pid = spawn([sys.executable, program, *options], write_end, folder)
         os.close(write_end)
+        # The count is of the whole group: a kill before this start does not explain this kernel's death.
         self.oom_kills = oom_kills()
 
     def address_of(self, port: int) -> str:
@@ -84,6 +86,7 @@ class KernelProcess:
 
     def death(self, status: int) -> dict[str, Any]:
         """The cause of death, from the wait status."""
+        # The pipe can still contain the process's last words.
         self.read_stderr()
         killed = os.WIFSIGNALED(status)
         return {
@@ -96,12 +99,14 @@ class KernelProcess:
 
 def spawn(command: list[str], stderr: int, folder: str) -> int:
     """Start `command` in its own session, with empty input and `stderr` as both outputs."""
+    # ipykernel ends by itself when the process JPY_PARENT_PID, the bridge, has ended.
     environment = dict(os.environ, JPY_PARENT_PID=str(os.getpid()), IPYTHONDIR=folder + "/ipython")
     actions: list[Any] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, stderr, 1),
         (os.POSIX_SPAWN_DUP2, stderr, 2),
     ]
+    # Not by `subprocess`, whose import would delay the kernel's start.
     pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
     prefer_as_victim(pid)
     return pid
@@ -160,6 +165,7 @@ def control_process(option: int, value: int) -> None:
 
     try:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    # Only Linux has prctl.
     except (OSError, AttributeError):
         return
 
