@@ -97,6 +97,7 @@ class Kernel:
             return
         self._is_closed = True
         if self._started is not None:
+            # The stream first: when it ends, the bridge kills all processes and removes its folders.
             self._started.close()
         self._sandbox.close()
 

@@ -74,6 +74,7 @@ class Connection:
 
     def give_up(self, why: str) -> None:
         """End the stream and any blocked sends; `on_end` receives `why`."""
+        # The first reason is the cause; later ones follow from it.
         self._why = self._why or why
         self._stream.close()
 
@@ -82,6 +83,8 @@ class Connection:
         self._ended.set()
         self._stream.close()
         for thread in self._threads:
+            # A thread can join neither itself nor one that was never started. A slow listener can keep the
+            # receiving thread, hence the time-out.
             if thread is not threading.current_thread() and thread.ident is not None:
                 thread.join(timeout=5)
 
@@ -94,6 +97,7 @@ class Connection:
                     self._on_frame(channel, parts)
         except frames.BrokenFrame as error:
             self._why = f"the sandbox sent data that is not from the bridge: {error}"
+        # The stream was closed or has broken: only the sandbox, or whoever called `give_up`, knows why.
         except (OSError, ValueError):
             pass
         finally:
@@ -102,6 +106,7 @@ class Connection:
 
     @property
     def _interval(self) -> float:
+        # Several pings within each limit, so that a late one does not end a living sandbox.
         return min(PING_SECONDS, self._silence / 4, self._own_silence / 4)
 
     def _ping(self) -> None:

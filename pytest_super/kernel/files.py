@@ -117,6 +117,7 @@ class FileChannel:
             sender = Sender(self, "upload", path)
             try:
                 write_archive(tree, sender)
+            # Also for Ctrl-C: otherwise the sandbox would wait for the rest, and later requests for it.
             except BaseException:
                 sender.abort()
                 raise
@@ -134,6 +135,7 @@ class FileChannel:
                 return
             limit -= len(payload)
             if limit < 0:
+                # From now on `answer` drops the pieces that still arrive.
                 self._number = 0
                 raise OSError(errno.EFBIG, "Larger than allowed", path)
             yield payload
@@ -163,9 +165,11 @@ class FileChannel:
                 self._await_end()
                 answer = None
             if answer is None:
+                # The end is reported once, and later calls need it too.
                 self._answers.put(None)
                 raise self._lost()
             fields, payload = answer
+            # Queued for an earlier request before that one was given up.
             if fields.get("id") != number:
                 continue
             if fields["op"] == "failed":
@@ -173,6 +177,7 @@ class FileChannel:
             return fields, payload
 
     def _await_end(self) -> None:
+        # `lost` knows the reason only when the reader thread has reported the end.
         while self._answers.get() is not None:
             pass
 

@@ -60,6 +60,7 @@ class HttpRequest:
 
     def when_gone(self, cancel: Callable[[], None]) -> None:
         """Call `cancel` if the client leaves before it has its answer. Raises Gone if it has already left."""
+        # Set before the check: a client that leaves in between must not be missed.
         self._cancel = cancel
         if self.is_gone:
             raise Gone
@@ -107,6 +108,7 @@ class HttpChannel:
         self._changed = threading.Condition()
         self._room = MAX_BODIES
         self._slots = threading.Semaphore(MAX_ANSWERING)
+        # One place: a bridge that code inside has replaced can report any number of times.
         self._listening: queue.Queue[dict[str, Any] | None] = queue.Queue(1)
 
     def listen(self, answer: Answer) -> str:
@@ -192,6 +194,7 @@ class HttpChannel:
             self._read_body(request)
             return answer(request)
         finally:
+            # Before its room is given to another body.
             request.body = b""
             self._reserve(-request.size)
 
@@ -211,6 +214,7 @@ class HttpChannel:
 
     def _send(self, request: HttpRequest, reply: Reply) -> None:
         body = reply.body
+        # Before each piece is sent: the request for the next one can arrive while we still send.
         request.expect(0)
         fields = {"status": reply.status, "type": reply.type, "size": len(body)}
         self._send_message(request, "answer", body[:PIECE], **fields)

@@ -98,10 +98,12 @@ class Link:
 
     def restart(self) -> None:
         """Kill the kernel and start another one. Its key arrives later."""
+        # Until the new key arrives, `_read` drops messages: they are of the old kernel.
         self._session = None
         self._connection.send_control("restart")
 
     def _on_end(self, why: str) -> None:
+        # First, because `files` and `http` call `lost`, which needs the reason.
         self._events.on_end(why)
         self.files.end()
         self.http.end()

@@ -49,6 +49,7 @@ class Listeners:
         if not (is_own or is_from_earlier):
             return None, ""
         if running is None:
+            # The listener of the next cell gets this output, not that of the cell that caused it.
             self._leftover.add(message.kind, message.content)
             return None, ""
         return self._by_request.get(message.parent), running.add_output(message)
@@ -58,6 +59,7 @@ class Listeners:
             return
         try:
             listener(text)
+        # The reader thread must go on. `raise_error` raises it in the caller's thread.
         except Exception as error:
             self._error = error
 

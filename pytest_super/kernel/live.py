@@ -166,6 +166,7 @@ class LiveKernel:
             if self._cell is not None:
                 raise CellStateError("a cell still runs: wait for it, interrupt it or restart the kernel")
             output = self._listeners.take_leftover()
+        # Without the lock, because a listener can be slow. Only one thread runs cells.
         self._listeners.notify_of_leftover(listener, output)
         with self._changed:
             self._request(RunningCell(code, listener, output=output, started=self._clock()))

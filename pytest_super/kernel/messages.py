@@ -20,6 +20,7 @@ def stream_output(name: str, text: str) -> dict[str, Any]:
 
 
 def stream_of(content: dict[str, Any]) -> dict[str, Any]:
+    # Code inside can send any name, but nbformat has only these two.
     name = "stderr" if content.get("name") == "stderr" else "stdout"
     return stream_output(name, as_text(content.get("text")))
 
@@ -29,6 +30,7 @@ def display_of(content: dict[str, Any]) -> dict[str, Any]:
     data = dict(data) if isinstance(data, dict) else {}
     for mime in [mime for mime, value in data.items() if is_deep(value)]:
         leave_out(data, mime, "nested too deeply")
+    # nbformat also permits a list of lines.
     if isinstance(plain := data.get("text/plain", ""), list):
         data["text/plain"] = "".join(map(as_text, plain))
     is_kept = isinstance(metadata, dict) and not is_deep(metadata) and len(str(metadata)) < LONGEST_METADATA

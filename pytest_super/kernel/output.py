@@ -68,6 +68,7 @@ class CellOutput:
     def _place(self, kind: str, output: dict[str, Any], display: str | None) -> None:
         shown = self._displays.get(display) if display and kind == "update_display_data" else None
         if shown is not None:
+            # The update takes this room, so that a picture can be updated for ever.
             self._binary -= binary_size(shown)
         self._bound_data(output)
         if shown is not None:
@@ -77,6 +78,7 @@ class CellOutput:
         if display is not None:
             self._displays[display] = output
             if self._tail:
+                # The tail holds the output until `_forget`, so no other one can have this id meanwhile.
                 self._names[id(output)] = display
 
     def _replace(self, shown: dict[str, Any], update: dict[str, Any]) -> None:
@@ -112,6 +114,7 @@ class CellOutput:
         """Append to the head while it has room, then to the tail; a full tail drops its beginning."""
         size = len(output_text(output))
         room = HEAD - self._head_size
+        # Once the tail has begun, the head gets nothing more, or outputs would change their order.
         if not self._tail and size <= room:
             self._head_size += size + WEIGHT * merge(self._head, output)
             return
@@ -148,6 +151,7 @@ class CellOutput:
 
     def outputs(self) -> list[dict[str, Any]]:
         """The kept output as nbformat 4, with a note where something was left out."""
+        # Copies, because `merge` lengthens the last output in place.
         outputs = [dict(output) for output in self._head]
         if self._dropped:
             merge(outputs, stream_output("stdout", f"\n[... {self._dropped} characters left out ...]\n"))
@@ -189,6 +193,7 @@ def shorten(output: dict[str, Any], size: int) -> None:
 
 
 def mime_size(mime: str, value: object) -> int:
+    # The type counts too, because code inside chooses it.
     return len(mime) + len(str(value)) + WEIGHT
 
 

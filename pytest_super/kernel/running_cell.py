@@ -94,6 +94,7 @@ class RunningCell:
         if self.owns(message):
             if message.kind == "execute_input":
                 self._has_begun = True
+            # Code in the cell can publish a message of this kind on IOPUB.
             elif message.kind == "execute_reply" and message.channel == frames.SHELL:
                 self._reply = content
             elif message.kind == "status" and content.get("execution_state") == "idle":
@@ -151,6 +152,7 @@ class RunningCell:
         if error is None:
             return self._outcome_without_error(while_interrupting)
         name = as_text(error.get("ename"))
+        # A cell can raise KeyboardInterrupt by itself, or turn our interrupt into another error.
         is_ours = self._is_interrupted and (name == "KeyboardInterrupt" or while_interrupting)
         detail = f"{name}: {as_text(error.get('evalue'))}".removesuffix(": ")[:1000]
         return (Outcome.INTERRUPTED if is_ours else Outcome.ERROR), detail

@@ -72,12 +72,14 @@ def as_shown(text: str) -> str:
     if _CONTROL.search(text) is None:
         return text
     text = _IDLE.sub("", text)
+    # Most texts only had colours. They are spared the screen, by far the most expensive part.
     if _CONTROL.search(text) is None:
         return text
     screen = _Screen()
     for number, line in enumerate(text.split("\n")):
         if number:
             screen.feed_line()
+        # A newline returns to column 0 anyway, and without other movements `show` takes its short way.
         screen.show(line.rstrip("\r"))
     return screen.text()
 
