@@ -29,6 +29,7 @@ class SocketStream:
 
     def close(self) -> None:
         with suppress(OSError):
+            # Not a close, which would not end a read that is blocked in another thread.
             self._end.shutdown(socket.SHUT_RDWR)
 
 
@@ -39,7 +40,9 @@ class BridgeProcess:
         self._end, theirs = socket.socketpair()
         self.stream = SocketStream(self._end)
         # Not a file in the sandbox's folder, which can be removed before the output is read.
+        # Nor a pipe: nobody reads the log before the end, and a full pipe would block the bridge.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        # Our copy of their end is closed, or the stream would not end with the bridge.
         with theirs:
             self._process = subprocess.Popen(
                 command,

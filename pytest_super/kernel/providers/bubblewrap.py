@@ -237,10 +237,10 @@ class BubblewrapSandbox:
             *("--symlink", "../tmp", "/var/tmp"),
             *(word for name in ACCOUNTS for word in bind(self.folder / name, f"/etc/{name}")),
             *(word for part in python_parts() for word in bind(part)),
-            *covered(hidden, python_parts()),
+            *covered(hidden, python_parts()),  # once more: the binds above can show them again
             *(word for target, source in self._files().items() for word in bind(source, target)),
             *(word for source, target in self.settings.mounts.items() for word in bind(source, target)),
-            *("--remount-ro", "/", "--chdir", WORKDIR),
+            *("--remount-ro", "/", "--chdir", WORKDIR),  # last: no mount point can be made after it
         ]
 
     def _files(self) -> dict[str, Path]:

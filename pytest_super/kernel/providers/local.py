@@ -87,6 +87,7 @@ class LocalSandbox:
             "HOME": str(self._folder.path / "home"),
             "TMPDIR": str(self._folder.path / "tmp"),
             **self._env,
+            # Last: a task's variable of this name must not hide its processes from `close`.
             MARKER: self.marker,
         }
 

@@ -18,4 +18,5 @@ def is_dead(owner: str) -> bool:
     pid, _, started = process.partition(":")
     if host_id != host().host_id() or not pid.isdecimal():
         return False
+    # A process with another start time is a later one with the same pid.
     return host().start_time(int(pid)) != started

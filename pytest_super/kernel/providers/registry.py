@@ -106,6 +106,7 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
         if not (provider.isolates or is_trusted):
             continue
         reason = provider.why_unavailable(settings)
+        # Tasks can have images of their own, so a missing kernel image only counts if any provider will do.
         if reason is None and is_trusted:
             reason = provider.why_unprepared(settings)
         if reason is None:

@@ -24,11 +24,13 @@ class SandboxFolder:
     def __init__(self) -> None:
         """Choose the path; `make` creates it."""
         # Short, because the paths of sockets in it have a limit.
+        # Resolved, because cells see the real path of their working directory.
         self.path = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{secrets.token_hex(6)}"
 
     def make(self, environment: Path | None = None) -> None:
         """Create the folder. `environment` is the path of `venv` inside, if it differs. Raises OSError."""
         self.path.mkdir(0o700)
+        # First, because a sweep only finds folders with an owner.
         (self.path / OWNER).write_text(owner_label())
         for name in ("work", "home", "tmp"):
             (self.path / name).mkdir()
@@ -61,5 +63,6 @@ def sweep_folders() -> None:
     """Remove the folders of sandboxes whose owner is dead, except those that were kept."""
     for owner in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
         with suppress(OSError):
+            # OSError: the folder is of another user, or another sweep has just removed it.
             if is_dead(owner.read_text()) and not (owner.parent / KEEP).exists():
                 remove_tree(owner.parent)

@@ -40,6 +40,7 @@ class AttachedStream:
         with self._reading:
             try:
                 return self._payload(size)
+            # A broken connection is an end of the stream; `DockerSandbox.cause_of_death` finds the reason.
             except (OSError, ValueError, EOFError):
                 return b""
 

@@ -85,12 +85,15 @@ class ContainerConfig:
             cap_add=CAPABILITIES,
             security_opt=["no-new-privileges"],
             mem_limit=memory,
+            # The limit of memory and swap together, so there is no swap.
             memswap_limit=memory,
             shm_size=memory // 2,
             nano_cpus=int(cpus * 1e9) if cpus else None,
             pids_limit=self.spec.pids or self.settings.pids,
             init=True,
+            # By the engine, so also when this process is killed.
             auto_remove=True,
+            # The stream carries all output; the engine would keep another copy on its disk.
             log_config=LogConfig(type="none"),
             ulimits=[Ulimit(name="core", soft=0, hard=0)],
             mounts=self._mounts(),

@@ -35,6 +35,8 @@ class Event:
 
 def open_wait(api: APIClient, container: str) -> requests.Response:
     """A request that the engine answers when the container ends. The engine has it when this returns."""
+    # Not by docker-py's `wait`, which returns only at the end. The API's default condition, `not-running`,
+    # already holds before the start.
     url = f"{api.base_url}/v{api.api_version}/containers/{container}/wait"
     response = api.post(
         url, params={"condition": "next-exit"}, stream=True, timeout=(ANSWER_SECONDS, ANSWER_SECONDS)
@@ -51,6 +53,7 @@ def exit_code(wait: requests.Response) -> int | None:
         with engine_errors("say how the container ended"):
             return int(wait.json()["StatusCode"])
     except Exception as error:
+        # `requests` passes on the error of urllib3 as an argument of its own.
         causes = (error.__cause__, *getattr(error.__cause__, "args", ()))
         if any(isinstance(cause, ReadTimeoutError) for cause in causes):
             return None

@@ -87,6 +87,7 @@ class DockerSandbox:
         try:
             self._create(api)
             return self._start(api)
+        # Also after Ctrl-C: a container that was never started does not end with its input.
         except BaseException:
             self.close()
             raise
@@ -108,6 +109,7 @@ class DockerSandbox:
 
     def _start(self, api: APIClient) -> AttachedStream:
         with engine_errors("start a container", image=self.image, is_shared=not self.spec.image):
+            # Both before the start: the exit code and the output of a short life would be lost otherwise.
             self._wait = death.open_wait(api, self._container)
             self._stream = attach(api, self._container)
             api.start(self._container)
@@ -116,6 +118,7 @@ class DockerSandbox:
             measure=self._bytes_written,
             kill=self._kill_for_disk,
             renew=self._renew,
+            # So that one renewal can fail before the deadline.
             renew_seconds=self.settings.lease / 3,
         )
         self._watchdog.start()
@@ -130,11 +133,13 @@ class DockerSandbox:
     def _bytes_written(self) -> int:
         api = connect()
         with engine_errors("measure a container's files"):
+            # docker-py's `inspect_container` cannot ask for the size.
             url = f"{api.base_url}/v{api.api_version}/containers/{self._container}/json"
             found = api.get(url, params={"size": "1"}, timeout=api.timeout)
             return int(found.json().get("SizeRw") or 0)
 
     def _kill_for_disk(self, written: int) -> None:
+        # Before the removal, which ends the stream: then the cause is asked for.
         self._verdict = (
             f"over its disk limit ({written / GIB:.2f} GiB written, {self.disk / GIB:.2f} GiB allowed)"
         )

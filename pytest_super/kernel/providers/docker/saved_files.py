@@ -28,6 +28,7 @@ DELETED = 2
 PIECE = 2**20
 # How long a program can run after its output has ended.
 END_SECONDS = 5.0
+# The list names every path, some with newlines or a leading dash. Only `posix` keeps fractions of a second.
 PACK = ("tar", "--create", "--format=posix", "--no-recursion", "--null", "--verbatim-files-from")
 # Runs before the bridge. Python and not a shell, which would add variables to the environment.
 UNPACK = """
@@ -60,6 +61,7 @@ def save_changes(container: str, archive: Path, but: str) -> None:
     kept = [path for path in paths if path != "/" and not f"{path}/".startswith(f"/{but}/")]
     written = [path[1:] for path in kept if paths[path] != DELETED]
     removed = [path for path in kept if paths[path] == DELETED]
+    # REMOVED is itself saved: the container that starts from the archive removes these paths.
     lists = {LISTED: zeroed([*written, REMOVED]), REMOVED: zeroed(removed)}
     with engine_errors("put files into a container"):
         api.put_archive(container, "/", tar_of(lists))
@@ -108,4 +110,5 @@ def put_changes(container: str, archive: Path) -> None:
 
 def command_after(command: Sequence[str]) -> list[str]:
     """The command of a container with saved files: first remove the paths that the steps removed."""
+    # Isolated and without `site`, so that nothing that the steps have installed runs here.
     return ["python3", "-I", "-S", "-c", UNPACK, f"/{REMOVED}", *command]

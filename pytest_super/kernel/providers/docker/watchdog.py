@@ -69,6 +69,7 @@ class Watchdog:
     def _check_disk(self) -> None:
         written = self._measure()
         self._left = self._limit - written
+        # A trial can have ended during the measurement; then it is not over its limit.
         if written > self._limit and not self._ended.is_set():
             self._ended.set()
             self._kill(written)
