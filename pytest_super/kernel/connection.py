@@ -97,8 +97,8 @@ class Connection:
                     self._on_frame(channel, parts)
         except frames.BrokenFrame as error:
             self._why = f"the sandbox sent data that is not from the bridge: {error}"
-        # The stream was closed or has broken: only the sandbox, or whoever called `give_up`, knows why.
         except (OSError, ValueError):
+            # The stream was closed or has broken: only the sandbox, or whoever called `give_up`, knows why.
             pass
         finally:
             self._ended.set()

@@ -117,8 +117,8 @@ class FileChannel:
             sender = Sender(self, "upload", path)
             try:
                 write_archive(tree, sender)
-            # Also for Ctrl-C: otherwise the sandbox would wait for the rest, and later requests for it.
             except BaseException:
+                # Also for Ctrl-C: otherwise the sandbox would wait for the rest, and later requests for it.
                 sender.abort()
                 raise
             sender.finish()

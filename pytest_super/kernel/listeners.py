@@ -59,8 +59,8 @@ class Listeners:
             return
         try:
             listener(text)
-        # The reader thread must go on. `raise_error` raises it in the caller's thread.
         except Exception as error:
+            # The reader thread must go on. `raise_error` raises it in the caller's thread.
             self._error = error
 
     def notify_of_leftover(self, listener: Listener | None, leftover: CellOutput) -> None:

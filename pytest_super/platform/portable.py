@@ -26,6 +26,7 @@ def start_time(pid: int) -> str | None:
         return None
     except PermissionError:
         return ""
+    # A zombie still takes signals; only `ps` says that it has ended.
     return "" if any(found == pid for found, _ in processes()) else None
 
 

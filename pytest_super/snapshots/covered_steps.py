@@ -42,6 +42,7 @@ def leaves_only_files(step: PreExecuted) -> bool:
     if step.edit or step.files:
         return True
     lines = lines_of(step)
+    # A cell of comments alone has no lines: then `all` is true, and there is no first line to match.
     return all(map(is_shell_or_magic, lines)) or bool(CELL_MAGIC.fullmatch(lines[0]))
 
 

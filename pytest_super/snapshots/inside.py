@@ -23,7 +23,9 @@ def digest() -> str:
     """A digest of what shell steps can change for Python: folder, environment, where it finds modules."""
     folder = os.environ.get("IPYTHONDIR") or "/nowhere"
     environment = {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
+    # IPython before 8.0 puts its folder on the path, under a name that is random in each kernel.
     path = [str(entry) for entry in sys.path if not str(entry).startswith(folder)]
+    # Names and not `repr`, which contains addresses.
     finders = [text_of(one if isinstance(one, type) else type(one)) for one in sys.meta_path]
     facts = json.dumps([os.getcwd(), environment, path, finders], sort_keys=True)
     return hashlib.sha256(facts.encode()).hexdigest()

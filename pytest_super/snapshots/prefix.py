@@ -102,6 +102,7 @@ class RestoredPrefix(Prefix):
         """Stop using the snapshot: for good if it differs, for a while if it could not be restored."""
         expires = None if isinstance(error, UnlikeError) else time.time() + FAILED_SECONDS
         with suppress(OSError):
+            # The record first: without archive and record, another trial would make the snapshot again.
             write_record(self.path, SnapshotRecord(useless=str(error), expires=expires))
             archive_of(self.path).unlink(missing_ok=True)
 
@@ -121,6 +122,7 @@ class SavedPrefix(Prefix):
         self.actions = 0
 
     def prepare(self, kernel: Kernel) -> None:
+        # Without the state before the steps no snapshot is made, but the steps run.
         with suppress(InfrastructureError):
             self.before = state_of(kernel)
         self.actions = kernel.actions
@@ -135,6 +137,7 @@ class SavedPrefix(Prefix):
                 done.append(step)
                 if len(done) == self.plan.length and can_save:
                     self.save(kernel, done)
+                    # Trials that wait for this one need only these steps.
                     self.close()
         finally:
             self.close()
@@ -159,6 +162,7 @@ class SavedPrefix(Prefix):
         after = state_of(kernel)
         if useless := unsaved_change(self.before, after):
             return SnapshotRecord(useless=useless)
+        # A reader must never find a part of an archive under its real name.
         draft = self.path.with_suffix(f".{os.getpid()}.tar")
         try:
             self.sandbox.save(draft)
@@ -184,6 +188,7 @@ def prefix_of(task: Task, sandbox: Sandbox, *, may_make: bool, folder: Path | No
     try:
         return cached_prefix(task, plan, cast("SnapshotSandbox", sandbox), may_make, folder)
     except (InfrastructureError, OSError, StillMadeError):
+        # A snapshot only saves time, so no failure of one is the trial's.
         return Prefix(task)
 
 
@@ -199,8 +204,10 @@ def cached_prefix(
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(lock(path.with_suffix(".lock")))
+        # Another trial can have made the snapshot while this one waited.
         if found := known_prefix(task, plan, path, sandbox):
             return found
+        # The lock passes to the prefix, which holds it until the files are saved.
         return SavedPrefix(task, plan, path, sandbox, stack.pop_all())
 
 

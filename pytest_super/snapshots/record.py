@@ -53,6 +53,7 @@ def read_record(path: Path) -> SnapshotRecord | None:
         record = SnapshotRecord(**{**data, "steps": [step_from_data(step) for step in data["steps"]]})
         is_over = record.expires is not None and record.expires < time.time()
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        # A record that was cut short, or of another version, is made again.
         return None
     return None if is_over or not (record.useless or archive_of(path).exists()) else record
 
@@ -94,7 +95,9 @@ def remove_snapshot(path: Path) -> bool:
 def lock(path: Path) -> Iterator[None]:
     """Hold a lock against other processes on this machine. Raises StillMadeError and OSError."""
     deadline = time.monotonic() + LOCK_SECONDS
+    # The file is never removed, or two trials could hold locks on two files of this name.
     with path.open("w") as file:
+        # Polled, because a blocking `flock` has no time-out.
         while not try_lock(file.fileno()):
             if time.monotonic() > deadline:
                 raise StillMadeError

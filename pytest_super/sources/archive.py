@@ -14,6 +14,7 @@ TAR_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".tar")
 SUFFIXES = (*TAR_SUFFIXES, ".zip")
 
 # The standard library's exceptions for broken or unsafe archives.
+# KeyError, a LookupError: a hard link to a missing member. RuntimeError: an encrypted zip.
 BROKEN = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -55,6 +56,7 @@ def _unpack_zip(archive: Path, folder: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         for name in opened.namelist():
             path = PurePosixPath(name.replace("\\", "/"))
+            # `extractall` would unpack it to another place without an error.
             if path.is_absolute() or ".." in path.parts:
                 raise ValueError(f"the member {name!r} is outside of the folder")
         opened.extractall(folder)

@@ -39,6 +39,7 @@ def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
         return found
     with workshop(cache) as work:
         bare = work / "bare"
+        # No template, because the user's own one can contain hooks.
         run_git("init", "--quiet", "--bare", "--template=", str(bare), cwd=base)
         _fetch(bare, url, commit, base)
         # Include the files that the repository's own attributes exclude from archives.
@@ -55,6 +56,7 @@ def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
 
 def _fetch(bare: Path, url: str, commit: str, base: Path) -> None:
     """Fetch the commit alone if the server allows it, else all branches and tags."""
+    # Run in the task file's folder, because a relative URL starts there. After `--`, no URL is an option.
     fetch = (f"--git-dir={bare}", "fetch", "--quiet", "--no-recurse-submodules")
     try:
         run_git(*fetch, "--depth=1", "--no-tags", "--", url, commit, cwd=base)

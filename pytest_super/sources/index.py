@@ -49,6 +49,7 @@ class Index:
         self._settings = settings
         self._session = _new_session(settings.proxy)
         netlocs = [urlsplit(url).netloc for url in settings.indexes]
+        # Links on an index's pages have no credentials, and files on other hosts must not get any.
         self._netlocs = {netloc.rpartition("@")[2]: netloc for netloc in netlocs if "@" in netloc}
 
     def __enter__(self) -> Self:
@@ -86,6 +87,7 @@ class Index:
             warnings.filterwarnings("ignore", message="Unverified HTTPS request")
             response = self._session.get(
                 self._with_credentials(url),
+                # As in pip: some servers declare a `.tar.gz` as compressed in transit; it would be unpacked.
                 headers={"Accept": "*/*" if stream else ACCEPT, "Accept-Encoding": "identity"},
                 stream=stream,
                 timeout=self._settings.timeout,
@@ -116,6 +118,7 @@ def parse_json(text: str, base: str) -> list[IndexFile]:
     try:
         return [
             IndexFile(
+                # Only the last part, because the name becomes part of a path on this machine.
                 name=posixpath.basename(file["filename"]),
                 url=urljoin(base, file["url"]),
                 sha256=file.get("hashes", {}).get("sha256"),
@@ -168,6 +171,7 @@ def _new_session(proxy: str | None) -> requests.Session:
 
     session = requests.Session()
     busy = (429, 502, 503, 504)
+    # The last answer is returned and not raised, so that `_raise_for_status` can say what to check.
     retry = Retry(total=RETRIES, backoff_factor=0.2, status_forcelist=busy, raise_on_status=False)
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry))

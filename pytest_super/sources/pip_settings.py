@@ -54,6 +54,7 @@ def settings_from(values: dict[str, str]) -> PipSettings:
 def parse_config_list(text: str) -> dict[tuple[str, str], str]:
     """Parse the output of `pip config list` to (section, key) -> value."""
     matches = filter(None, map(_LINE.fullmatch, text.splitlines()))
+    # pip prints each value as a Python literal.
     return {(match[1], match[2]): str(ast.literal_eval(match[3])) for match in matches}
 
 

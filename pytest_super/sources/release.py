@@ -48,7 +48,9 @@ def find_release(index: Index, project: str, version: str, sha256: str) -> Index
         try:
             files += index.files(url, normalized(project))
         except InfrastructureError as error:
+            # A further index can have the file; the error matters only if none has.
             errors.append(str(error))
+        # By digest and not by name: the task pins the digest.
         if same := [file for file in files if file.sha256 == sha256 and file.name.endswith(SUFFIXES)]:
             return same[0]
     sources = [file for file in files if file.name.endswith(SUFFIXES)]
@@ -58,6 +60,7 @@ def find_release(index: Index, project: str, version: str, sha256: str) -> Index
     if errors:
         raise InfrastructureError("\n".join(errors))
     if named and named[0].sha256:
+        # This raises: a file with the task's digest would have been returned above.
         _check_digest(named[0].name, expected=sha256, actual=named[0].sha256)
     raise InfrastructureError(f"{project} {version}: {_why_not_found(files, sources, sha256)}")
 

@@ -124,6 +124,7 @@ def description(metadata: str) -> str:
     if "Name" not in message:
         return ""
     header = message.get("Description", "")
+    # All lines of the header but its first are indented by eight.
     text = str(message.get_payload()).strip() or textwrap.dedent(f"{' ' * 8}{header}").strip()
     return "" if text == "UNKNOWN" else text
 

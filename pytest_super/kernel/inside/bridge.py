@@ -251,8 +251,8 @@ def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
         code = 0
     except EOFError:
         code = 0
-    # Whatever it is, the processes must be killed and the folders removed.
     except BaseException:
+        # Whatever it is, the processes must be killed and the folders removed.
         sys.excepthook(*sys.exc_info())
         code = 1
     processes.kill_descendants()

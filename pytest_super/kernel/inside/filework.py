@@ -47,8 +47,8 @@ class FileWork:
             job = self._jobs.get()
             try:
                 getattr(self, "_" + job["op"])(job)
-            # The thread must survive every job. The host raises the error.
             except Exception as error:
+                # The thread must survive every job. The host raises the error.
                 self._fail(job, error)
             else:
                 self._send(encode_control("done", id=job["id"]))

@@ -79,6 +79,6 @@ class Outbox:
     def _wake_up(self) -> None:
         try:
             os.write(self._wake, b"r")
-        # The pipe is full, so the bridge wakes up anyway.
         except OSError:
+            # The pipe is full, so the bridge wakes up anyway.
             return

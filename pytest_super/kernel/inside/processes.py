@@ -165,8 +165,8 @@ def control_process(option: int, value: int) -> None:
 
     try:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    # Only Linux has prctl.
     except (OSError, AttributeError):
+        # Only Linux has prctl.
         return
 
 

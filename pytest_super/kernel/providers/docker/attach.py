@@ -40,8 +40,8 @@ class AttachedStream:
         with self._reading:
             try:
                 return self._payload(size)
-            # A broken connection is an end of the stream; `DockerSandbox.cause_of_death` finds the reason.
             except (OSError, ValueError, EOFError):
+                # A broken connection ends the stream; `DockerSandbox.cause_of_death` finds the reason.
                 return b""
 
     def _payload(self, size: int) -> bytes:

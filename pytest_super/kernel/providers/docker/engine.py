@@ -127,8 +127,8 @@ def engine_errors(doing: str, *, image: str = "", is_shared: bool = False) -> It
         raise missing_image(image or str(error.explanation), is_final=is_shared) from error
     except APIError as error:
         raise refusal(doing, error) from error
-    # The exceptions of `requests` are OSErrors.
     except (DockerException, HTTPError, OSError) as error:
+        # The exceptions of `requests` are OSErrors.
         raise failure(doing, error) from error
 
 

@@ -87,8 +87,8 @@ class DockerSandbox:
         try:
             self._create(api)
             return self._start(api)
-        # Also after Ctrl-C: a container that was never started does not end with its input.
         except BaseException:
+            # Also after Ctrl-C: a container that was never started does not end with its input.
             self.close()
             raise
 
