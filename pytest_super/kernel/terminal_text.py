@@ -72,7 +72,7 @@ def as_shown(text: str) -> str:
     if _CONTROL.search(text) is None:
         return text
     text = _IDLE.sub("", text)
-    # Most texts only had colours. They are spared the screen, by far the most expensive part.
+    # Most texts only had colours, and need no screen.
     if _CONTROL.search(text) is None:
         return text
     screen = _Screen()

@@ -22,6 +22,7 @@ def host_id() -> str:
 
 def start_time(pid: int) -> str | None:
     fields = stat_fields(pid)
+    # `starttime`, field 22 of proc(5); ours begin with field 3.
     return None if fields is None else fields[19]
 
 
@@ -59,6 +60,7 @@ def stat_fields(pid: int) -> list[str] | None:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return None
+    # Z and X: it has ended, but nobody has awaited it yet.
     return None if fields[0] in "ZX" else fields
 
 

@@ -190,8 +190,7 @@ class Bridge:
             self._kernel.signal(signal.SIGINT, group=True)
 
     def _on_restart(self, _: bytes) -> None:
-        # Although the death is not reported: this also stops polling the dead kernel's standard error, which
-        # would spin if no new kernel can be started.
+        # Also ends the polling of its standard error, which would spin if no new kernel can be started.
         self._record_death(processes.kill_descendants())
         # We killed the kernel ourselves, so its death is not reported.
         self._death = {}

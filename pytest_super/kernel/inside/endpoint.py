@@ -138,7 +138,6 @@ class EndpointServer(socketserver.ThreadingTCPServer):
         """Wait until this authenticated connection can be served. False if too many connections wait."""
         with self._lock:
             self._unauthenticated.pop(request, None)
-            # A further request on a connection that has its place already.
             if request in self._authenticated:
                 return True
             if not self._open.acquire(blocking=False):

@@ -76,7 +76,7 @@ def make_environment(folder: Path, seen_as: Path | None = None) -> None:
     python.symlink_to(base)
     for name in ("python", "python3"):
         (binaries / name).symlink_to(python.name)
-    # The packages come by `parent.pth`. With `true` those of the base interpreter would be seen instead.
+    # The packages come by `parent.pth`. With `true` those of the base interpreter would be seen too.
     (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
     (packages / "parent.pth").write_text(parent_packages())
     for name in ("pip", "pip3", f"pip{version}"):

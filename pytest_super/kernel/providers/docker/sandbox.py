@@ -118,7 +118,7 @@ class DockerSandbox:
             measure=self._bytes_written,
             kill=self._kill_for_disk,
             renew=self._renew,
-            # So that one renewal can fail before the deadline.
+            # Early enough to repeat failed renewals before the deadline.
             renew_seconds=self.settings.lease / 3,
         )
         self._watchdog.start()
