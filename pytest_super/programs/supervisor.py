@@ -11,7 +11,7 @@ import select
 import signal
 import time
 
-from pytest_super.kernel.inside.processes import SIGKILL, descendants, kill_all, reap, send_signal
+from pytest_super.kernel.inside.processes import descendants, kill_all, reap, send_signal
 from pytest_super.platform import MARKER, host, marked_processes
 
 # Commands on our standard input: send SIGTERM to the program, or kill everything. At the end of the input,
@@ -132,7 +132,7 @@ def end_all() -> None:
         reap()
         # A process whose first thread has ended looks dead, so `descendants` does not list it.
         for pid in host().children():
-            send_signal(pid, SIGKILL)
+            send_signal(pid, signal.SIGKILL)
 
 
 def has_children() -> bool:

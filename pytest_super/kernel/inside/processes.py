@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
+from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIGKILL, SIGCONT, SIGSTOP = 9, 18, 19
 # A folder that contains this file is not removed, so that a person can look into it.
 KEEP = ".keep"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
