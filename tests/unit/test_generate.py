@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.authoring.generate import command, material, report
+from pytest_super.authoring.generate import material, report
 from pytest_super.authoring.generate.answers import json_object
 from pytest_super.authoring.generate.generation import Generation, GenerationSettings
 from pytest_super.authoring.generate.pinning import pin
@@ -122,10 +122,6 @@ class Workplace:
         (outcome,) = self.run(*named or [self.output / "matcher"]).outcomes.values()
         return outcome
 
-    @property
-    def reported(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.output / "repositories.jsonl").read_text().splitlines()]
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Workplace:
@@ -195,11 +191,9 @@ def test_an_entrypoint_may_be_shell_lie_deep_or_have_a_first_line_only(place: Wo
     [
         ("a__py", "import openai\n", "openai"),
         ("a__py", "x = 1\n\timport  openai , os\n", "openai"),
-        ("a__py", "import os, json, cohere as c\n", "cohere"),
         ("a__py", "import os,a.b,openai as o, x\n", "openai"),
         ("a__py", "import\topenai.types as t\n", "openai"),
         ("a__py", "if x:\n    from anthropic import Anthropic\n", "anthropic"),
-        ("a__py", "from openai.types import Chat\n", "openai"),
         ("a__py", "from google import genai\n", "genai"),
         ("a__py", b"# \xff\xfe\nimport google.generativeai as g\n", "google.generativeai"),
         (
@@ -227,7 +221,6 @@ def test_a_repository_that_imports_a_providers_package_is_dropped(
         "from .openai import x\n",
         "# import openai\n",
         "x = 'import openai'\n",
-        'x = "import openai"\n',
         "from together we stand\n",
         "import torch.openai\n",
     ],
@@ -268,6 +261,9 @@ def test_a_long_line_that_is_almost_such_an_import_is_read_to_its_end(
         ({"README__md": ""}, "no_readme"),
         ({"README__md": " \n\t\n"}, "no_readme"),
         ({"README__md": "", "docs/README__md": "text"}, "no_readme"),
+        ({"README__md": "", "readme": "text"}, ""),
+        ({"README__md": "", "ReadMe__RST": "text"}, ""),
+        ({"README__md": "", "README__markdown": "text"}, ""),
         ({"train__py": "", "train__R": "x"}, "no_script"),
     ],
 )
@@ -276,13 +272,7 @@ def test_a_repository_without_readme_or_scripts_is_dropped(
 ) -> None:
     place.repository(**files)
     assert place.outcome().reason == reason
-    assert place.model.asked == []
-
-
-@pytest.mark.parametrize("name", ["readme", "ReadMe.RST", "README.txt", "README.markdown"])
-def test_a_readme_may_be_named_as_people_name_it(place: Workplace, name: str) -> None:
-    place.repository(README__md="", **{name.replace(".", "__"): "python train.py"})
-    assert place.outcome().outcome == "kept"
+    assert bool(place.model.asked) == (not reason)
 
 
 @pytest.mark.parametrize(
@@ -357,12 +347,10 @@ def output(**fields: object) -> str:
 
 BAD_TASKS = [
     ("", "bad_answer", "it is empty"),
-    ("I cannot do that.", "bad_answer", "no JSON object"),
     ('{"output": {"task": ', "bad_answer", "no JSON object"),
     ("[{}]", "bad_answer", "not an object"),
     ("[" * 100_000, "bad_answer", "no JSON object"),
     ('{"thought": "x"}', "bad_answer", "`output`"),
-    ('{"output": "train.py"}', "bad_answer", "`output`"),
     ('{"output": {"task": "x"}}', "bad_answer", "`output.entrypoint`: Field required"),
     (output(task=7), "bad_answer", "`output.task`"),
     (output(task="run train.py"), "bad_answer", "at least 20"),
@@ -476,19 +464,6 @@ def test_a_model_that_fails_is_asked_again_by_the_next_run(place: Workplace) -> 
     assert len(place.model.asked) == 3
 
 
-def test_what_every_call_would_meet_ends_the_run_and_loses_nothing(place: Workplace) -> None:
-    for name in ("a", "b", "c"):
-        place.repository(name)
-    place.model.task = [json.dumps(PROPOSAL), ModelError("no such key", is_final=True), json.dumps(PROPOSAL)]
-    named = [place.output / name for name in ("a", "b", "c")]
-    run = place.run(*named)
-    assert str(run.error) == "no such key"
-    assert list(run.outcomes) == [str(named[0])]
-    assert any(line.split() == ["not", "looked", "at", "2"] for line in report.lines(run))
-    assert [outcome.outcome for outcome in place.run(*named).outcomes.values()] == ["kept"] * 3
-    assert len(place.model.asked) == 4 + 3
-
-
 # Hostile repositories
 
 
@@ -566,21 +541,6 @@ def test_what_is_shown_of_a_huge_repository_is_bounded(place: Workplace) -> None
 # Runs one after the other, and at once
 
 
-def test_a_second_run_asks_nothing_and_tells_the_same(place: Workplace) -> None:
-    place.repository("good")
-    place.repository("bad", train__py="")
-    place.repository("ugly", README__md="")
-    named = [place.output / name for name in ("good", "bad", "ugly")]
-    place.model.task = [json.dumps(PROPOSAL), "{}"]
-    first = place.run(*named)
-    files = {path.name: path.read_bytes() for path in place.output.iterdir() if path.is_file()}
-    place.model.asked.clear()
-    second = place.run(*named)
-    assert place.model.asked == []
-    assert second.outcomes == first.outcomes
-    assert {path.name: path.read_bytes() for path in place.output.iterdir() if path.is_file()} == files
-
-
 def test_other_prompts_models_or_files_are_other_questions(place: Workplace) -> None:
     folder = place.repository()
     prompts = read_prompts(None)
@@ -605,7 +565,9 @@ def test_a_run_that_ended_between_the_questions_and_the_task_pays_the_questions_
 ) -> None:
     place.repository()
     place.model.task = [ModelError("gone", is_final=True), json.dumps(PROPOSAL)]
-    place.run(place.output / "matcher")
+    run = place.run(place.output / "matcher")
+    assert str(run.error) == "gone"
+    assert any(line.split() == ["not", "looked", "at", "1"] for line in report.lines(run))
     assert not (place.output / "repositories.jsonl").read_text()
     with (place.output / "answers.jsonl").open("a") as file:
         file.write('{"key": "half a li')
@@ -681,7 +643,6 @@ def test_the_table_counts_each_reason(place: Workplace) -> None:
     assert ["kept", "1"] in rows
     assert ["dropped", "1"] in rows
     assert ["no_readme", "1", *REASONS["no_readme"].split()] in rows
-    assert [line["reason"] for line in place.reported] == ["", "no_readme"]
 
 
 # Names of repositories
@@ -765,10 +726,7 @@ def test_ids_say_the_repository_differ_and_stay(tmp_path: Path) -> None:
 def test_ids_are_legal_and_differ_whatever_the_names(texts: list[str]) -> None:
     ids = ids_of([Named(text=text, kind="git", place=text) for text in texts], {}, Path("nowhere"))
     assert len(set(ids.values())) == len(texts)
-    assert all(id.isascii() and id[0].isalnum() and not set(id) - set(LEGAL) for id in ids.values())
-
-
-LEGAL = "abcdefghijklmnopqrstuvwxyz0123456789_.,-"
+    assert all(re.fullmatch(r"[a-z0-9][a-z0-9_.,-]*", id) for id in ids.values())
 
 
 # Pinning
@@ -785,21 +743,18 @@ def make_origin(folder: Path) -> Path:
     folder.mkdir()
     for name, text in FILES.items():
         (folder / name).write_text(text)
-    git("init", "--quiet", cwd=folder)
+    git("init", "--quiet", "-b", "main", cwd=folder)
     git("add", ".", cwd=folder)
     git("commit", "--quiet", "-m", "1", cwd=folder)
     return folder
 
 
 def test_branches_and_tags_are_pinned_to_their_commits(tmp_path: Path) -> None:
-    origin = tmp_path / "origin"
-    origin.mkdir()
-    git("init", "--quiet", "-b", "main", cwd=origin)
+    origin = make_origin(tmp_path / "origin")
     commits = []
     for number, tag in enumerate(["light", "annotated", "last"]):
-        (origin / "README").write_text(str(number))
-        git("add", ".", cwd=origin)
-        git("commit", "--quiet", "-m", "x", cwd=origin)
+        (origin / "README.md").write_text(str(number))
+        git("commit", "--quiet", "-a", "-m", "x", cwd=origin)
         git("tag", *(["-a", "-m", "x"] if tag == "annotated" else []), tag, cwd=origin)
         commits.append(git("rev-parse", "HEAD", cwd=origin))
     url = origin.as_uri()
@@ -945,17 +900,6 @@ def test_numbers_that_make_no_sense_are_refused(argument: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["generate", "--model=m", "boruta", argument])
     assert caught.value.code == 2
-
-
-def test_options_of_runs_are_told_by_the_names_that_they_have_here(place: Workplace) -> None:
-    folder = place.repository()
-    told = "raise --super-max-cost; see --super-model-arg=x"
-    place.model.questions = [ModelError(told, is_final=True)]
-    generation = Generation(read_all([str(folder)], []), place.settings)
-    with pytest.raises(SuperError) as caught:
-        command.conclude(generation)
-    generation.close()
-    assert str(caught.value) == "stopped: raise --max-cost; see --model-arg=x"
 
 
 def test_every_reason_is_described() -> None:
