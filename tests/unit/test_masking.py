@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -105,12 +104,6 @@ def test_a_sub_problem_is_a_masked_task_behind_its_parent(bench: Bench) -> None:
     assert (task.id, task.set, task.category, task.query) == ("t_data", "masked", "data", "Make rows.")
 
 
-def test_all_before_the_mask_runs_before_and_the_rest_up_to_the_goal_is_the_solution(bench: Bench) -> None:
-    task = bench.derive({"mask": [2, 4]})
-    assert prefix(task) == CELLS[:1]
-    assert solution(task) == CELLS[1:]
-
-
 @pytest.mark.parametrize("mask", [[2, 4], ["rows", "total"], ["data"], ["rows", 4], ["rows", "data"]])
 def test_cells_are_named_by_number_id_or_tag(bench: Bench, mask: list[int | str]) -> None:
     task = bench.derive({"mask": mask})
@@ -126,21 +119,34 @@ def test_an_id_goes_before_a_tag_of_the_same_name(bench: Bench) -> None:
     assert task._derivation.masked == (3,)
 
 
-def test_cells_in_the_task_file_have_numbers(bench: Bench) -> None:
-    task = bench.derive({"mask": [2], "pre_execute": [1, 3, 4]}, solution={"cells": CELLS})
-    assert solution(task) == [CELLS[1], CELLS[4], CELLS[5]]
-
-
-def test_the_goal_is_the_answer_cell_unless_another_is_named(bench: Bench) -> None:
-    assert solution(bench.derive({"mask": [2], "goal": "total"})) == CELLS[1:4]
-    cells = {"cells": [*CELLS, "print('the end')"], "answer_cell": 6}
-    assert solution(bench.derive({"mask": [2]}, solution=cells))[-1] == CELLS[5]
-
-
-def test_submit_runs_last(bench: Bench) -> None:
-    cells = ["a = 1", "b = 2", "c = b + 1", "print(b)"]
-    task = bench.derive({"mask": [2], "goal": 3, "submit": "c"}, solution={"cells": cells})
-    assert solution(task) == ["b = 2", "c = b + 1", "c"]
+@pytest.mark.parametrize(
+    ("item", "parent", "before", "after"),
+    [
+        ({"mask": [2, 4]}, {}, CELLS[:1], CELLS[1:]),
+        ({"mask": [2], "goal": "total"}, {}, CELLS[:1], CELLS[1:4]),
+        ({"mask": [2]}, {"pre_execute": ["!ls"]}, ["!ls", CELLS[0]], CELLS[1:]),
+        ({"mask": [2]}, {"solution": {"cells": [*CELLS, "0"], "answer_cell": 6}}, CELLS[:1], CELLS[1:]),
+        ({"mask": [2], "pre_execute": []}, {}, [], CELLS),
+        (
+            {"mask": [2], "pre_execute": [1, 3, 4]},
+            {"solution": {"cells": CELLS}},
+            [CELLS[0], *CELLS[2:4]],
+            [CELLS[1], *CELLS[4:]],
+        ),
+        (
+            {"mask": [2], "pre_execute": ["count"], "solution": ["end", "data"]},
+            {},
+            [CELLS[2]],
+            [CELLS[1], CELLS[3], CELLS[5]],
+        ),
+        ({"mask": [2], "goal": 3, "submit": "n"}, {}, CELLS[:1], [*CELLS[1:3], "n"]),
+    ],
+)
+def test_the_prefix_is_all_before_the_mask_and_the_solution_the_rest_up_to_the_goal(
+    bench: Bench, item: dict[str, Any], parent: dict[str, Any], before: list[str], after: list[str]
+) -> None:
+    task = bench.derive(item, **parent)
+    assert (prefix(task), solution(task)) == (before, after)
 
 
 def test_the_prefix_can_be_stated(bench: Bench) -> None:
@@ -153,18 +159,6 @@ def test_the_prefix_can_be_stated(bench: Bench) -> None:
     assert solution(task) == [CELLS[1], *CELLS[3:]]
 
 
-def test_what_a_stated_prefix_lacks_is_part_of_the_solution(bench: Bench) -> None:
-    task = bench.derive({"mask": [2], "pre_execute": []})
-    assert prefix(task) == []
-    assert solution(task) == CELLS
-
-
-def test_the_solution_can_be_stated_and_runs_in_the_order_of_the_notebook(bench: Bench) -> None:
-    task = bench.derive({"mask": [2], "pre_execute": ["count"], "solution": ["end", "data"]})
-    assert prefix(task) == [CELLS[2]]
-    assert solution(task) == [CELLS[1], CELLS[3], CELLS[5]]
-
-
 def test_a_cell_that_leaves_only_files_says_so_by_its_tag_or_where_it_is_pre_executed(bench: Bench) -> None:
     names = [("imports", ["files"]), *NAMES[1:]]
     (bench.folder / "t.ipynb").write_text(notebook(names=names))
@@ -172,10 +166,6 @@ def test_a_cell_that_leaves_only_files_says_so_by_its_tag_or_where_it_is_pre_exe
     stated = [1, 3, {"solution_cell": 4, "files": True}, {"cell": "x = 1", "files": True}]
     task = bench.derive({"mask": [2], "pre_execute": stated})
     assert [step.files for step in task.pre_execute] == [True, False, True, True]
-
-
-def test_the_parents_own_prefix_runs_first(bench: Bench) -> None:
-    assert prefix(bench.derive({"mask": [2]}, pre_execute=["!ls"])) == ["!ls", CELLS[0]]
 
 
 def test_a_sub_problem_tells_what_it_is_made_of(bench: Bench) -> None:
@@ -204,16 +194,14 @@ def test_what_is_not_stated_is_as_in_the_parent(bench: Bench) -> None:
 
 
 def test_what_is_stated_goes_before(bench: Bench) -> None:
-    own = {
-        "tolerance": 0.1,
-        "landmarks": [],
-        "entrypoint": None,
-        "tags": [],
-        "answer": 5,
-        "metadata": {"a": 1},
-    }
-    task = bench.derive({"mask": [2], **own}, **FIELDS, metadata={"b": 2})
+    own = {"tolerance": 0.1, "landmarks": [], "entrypoint": None, "tags": [], "answer": 5}
+    task = bench.derive({"mask": [2], **own}, **FIELDS)
     assert {name: getattr(task, name) for name in own} == own
+
+
+def test_metadata_is_the_tasks_own(bench: Bench) -> None:
+    assert bench.derive({"mask": [2]}, metadata={"b": 2}).metadata == {}
+    assert bench.derive({"mask": [2], "metadata": {"a": 1}}, metadata={"b": 2}).metadata == {"a": 1}
 
 
 def test_limits_and_sandbox_are_taken_field_by_field(bench: Bench) -> None:
@@ -237,10 +225,6 @@ def test_an_unknown_answer_is_unknown_in_both_unless_one_is_stated(bench: Bench)
     assert (task.answer, task.answer_unknown) == (1, False)
 
 
-def test_metadata_is_the_tasks_own(bench: Bench) -> None:
-    assert bench.derive({"mask": [2]}, metadata={"source": "row 1"}).metadata == {}
-
-
 # What is wrong
 
 HEAD = """\
@@ -253,65 +237,47 @@ subproblems:
 """
 
 
-def test_a_cell_that_is_not_there_is_told_with_what_is_near(bench: Bench) -> None:
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [imports, rowz]}\n"
-    assert bench.errors(text) == ["t:7:55: no cell has the id or tag `rowz`; did you mean `rows`?"]
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [2], goal: 7}\n"
-    assert bench.errors(text) == ["t:7:56: there is no cell 7: the solution has 6 code cells"]
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [2], pre_execute: [zzz]}\n"
-    assert bench.errors(text) == [
-        "t:7:64: no cell has the id or tag `zzz`; "
-        "known are imports, rows, data, count, total, work, show, end"
-    ]
+@pytest.mark.parametrize(
+    ("fields", "place", "message"),
+    [
+        ("mask: [imports, rowz]", "rowz", "no cell has the id or tag `rowz`; did you mean `rows`?"),
+        (
+            "mask: [zzz]",
+            "zzz",
+            "no cell has the id or tag `zzz`; known are imports, rows, data, count, total, work, show, end",
+        ),
+        ("mask: [2], goal: 7", "7", "there is no cell 7: the solution has 6 code cells"),
+        ("mask: [1], goal: data", "data}", "`data` means the cells 2, 4, where one is needed"),
+        ("mask: [2, 4], goal: rows", "rows", "the goal, cell 2, is masked"),
+        ("mask: [2, 4], goal: 3", "3", "the goal, cell 3, comes before the masked cell 4"),
+        ("mask: [6]", "{id", "the goal, cell 6, is masked"),
+        ("mask: [2], pre_execute: [1, rows, 6]", "rows", "cell 2 is masked, so it is not pre-executed"),
+        ("mask: [2], pre_execute: [1, 6]", "6", "cell 6 is the goal, so it is not pre-executed"),
+        (
+            "mask: [2], pre_execute: [3], solution: [2, 3, 6]",
+            "[2, 3",
+            "cell 3 is pre-executed, so it is not part of the solution",
+        ),
+        (
+            "mask: [2], goal: 4, solution: [2, 4, 5]",
+            "[2, 4",
+            "cell 5 comes after the goal, cell 4, so it is not part of the solution",
+        ),
+        ("mask: [2], solution: [6]", "[6", "cell 2 is masked, so it must be part of the solution"),
+        ("mask: [2], solution: [2, 4]", "[2, 4", "cell 6 is the goal, so it must be part of the solution"),
+    ],
+)
+def test_cells_that_do_not_make_a_sub_problem_are_told_at_their_place(
+    bench: Bench, fields: str, place: str, message: str
+) -> None:
+    line = f"  - {{id: a, category: data, query: x, {fields}}}"
+    assert bench.errors(f"{HEAD}{line}\n") == [f"t:7:{line.index(place) + 1}: {message}"]
 
 
 def test_cells_in_the_file_have_no_other_names(bench: Bench) -> None:
     text = HEAD.replace("{notebook: t.ipynb}", "{cells: [a, b]}")
     found = bench.errors(text + "  - {id: a, category: data, query: x, mask: [rows]}\n")
     assert found == ["t:7:46: no cell has the id or tag `rows`; its cells have numbers only"]
-
-
-def test_a_goal_must_stand_behind_the_mask(bench: Bench) -> None:
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [2, 4], goal: rows}\n"
-    assert bench.errors(text) == ["t:7:59: the goal, cell 2, is masked"]
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [2, 4], goal: 3}\n"
-    assert bench.errors(text) == ["t:7:59: the goal, cell 3, comes before the masked cell 4"]
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [6]}\n"
-    assert bench.errors(text) == ["t:7:5: the goal, cell 6, is masked"]
-
-
-def test_a_goal_is_one_cell(bench: Bench) -> None:
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [1], goal: data}\n"
-    assert bench.errors(text) == ["t:7:56: `data` means the cells 2, 4, where one is needed"]
-
-
-def test_neither_masked_cells_nor_the_goal_are_pre_executed(bench: Bench) -> None:
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [2], pre_execute: [1, rows, 6]}\n"
-    assert bench.errors(text) == ["t:7:67: cell 2 is masked, so it is not pre-executed"]
-    text = HEAD + "  - {id: a, category: data, query: x, mask: [2], pre_execute: [1, 6]}\n"
-    assert bench.errors(text) == ["t:7:67: cell 6 is the goal, so it is not pre-executed"]
-
-
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [
-        (
-            "pre_execute: [3], solution: [2, 3, 6]",
-            "cell 3 is pre-executed, so it is not part of the solution",
-        ),
-        (
-            "goal: 4, solution: [2, 4, 5]",
-            "cell 5 comes after the goal, cell 4, so it is not part of the solution",
-        ),
-        ("solution: [6]", "cell 2 is masked, so it must be part of the solution"),
-        ("solution: [2, 4]", "cell 6 is the goal, so it must be part of the solution"),
-        ("solution: [2, rowz]", "no cell has the id or tag `rowz`; did you mean `rows`?"),
-    ],
-)
-def test_a_stated_solution_leads_from_the_mask_to_the_goal(bench: Bench, field: str, message: str) -> None:
-    text = HEAD + f"  - {{id: a, category: data, query: x, mask: [2], {field}}}\n"
-    (found,) = bench.errors(text)
-    assert re.fullmatch(rf"t:7:\d\d+: {re.escape(message)}", found)
 
 
 def test_an_id_that_stands_twice_is_told(bench: Bench) -> None:
