@@ -154,13 +154,6 @@ def test_a_task_file_gives_the_field_alone(bench: Bench) -> None:
     ]
 
 
-def test_a_task_file_without_solutions_is_told(bench: Bench) -> None:
-    path = bench.folder / "t.task.yaml"
-    path.write_text("id: c\nset: expert\nquery: q\nanswer: 1\n")
-    assert main(["mask", str(path)]) == 1
-    assert "no task in it has a solution" in bench.capsys.readouterr().err
-
-
 def test_output_is_written_to_a_new_file_only(bench: Bench) -> None:
     notebook, output = bench.write(code("%pip install x"), code("1")), bench.folder / "out.task.yaml"
     command = ["mask", str(notebook), f"--output={output}"]
@@ -336,21 +329,26 @@ def test_a_task_without_an_answer_cannot_be_proven(shop: Shop) -> None:
     assert prove(task, shop.start) == Proof(id="b", is_proven=False, reason="its answer is not known")
 
 
+CELLS = "solution: {cells: ['1', '2']}\n"
+
+
 @pytest.mark.parametrize(
-    ("subproblems", "arguments", "message"),
+    ("fields", "arguments", "message"),
     [
-        ("[]", [], "it has no `subproblems`"),
-        ("[{id: b, category: data, query: q, mask: [1]}]", ["--id=c"], "there is no sub-problem c"),
+        ("", [], "no task in it has a solution"),
+        (CELLS, ["--check"], "it has no `subproblems`"),
+        (
+            CELLS + "subproblems: [{id: b, category: data, query: q, mask: [1]}]\n",
+            ["--check", "--id=c"],
+            "there is no sub-problem c",
+        ),
     ],
 )
-def test_what_there_is_not_cannot_be_checked(
-    shop: Shop, capsys: pytest.CaptureFixture[str], subproblems: str, arguments: list[str], message: str
+def test_what_there_is_not_cannot_be_masked_or_checked(
+    shop: Shop, capsys: pytest.CaptureFixture[str], fields: str, arguments: list[str], message: str
 ) -> None:
-    shop.path.write_text(
-        "id: a\nset: expert\nquery: q\nanswer: 1\nsolution: {cells: ['1', '2']}\n"
-        f"subproblems: {subproblems}\n"
-    )
-    assert main(["mask", "--check", str(shop.path), *arguments]) == 1
+    shop.path.write_text(f"id: a\nset: expert\nquery: q\nanswer: 1\n{fields}")
+    assert main(["mask", str(shop.path), *arguments]) == 1
     assert message in capsys.readouterr().err
 
 
