@@ -30,7 +30,6 @@ def test_what_needs_the_masked_cell_waits_and_so_does_what_needs_that() -> None:
     ("masked", "later"),
     [
         ("x = 1", "y = x"),
-        ("x = 1", "print(f'{x}')"),
         ("x = 1", "y = [x for _ in z]"),
         ("x = 1", "def f(): return x"),
         ("x = 1", "def f(a=x): pass"),

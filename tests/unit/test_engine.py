@@ -44,9 +44,6 @@ def engine_that_says(path: Path, version: dict[str, str]) -> Iterator[None]:
             self.end_headers()
             self.wfile.write(body)
 
-        def address_string(self) -> str:
-            return "local"
-
         def log_request(self, *_: object) -> None:
             return
 

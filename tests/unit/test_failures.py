@@ -14,7 +14,6 @@ STATUS = {
     402: Failure.FATAL,
     403: Failure.DENIED,
     404: Failure.DENIED,
-    405: Failure.DENIED,
     408: Failure.TRANSIENT,
     409: Failure.TRANSIENT,
     413: Failure.CONTEXT,
@@ -22,7 +21,6 @@ STATUS = {
     425: Failure.TRANSIENT,
     429: Failure.RATE_LIMITED,
     500: Failure.TRANSIENT,
-    503: Failure.TRANSIENT,
     529: Failure.TRANSIENT,
     302: Failure.UNCLEAR,
 }

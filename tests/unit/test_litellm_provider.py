@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider, import_litellm, supports
-from tests.openai_server import ERRORS, KEY, Fault
+from tests.openai_server import ERRORS, Fault
 
 if TYPE_CHECKING:
     from pytest_super.model.answer import Answer
@@ -119,12 +119,6 @@ def test_cached_tokens_have_their_own_price(openai_server: OpenAIServer) -> None
     assert ask().usage.cost_usd == pytest.approx(1000 * 1.25e-6)
 
 
-def test_a_price_can_be_given(openai_server: OpenAIServer) -> None:
-    openai_server.reply({"text": "hi", "usage": {"prompt_tokens": 100, "completion_tokens": 10}})
-    prices = {"input_cost_per_token": 1e-3, "output_cost_per_token": 1e-2}
-    assert ask("openai/my-priced", parameters=prices).usage.cost_usd == pytest.approx(0.2)
-
-
 def test_a_broken_answer_reports_its_usage_if_that_can_be_read(
     openai_server: OpenAIServer,
 ) -> None:
@@ -178,17 +172,6 @@ def test_a_tokenizer_counts_no_more_than_the_bytes(text: str) -> None:
 # Requests
 
 
-def test_a_request_reaches_the_provider_with_the_models_name(openai_server: OpenAIServer) -> None:
-    openai_server.reply("hi")
-    ask(temperature=0.2, max_tokens=1500, seed=3, stop=["\n"])
-    [received] = openai_server.requests
-    assert received.body["model"] == "gpt-4o"
-    assert received.body["messages"] == MESSAGES
-    expected = {"temperature": 0.2, "max_tokens": 1500, "seed": 3, "stop": ["\n"]}
-    assert expected.items() <= received.body.items()
-    assert received.headers["authorization"] == f"Bearer {KEY}"
-
-
 @pytest.mark.parametrize("model", ["openai/gpt-5", "openai/o3-mini", "hosted_vllm/any"])
 def test_fields_that_only_some_models_know_are_sent(openai_server: OpenAIServer, model: str) -> None:
     openai_server.reply("hi")
@@ -240,11 +223,9 @@ def image(url: Any) -> list[dict[str, Any]]:
     "messages",
     [
         None,
-        [],
         "hello",
         ["hello"],
         [{"content": "no role"}],
-        [{"role": "root", "content": "x"}],
         [{"role": "user", "content": 3}],
         [{"role": "user", "content": ["x"]}],
         [{"role": "user", "content": [{"type": "text", "text": 3}]}],
@@ -289,7 +270,6 @@ def test_an_image_in_the_request_itself_is_passed_on(openai_server: OpenAIServer
         ("429", Failure.RATE_LIMITED, 429),
         ("quota", Failure.FATAL, 429),
         ("500", Failure.TRANSIENT, 500),
-        ("503", Failure.TRANSIENT, 503),
         ("context", Failure.CONTEXT, 400),
         ("filter", Failure.FILTERED, 400),
         ("empty", Failure.TRANSIENT, 200),

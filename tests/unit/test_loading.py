@@ -127,7 +127,6 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
     ("text", "message"),
     [
         ("", "t.task.yaml:1:1: there is no task in this file"),
-        ("# only a comment\n", "there is no task in this file"),
         ("- a\n- b\n", "1:1: a task is a mapping of fields"),
         ("id: [\n", "broken YAML"),
         ("id: a\n\tset: b\n", "broken YAML"),
@@ -368,18 +367,12 @@ def test_sizes_and_string_cells_are_understood(load: Any) -> None:
     assert task.pre_execute[0].cell == "x = 1"
 
 
-def test_the_papers_limits_are_the_defaults(load: Any) -> None:
-    [task] = load(MINIMAL)
-    assert (task.limits.compute, task.limits.cell, task.tolerance) == (1800, 300, 0.01)
-
-
 @pytest.mark.parametrize(
     ("written", "column"),
     [
         ("! 5", 9),
         ("! '5'", 9),
         ("&a ! 5", 12),
-        ("!<!> 5", 9),
         ("{! 5: 6}", 10),
         ("!\n  - 5", 9),
     ],

@@ -209,7 +209,6 @@ def test_no_sign_in_a_tag_ends_a_comment(bench: Bench, sign: str) -> None:
     ("arguments", "message"),
     [
         (["--check", "--output=out.yaml"], "--check writes no file, so --output has no effect"),
-        (["--id=a"], "only with --check: --id"),
         (
             ["--id=a", "--image=b", "--pip-config=c", "--sandbox=local"],
             "only with --check: --id, --sandbox, --image, --pip-config",

@@ -168,14 +168,6 @@ def test_a_cell_that_leaves_only_files_says_so_by_its_tag_or_where_it_is_pre_exe
     assert [step.files for step in task.pre_execute] == [True, False, True, True]
 
 
-def test_a_sub_problem_tells_what_it_is_made_of(bench: Bench) -> None:
-    parent, task = bench.load({"mask": [2], "pre_execute": [1, {"cell": "z = 1"}, 3]})
-    assert parent._derivation is None
-    found = task._derivation
-    assert found is not None
-    assert (found.parent, found.prefix, found.masked, found.gold) == ("t", (1, 3), (2,), (2, 4, 5, 6))
-
-
 # What it takes from its parent
 
 FIELDS: dict[str, Any] = {
