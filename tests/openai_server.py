@@ -246,12 +246,7 @@ def complete(answer: str | dict[str, Any], body: dict[str, Any]) -> Response:
     if isinstance(answer, dict) and "error" in answer:
         error = dict(answer["error"])
         return error_response(error.pop("status"), error)
-    data = chat_completion(answer, body)
-    if not body.get("stream"):
-        return json_response(data)
-    is_usage_asked = (body.get("stream_options") or {}).get("include_usage", False)
-    events = [json.dumps(chunk) for chunk in chunks(data, is_usage_asked=is_usage_asked)]
-    return Response((f"data: {event}\n\n" for event in [*events, "[DONE]"]), content_type="text/event-stream")
+    return json_response(chat_completion(answer, body))
 
 
 def chat_completion(answer: str | dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
@@ -275,24 +270,6 @@ def count_words(text: Any, body: dict[str, Any]) -> dict[str, int]:
     prompt = len(json.dumps(body.get("messages")).split())
     completion = len(str(text).split())
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-
-
-def chunks(data: dict[str, Any], *, is_usage_asked: bool) -> Iterator[dict[str, Any]]:
-    """The same answer in the pieces of a stream."""
-    [choice] = data["choices"]
-    message = choice["message"]
-    common = {key: data[key] for key in ("id", "created", "model", "system_fingerprint")}
-    common["object"] = "chat.completion.chunk"
-    text = message["content"] or ""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": text[start : start + 20]} for start in range(0, len(text), 20)]
-    for index, call in enumerate(message.get("tool_calls", [])):
-        deltas.append({"tool_calls": [{"index": index, **call}]})
-    for delta in deltas:
-        yield {**common, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {**common, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]}
-    if is_usage_asked:
-        yield {**common, "choices": [], "usage": data["usage"]}
 
 
 @contextmanager

@@ -111,12 +111,6 @@ def failure_of(script: Script, **settings: Any) -> ModelCallError:
 # One call
 
 
-def test_what_can_pass_is_retried() -> None:
-    script = Script(TRANSIENT, LIMITED, ANSWER)
-    assert outcome_of(script) == ANSWER
-    assert len(script.times) == 3
-
-
 def test_an_unclear_failure_is_retried_once() -> None:
     script = Script(UNCLEAR)
     assert failure_of(script).message.startswith("gave up after 2 tries")
@@ -125,16 +119,19 @@ def test_an_unclear_failure_is_retried_once() -> None:
     assert failure_of(Script(UNCLEAR, TRANSIENT, UNCLEAR, ANSWER)).failure is Failure.UNCLEAR
 
 
-def test_pauses_double_up_to_a_minute() -> None:
+@pytest.mark.parametrize(
+    ("draw", "waits"),
+    [
+        (0.999, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 59.9, 59.9]),
+        (0.25, [0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]),
+    ],
+)
+def test_pauses_are_drawn_at_random_from_zero_and_double_up_to_a_minute(
+    draw: float, waits: list[float]
+) -> None:
     script = Script(*[TRANSIENT] * 8, ANSWER)
-    outcome_of(script, tries=9)
-    assert script.waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 59.9, 59.9]
-
-
-def test_pauses_are_drawn_at_random_from_zero() -> None:
-    script = Script(TRANSIENT, TRANSIENT, TRANSIENT, ANSWER)
-    outcome_of(script, draw=0.25)
-    assert script.waits == [0.2, 0.5, 1.0]
+    assert outcome_of(script, tries=9, draw=draw) == ANSWER
+    assert script.waits == waits
 
 
 @pytest.mark.parametrize("error", [TRANSIENT, LIMITED])
@@ -178,13 +175,6 @@ def test_another_exception_passes_through_and_frees_the_slot() -> None:
         return shared.limiter.under_way
 
     assert run(main()) == 0
-
-
-def test_the_pause_that_a_provider_asks_for_is_kept() -> None:
-    asked = ModelCallError(Failure.TRANSIENT, "overloaded", retry_after=42.0)
-    script = Script(asked, ANSWER)
-    outcome_of(script)
-    assert script.waits == [42.0]
 
 
 def test_no_pause_is_longer_than_five_minutes() -> None:
@@ -293,24 +283,13 @@ async def call_all(shared: RetryPolicy, calls: Iterable[Callable[[], Awaitable[s
     return await asyncio.gather(*map(shared.call, calls), return_exceptions=True)
 
 
-def test_a_rate_limit_for_one_call_pauses_all_calls() -> None:
-    limited = Script(ModelCallError(Failure.RATE_LIMITED, "slow", retry_after=50.0), ANSWER)
-    others = Script(ANSWER)
-
-    async def main() -> None:
-        shared = retry_policy()
-        first = asyncio.create_task(shared.call(limited))
-        await asyncio.sleep(1)
-        await call_all(shared, [others] * 3)
-        await first
-
-    run(main())
-    assert limited.times == [0.0, 50.0]
-    assert others.times == [50.0] * 3
-
-
-def test_a_transient_failure_of_one_call_does_not_stop_the_others() -> None:
-    failing = Script(ModelCallError(Failure.TRANSIENT, "oops", retry_after=50.0), ANSWER)
+@pytest.mark.parametrize(
+    ("failure", "others_ask_at"), [(Failure.RATE_LIMITED, 50.0), (Failure.TRANSIENT, 1.0)]
+)
+def test_only_a_rate_limit_pauses_all_calls_for_as_long_as_the_provider_asks(
+    failure: Failure, others_ask_at: float
+) -> None:
+    failing = Script(ModelCallError(failure, "slow", retry_after=50.0), ANSWER)
     others = Script(ANSWER)
 
     async def main() -> None:
@@ -321,7 +300,8 @@ def test_a_transient_failure_of_one_call_does_not_stop_the_others() -> None:
         await first
 
     run(main())
-    assert others.times == [1.0] * 3
+    assert failing.times == [0.0, 50.0]
+    assert others.times == [others_ask_at] * 3
 
 
 def test_no_more_calls_are_under_way_than_the_limit() -> None:
@@ -359,59 +339,28 @@ def test_after_as_many_successes_as_the_limit_the_limit_grows_by_one() -> None:
     assert run(main()) == [4, 5, 6, 6, 6]
 
 
-def test_calls_that_are_rejected_together_halve_the_limit_once() -> None:
-    script = Script(*[LIMITED] * 32, ANSWER, seconds=1.0)
+@pytest.mark.parametrize(
+    ("rejected", "calls", "moment", "limit"),
+    [
+        pytest.param(32, 32, 1.5, 16, id="together, once"),
+        pytest.param(48, 32, 3.5, 8, id="later, again"),
+        pytest.param(6, 6, 1.5, 3, id="fewer than the limit"),
+    ],
+)
+def test_calls_that_are_rejected_halve_the_limit(
+    rejected: int, calls: int, moment: float, limit: int
+) -> None:
+    script = Script(*[LIMITED] * rejected, ANSWER, seconds=1.0)
 
     async def main() -> int:
         shared = retry_policy()
-        calls = [asyncio.create_task(shared.call(script)) for _ in range(32)]
-        await asyncio.sleep(1.5)
-        limit = shared.limiter.limit
-        await asyncio.gather(*calls)
-        return limit
+        tasks = [asyncio.create_task(shared.call(script)) for _ in range(calls)]
+        await asyncio.sleep(moment)
+        found = shared.limiter.limit
+        await asyncio.gather(*tasks)
+        return found
 
-    assert run(main()) == 16
-
-
-def test_calls_that_are_rejected_later_halve_the_limit_again() -> None:
-    script = Script(*[LIMITED] * 48, ANSWER, seconds=1.0)
-
-    async def main() -> int:
-        shared = retry_policy()
-        calls = [asyncio.create_task(shared.call(script)) for _ in range(32)]
-        await asyncio.sleep(3.5)
-        limit = shared.limiter.limit
-        await asyncio.gather(*calls)
-        return limit
-
-    assert run(main()) == 8
-
-
-def test_the_number_of_calls_under_way_is_halved_when_it_is_below_the_limit() -> None:
-    script = Script(*[LIMITED] * 6, ANSWER, seconds=1.0)
-
-    async def main() -> int:
-        shared = retry_policy()
-        calls = [asyncio.create_task(shared.call(script)) for _ in range(6)]
-        await asyncio.sleep(1.5)
-        limit = shared.limiter.limit
-        await asyncio.gather(*calls)
-        return limit
-
-    assert run(main()) == 3
-
-
-def test_the_limit_never_falls_below_one_call() -> None:
-    script = Script(*[LIMITED] * 7, ANSWER)
-
-    async def main() -> tuple[str, int]:
-        shared = retry_policy()
-        return await shared.call(script), shared.limiter.limit
-
-    answer, limit = run(main())
-    assert answer == ANSWER
-    # One call, and one more after the success.
-    assert limit == 2
+    assert run(main()) == limit
 
 
 def test_a_call_that_waits_for_its_retry_holds_no_slot() -> None:
@@ -480,23 +429,6 @@ def test_a_fatal_error_is_raised_at_once_during_a_pause() -> None:
         return asyncio.get_running_loop().time()
 
     assert run(main()) == 1.0
-
-
-@pytest.mark.parametrize("moment", [0.5, 1.5, 2.5], ids=["under way", "waiting to try again", "in line"])
-def test_a_cancelled_call_frees_its_slot(moment: float) -> None:
-    script = Script(TRANSIENT, ANSWER, seconds=1.0)
-
-    async def main() -> tuple[int, str]:
-        shared = retry_policy(limiter=limiter(1))
-        calls = [asyncio.create_task(shared.call(script)) for _ in range(4)]
-        await asyncio.sleep(moment)
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
-        return shared.limiter.under_way, await shared.call(Script(ANSWER))
-
-    under_way, answer = run(main())
-    assert (under_way, answer) == (0, ANSWER)
 
 
 def test_a_call_that_is_cancelled_as_its_turn_comes_leaves_the_turn_to_the_next() -> None:
