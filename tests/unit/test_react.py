@@ -105,27 +105,12 @@ def test_an_answer_that_is_no_action_is_kept_but_not_shown_again() -> None:
     assert "I cannot do that." not in requests(bench)[1][2]["content"]
 
 
-def test_a_cut_edit_changes_nothing() -> None:
-    bench = Bench(
-        tokens=10**6,
-        model=FakeModel(render_response("", Action(type="edit", content="a\n<<<BEFORE_EDIT>>>\nx")), SUBMIT),
-    )
-    bench.kernel.files["a"] = b"x\n"
-    bench.run(ReActAgent(edit=True).run)
-    assert bench.kernel.files == {"a": b"x\n"}
-
-
 def test_a_submission_that_is_no_json_is_none_and_reads_as_one_in_the_history() -> None:
     bad = render_response("done", Action(type="submit", content="{a: 1}"))
     bench = run(ReActAgent(edit=True), bad, execute("1"), steps=2)
     assert not bench.trial.submitted
     assert reference_scores(bench.recorded[:1], answer={"a": 1}).submitted == 0
     assert "Action: submit\n<content>\n{a: 1}\n</content>" in requests(bench)[1][2]["content"]
-
-
-def test_null_is_a_submission_of_nothing() -> None:
-    bench = run(ReActAgent(edit=True), render_response("no", Action(type="submit", content="null")))
-    assert (bench.trial.submitted, bench.trial.submission) == (True, None)
 
 
 def test_without_edit_there_is_no_edit() -> None:

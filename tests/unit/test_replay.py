@@ -116,11 +116,6 @@ def test_a_cell_that_the_published_runner_stopped_is_stopped() -> None:
     assert taken(bench) == [("execute", "timed_out"), ("interrupt", "interrupted"), ("execute", "ok")]
 
 
-def test_a_submission_is_made_while_a_cell_runs() -> None:
-    bench = replay(stored("execute", "sleep(99)", outcome="timed_out"), stored("submit", "1"), cell=30.0)
-    assert (bench.trial.submitted, bench.trial.submission) == (True, 1)
-
-
 def test_what_only_its_agent_can_do_is_refused_before_anything_is_done() -> None:
     with pytest.raises(
         SuperError, match="step 3 cannot be replayed: only its agent knows the action `read_mail`"

@@ -14,16 +14,11 @@ from pytest_super.agents.swe.agent import SweAgent
 from pytest_super.agents.swe.commands import ARGUMENTS, WAITING
 from pytest_super.agents.swe.format import parse_answer
 from pytest_super.kernel.cell import SandboxLostError
-from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.model.completion import Completion, FilteredError
 from pytest_super.store.trajectory import Action, Step
-from pytest_super.tasks.public_task import public_part
-from pytest_super.tasks.task import Limits, Task
 from pytest_super.testing import FakeModel
-from pytest_super.trial.agent_run import run_agent
-from pytest_super.trial.budget import Budget
-from pytest_super.trial.trial import Trial
 from tests.unit.folder_kernel import FolderKernel
+from tests.unit.test_trial import Bench as TrialBench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,26 +29,18 @@ def say(command: str, thought: str = "so") -> str:
     return f"DISCUSSION\n{thought}\n```\n{command}\n```"
 
 
-class Bench:
+class Bench(TrialBench):
     """A trial in a folder, with a model that gives the answers."""
+
+    kernel: FolderKernel
 
     def __init__(self, folder: Path, *answers: str | Completion, task: dict[str, Any] | None = None) -> None:
         self.model = FakeModel(*answers)
-        self.kernel = FolderKernel(folder)
-        budget = Budget(Limits(cell=300), tokens=10**9, clock=self.kernel.clock)
-        budget.start_metering(lambda: self.kernel.busy_seconds)
-        fields = {"id": "t", "set": "expert", "query": "Do {it}.", "answer": 42, **(task or {})}
-        self.trial = Trial(
-            public_part(Task.model_validate(fields)),
-            kernel=self.kernel,  # type: ignore[arg-type]
-            budget=budget,
-            landmarks=LandmarkMatcher(()),
-            record=lambda _: None,
-            model=self.model,
-        )
+        fields = {"query": "Do {it}.", **(task or {})}
+        super().__init__(10**9, model=self.model, kernel=FolderKernel(folder), task=fields, cell=300)
 
-    def run(self, prompt: str | None = None) -> str:
-        return run_agent(SweAgent(prompt), self.trial, lambda error: isinstance(error, AssertionError))
+    def ask(self, prompt: str | None = None) -> str:
+        return self.run(SweAgent(prompt).run)
 
     @property
     def steps(self) -> list[tuple[str, str]]:
@@ -77,7 +64,7 @@ def test_it_reads_edits_runs_and_submits(bench: Callable[..., Bench], tmp_path: 
         say("print(open('a.py').read() if False else 21 * 2)"),
         say('submit {"x": 42}', "Done."),
     )
-    assert run.run() == "submitted"
+    assert run.ask() == "submitted"
     assert run.trial.submission == {"x": 42}
     assert (tmp_path / "a.py").read_text() == "x = 2\n"
     assert run.steps == [("open", "ok"), ("edit", "ok"), ("execute", "ok"), ("submit", "ok")]
@@ -87,7 +74,7 @@ def test_it_reads_edits_runs_and_submits(bench: Callable[..., Bench], tmp_path: 
 
 def test_the_model_is_asked_as_in_the_paper(bench: Callable[..., Bench]) -> None:
     run = bench(say("print(1)"), say("submit 1"))
-    run.run()
+    run.ask()
     assert run.model.parameters == [{"temperature": 0.2, "max_tokens": 1500}] * 2
     assert [message["role"] for message in run.model.requests[1]] == ["system", "user", "assistant", "user"]
     assert run.model.requests[1][:2] == run.model.requests[0]
@@ -103,7 +90,7 @@ def test_the_prompt_line_tells_the_open_file_and_the_directory_of_cells(
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a").write_text("x\n")
     run = bench(say("cd('sub')"), say("open a"), say("submit 1"))
-    run.run()
+    run.ask()
     folder = run.kernel.folder
     assert run.said(2, 3) == f"(Open file: n/a)\n(Current directory: {folder}/sub)\nIn [ ]"
     assert run.said(2).endswith(f"\n(Open file: {folder}/sub/a)\n(Current directory: {folder}/sub)\nIn [ ]")
@@ -111,7 +98,7 @@ def test_the_prompt_line_tells_the_open_file_and_the_directory_of_cells(
 
 def test_earlier_observations_are_shown_by_their_ends(bench: Callable[..., Bench]) -> None:
     run = bench(say("print('a' * 60_000)"), say("print('b' * 600)"), say("submit 1"))
-    run.run()
+    run.ask()
     assert run.said(1).startswith("... (truncated) ...a")
     assert run.said(1).count("a") > 49_990
     assert run.said(2, 3).partition("\n")[0] == "(truncated) ... " + "a" * 499
@@ -127,7 +114,7 @@ def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callab
         run.trial.add_pre_executed(
             Step(number=number, origin="pre_execute", action=action, thought="", observation="seen\n")
         )
-    run.run()
+    run.ask()
     assert run.said(1, 2) == say("!ls", "[pre-executed by user]")
     assert run.said(1, 3) == "seen"
     assert run.said(1, 4) == say(
@@ -141,13 +128,13 @@ def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callab
 def test_the_repository_is_told_where_the_query_does_not(bench: Callable[..., Bench]) -> None:
     repository = {"git": "https://a.b/c", "commit": "0" * 40}
     run = bench(say("submit 1"), task={"repository": repository, "query": "Do it."})
-    run.run()
+    run.ask()
     assert f"TASK:\nDo it.\nGit repository: https://a.b/c\nCommit: {'0' * 40}\n" in run.said()
 
 
 def test_another_prompt_takes_the_place_of_the_systems(bench: Callable[..., Bench]) -> None:
     run = bench(say("submit 1"))
-    run.run(prompt="Be {WINDOW} quick.")
+    run.ask(prompt="Be {WINDOW} quick.")
     assert run.said(0, 0) == "Be {WINDOW} quick."
     assert "Do {it}." in run.said(0, 1)
 
@@ -159,7 +146,7 @@ def test_an_answer_that_cannot_be_read_is_told_what_is_wanted_and_shown_again(
     bench: Callable[..., Bench],
 ) -> None:
     run = bench("I would look.", "", say("edit 1:2\nx", "I change."), say("submit 1"))
-    assert run.run() == "submitted"
+    assert run.ask() == "submitted"
     assert run.steps == [("", "error"), ("", "error"), ("edit", "error"), ("submit", "ok")]
     assert "DISCUSSION\n...\n```\nthe command\n```\n(Open file: n/a)" in run.said(1)
     assert run.said(3, 2) == "I would look."
@@ -171,7 +158,7 @@ def test_an_answer_that_cannot_be_read_is_told_what_is_wanted_and_shown_again(
 def test_an_answer_that_was_cut_is_not_carried_out(bench: Callable[..., Bench], tmp_path: Path) -> None:
     cut = Completion(text=say("create a.py"), finish_reason="length")
     run = bench(cut, say("submit 1"))
-    run.run()
+    run.ask()
     assert run.steps == [("", "error"), ("submit", "ok")]
     assert "cut off" in run.said(1)
     assert list(tmp_path.iterdir()) == []
@@ -179,7 +166,7 @@ def test_an_answer_that_was_cut_is_not_carried_out(bench: Callable[..., Bench], 
 
 def test_a_submission_that_is_no_json_is_told_and_the_trial_goes_on(bench: Callable[..., Bench]) -> None:
     run = bench(say("submit {a: 1}"), say("submit null"))
-    assert run.run() == "submitted"
+    assert run.ask() == "submitted"
     assert run.trial.submission is None
     assert run.steps == [("submit_invalid_json", "error"), ("submit", "ok")]
     assert run.said(1, 2) == say("submit {a: 1}")
@@ -188,7 +175,7 @@ def test_a_submission_that_is_no_json_is_told_and_the_trial_goes_on(bench: Calla
 
 def test_a_command_that_cannot_be_done_is_told_and_the_trial_goes_on(bench: Callable[..., Bench]) -> None:
     run = bench(say("open gone.py"), say("search_file don't"), say("submit 1"))
-    run.run()
+    run.ask()
     assert run.steps == [("open", "error"), ("search_file", "error"), ("submit", "ok")]
     assert run.said(1).startswith("File gone.py not found\n(Open file: n/a)")
 
@@ -209,7 +196,7 @@ def test_a_cell_past_its_limit_is_waited_for_or_interrupted_and_nothing_else_is_
         say("interrupt"),
         say("submit 1"),
     )
-    run.run()
+    run.ask()
     assert run.steps == [
         ("execute", "timed_out"),
         ("open", "error"),
@@ -224,17 +211,12 @@ def test_a_cell_past_its_limit_is_waited_for_or_interrupted_and_nothing_else_is_
     assert run.said(5, -2) == say("interrupt")
 
 
-def test_a_submission_is_taken_while_a_cell_runs(bench: Callable[..., Bench]) -> None:
-    run = bench(say("sleep(700)"), say("submit 1"))
-    assert run.run() == "submitted"
-
-
 # What ends a trial
 
 
 def test_the_tools_time_is_not_charged(bench: Callable[..., Bench]) -> None:
     run = bench(say("sleep(7)"), say("search_dir x"), say("submit 1"))
-    run.run()
+    run.ask()
     assert run.trial.budget.compute_seconds == 7
 
 
@@ -247,7 +229,7 @@ def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing(
     run = bench(say("open a"), say("open a"))
     monkeypatch.setattr(run.kernel, "read_file", lost)
     monkeypatch.setattr(run.kernel, "resolve", lost)
-    assert run.run() == "sandbox_lost"
+    assert run.ask() == "sandbox_lost"
     assert f"(Current directory: {run.kernel.folder})" in run.said(0)
 
 
@@ -264,7 +246,7 @@ def test_a_provider_that_refuses_once_is_asked_again_with_less(
         return complete(*arguments, **parameters)
 
     monkeypatch.setattr(run.model, "complete", refuse_second)
-    assert run.run() == "submitted"
+    assert run.ask() == "submitted"
     assert run.steps == [("execute", "ok"), ("", "error"), ("submit", "ok")]
     assert run.said(1, 3).startswith("(truncated) ... aaa")
 
@@ -277,7 +259,7 @@ def test_a_provider_that_refuses_always_ends_the_trial(
 
     run = bench()
     monkeypatch.setattr(run.model, "complete", refuse)
-    assert run.run() == "agent_error"
+    assert run.ask() == "agent_error"
     assert run.steps == [("", "error")]
 
 

@@ -112,14 +112,6 @@ def test_each_action_is_a_step_and_the_answer_tells_it(program: Beside) -> None:
     assert program.bench.trial.submission == {"n": 42}
 
 
-def test_a_cell_at_its_limit_is_left_running_for_the_next_request() -> None:
-    with beside(Bench(cell=10.0)) as program:
-        assert program.act("execute", code="sleep(25)")[1]["outcome"] == "timed_out"
-        assert program.act("execute", code="1")[1]["outcome"] == "error"
-        assert program.act("continue_wait")[1]["outcome"] == "timed_out"
-        assert program.act("continue_wait")[1]["outcome"] == "ok"
-
-
 def test_the_task_is_told_and_nothing_gold(program: Beside) -> None:
     status, task = program.ask("/trial")
     assert status == 200
@@ -136,14 +128,6 @@ def test_the_history_holds_what_was_pre_executed(program: Beside) -> None:
         ("pre_execute", "x = 1"),
         ("agent", "x"),
     ]
-
-
-def test_requests_at_once_are_taken_one_by_one(program: Beside) -> None:
-    program.act("execute", code="n = 0")
-    body = json.dumps({"code": "n += 1; n"}).encode()
-    answers = program.together(*[lambda: program.send("/trial/execute", body)] * 8)
-    assert sorted(answer["number"] for _, answer in answers) == list(range(2, 10))
-    assert all(answer["observation"] == str(answer["number"] - 1) for _, answer in answers)
 
 
 @pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", "Basic TOKEN", "TOKEN", "Bearer TOKENx"])

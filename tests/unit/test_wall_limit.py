@@ -12,50 +12,30 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import TrialEnded
-from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.store.trajectory import Action
-from pytest_super.tasks.public_task import public_part
-from pytest_super.tasks.task import Limits, Task
-from pytest_super.testing import FakeKernel
-from pytest_super.trial.agent_run import run_agent
-from pytest_super.trial.budget import Budget
-from pytest_super.trial.trial import Trial
 from pytest_super.trial.wall_limit import SIGNAL
+from tests.unit.test_trial import Bench as TrialBench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.store.trajectory import Step
+    from pytest_super.trial.trial import Trial
 
 WALL = 0.2
 SHOW = Action(type="show")
 
 
-class Bench:
-    """A trial with a wall limit on a fake kernel."""
+class Bench(TrialBench):
+    """A trial with a wall limit in real time."""
 
     def __init__(self, act: Callable[[Trial], Any], model: Any = None, wall: float = WALL) -> None:
-        self.recorded: list[Step] = []
-        self.budget = Budget(Limits(wall=wall), tokens=1000)
-        self.budget.start_metering(float)
-        self.trial = Trial(
-            public_part(Task.model_validate({"id": "t", "set": "expert", "query": "do it", "answer": 42})),
-            kernel=FakeKernel(),  # type: ignore[arg-type]
-            budget=self.budget,
-            landmarks=LandmarkMatcher(()),
-            record=self.recorded.append,
-            model=model,
-        )
+        super().__init__(model=model, clock=time.monotonic, wall=wall)
         self.act = act
-
-    def run(self, trial: Trial) -> Any:
-        """The method of an agent."""
-        return self.act(trial)
 
     def end(self) -> str:
         """Run the trial to its end. Returns its stop reason."""
-        return run_agent(self, self.trial, lambda error: isinstance(error, KeyboardInterrupt))
+        return self.run(self.act)
 
 
 def outlast_the_limit(_kernel: Kernel) -> tuple[str, str]:
@@ -96,11 +76,7 @@ async def await_forever(_trial: Trial) -> None:
     await asyncio.Event().wait()
 
 
-async def sleep_asleep(_trial: Trial) -> None:
-    await asyncio.sleep(600)
-
-
-@pytest.mark.parametrize("hang", [sleep, spin, wait_for_another_thread, await_forever, sleep_asleep])
+@pytest.mark.parametrize("hang", [sleep, spin, wait_for_another_thread, await_forever])
 def test_an_agent_that_hangs_in_its_own_code_is_ended(hang: Callable[[Trial], Any]) -> None:
     def act(trial: Trial) -> Any:
         trial.execute("print('begun')")
