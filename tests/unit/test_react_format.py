@@ -181,12 +181,6 @@ def test_a_cut_answer_is_never_taken(reason: str) -> None:
         parse_response(render_response("look", LS), finish_reason=reason)
 
 
-def test_an_agent_without_edit_knows_no_edit() -> None:
-    types = tuple(type for type in ACTION_TYPES if type != "edit")
-    with pytest.raises(FormatError, match="`edit` is not an action: use one of execute, submit"):
-        parse_response(render_response("change", Action(type="edit", content=EDIT)), types=types)
-
-
 PARTS = st.sampled_from(
     ["<content>", "</content>.", "Action: submit", "Thought:", "```", "\n", "\r\n", " ", "x"]
 )

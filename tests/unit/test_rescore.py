@@ -313,14 +313,6 @@ def test_what_is_missing_on_the_command_line_is_told(bench: Bench) -> None:
     assert "x.json: cannot be read: No such file" in bench.rescore(path, "--answers=/nowhere/x.json").err
 
 
-def test_errors_of_task_files_are_told_with_their_places(bench: Bench) -> None:
-    path = bench.ours(submit(1))
-    bench.put("tasks/t.task.yaml", "id: t\nset: expert\nquery: 1\nanswer: 1\n")
-    told = bench.rescore(path)
-    assert told.status == 1
-    assert "t.task.yaml:3:8: `query`" in told.err
-
-
 def test_tasks_without_an_answer_are_listed(bench: Bench) -> None:
     for name in ("t", "u", "v"):
         bench.published(
@@ -376,32 +368,20 @@ def test_why_accuracies_differ(
 
 
 @pytest.mark.parametrize(
-    ("steps", "figures", "why"),
+    ("step", "figures"),
     [
-        (
-            [cell("1", "done", origin="pre_execute")],
-            (1.0, 0.0),
-            "searches everything that the agent was shown",
-        ),
-        (
-            [replace(cell(""), action=Action(type="open"), observation="done")],
-            (1.0, 0.0),
-            "searches everything that the agent was shown",
-        ),
-        (
-            [cell("1", "", observation="done")],
-            (1.0, 0.0),
-            "searches everything that the agent was shown",
-        ),
-        ([cell("1", "done", observation="")], (0.0, 1.0), "searches everything that the agent was shown"),
+        (cell("1", "done", origin="pre_execute"), (1.0, 0.0)),
+        (replace(cell(""), action=Action(type="open"), observation="done"), (1.0, 0.0)),
+        (cell("1", "", observation="done"), (1.0, 0.0)),
+        (cell("1", "done", observation=""), (0.0, 1.0)),
     ],
 )
-def test_why_landmarks_differ(bench: Bench, steps: list[Step], figures: Any, why: str) -> None:
+def test_why_landmarks_differ(bench: Bench, step: Step, figures: Any) -> None:
     bench.task(landmarks=["done"])
-    told = bench.rescore(bench.ours(*steps, submit(1), accuracy=1.0, landmarks=figures[1]))
+    told = bench.rescore(bench.ours(step, submit(1), accuracy=1.0, landmarks=figures[1]))
     found = told.rows["t"]["landmarks"]
     assert (found["reference"], found["paper"]) == figures
-    assert why in told.reasons["landmarks"]
+    assert "searches everything that the agent was shown" in told.reasons["landmarks"]
 
 
 def test_a_landmark_that_was_seen_in_output_that_is_not_stored_stays_hit(bench: Bench) -> None:
@@ -435,14 +415,8 @@ RUN = "!python train.py"
             "step 1, which is of the type `edit`",
         ),
         ([cell("!cat train.py")], (1.0, 0.0), "step 1, which fails or does not run train.py"),
-        (
-            [cell("!git clone https://x.org/r"), cell("!python r/sub/train.py")],
-            (1.0, 0.0),
-            "step 2, which fails or does not run train.py",
-        ),
         ([cell(RUN, outcome="timed_out")], (1.0, 0.0), "step 1, which was left running"),
         ([cell(RUN, outcome="interrupted")], (1.0, 0.0), "step 1, which ended as `interrupted`"),
-        ([cell(RUN, "Killed\n")], (1.0, 0.0), "step 1, which fails or does not run train.py"),
         ([cell(RUN, seconds=12.0)], (1.0, 0.0), "step 1, which ran 12.0 s of at least 15"),
         ([cell("%cd src\n%run train")], (0.0, 1.0), "paper's way counts step 1"),
         (

@@ -64,21 +64,15 @@ def begin(prefetch: StartAhead, next: Any) -> None:
     prefetch.begin()
 
 
-def test_the_trial_that_it_was_started_for_takes_it(prefetch: StartAhead, starts: Starts) -> None:
+def test_the_trial_that_it_was_started_for_takes_it_once(prefetch: StartAhead, starts: Starts) -> None:
     one = item("one")
     begin(prefetch, one)
     ready = prefetch.take(one, one.task)
     assert ready is not None
     assert ready.repository == "repository of one"
+    assert prefetch.take(one, one.task) is None
     prefetch.end()
     assert not starts.kernel.is_closed.is_set()
-
-
-def test_it_is_taken_once(prefetch: StartAhead) -> None:
-    one = item("one")
-    begin(prefetch, one)
-    assert prefetch.take(one, one.task)
-    assert prefetch.take(one, one.task) is None
 
 
 def test_a_kernel_that_is_being_started_is_waited_for(prefetch: StartAhead, starts: Starts) -> None:
@@ -96,18 +90,12 @@ def test_another_trial_does_not_take_it(prefetch: StartAhead) -> None:
     assert prefetch.take(two, two.task)
 
 
-def test_a_task_that_a_fixture_has_changed_gets_a_kernel_of_its_own(prefetch: StartAhead) -> None:
-    one = item("one")
-    begin(prefetch, one)
-    assert prefetch.take(one, one.task.model_copy(update={"query": "another"})) is None
-
-
 def test_a_project_whose_fixture_changes_tasks_gets_none_that_it_cannot_use(
     prefetch: StartAhead, starts: Starts
 ) -> None:
     one = item("one")
     begin(prefetch, one)
-    prefetch.take(one, one.task.model_copy(update={"query": "another"}))
+    assert prefetch.take(one, one.task.model_copy(update={"query": "another"})) is None
     assert starts.kernel.is_closed.wait(SECONDS)
     begin(prefetch, item("two"))
     prefetch.end()

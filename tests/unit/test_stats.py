@@ -15,7 +15,6 @@ from pytest_super.authoring.stats.code_lines import lines_of_cell, lines_of_edit
 from pytest_super.cli import main
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.task import Edit
-from tests.gold_player import write_shipped_task
 
 SHIPPED = Path(__file__).parents[2] / "tasks"
 
@@ -226,11 +225,6 @@ def test_errors_of_task_files_are_those_of_validate(bench: Bench) -> None:
     assert bench.capsys.readouterr() == ("", f"pytest-super: {errors}")
 
 
-def test_a_folder_without_tasks_is_told(bench: Bench) -> None:
-    assert main(["stats", str(bench.folder)]) == 1
-    assert "there is no *.task.yaml file" in bench.capsys.readouterr().err
-
-
 def test_the_numbers_of_the_shipped_tasks_agree(tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     assert main(["stats", str(SHIPPED), f"--json={output}"]) == 0
@@ -243,15 +237,3 @@ def test_the_numbers_of_the_shipped_tasks_agree(tmp_path: Path) -> None:
     for row in data["sets"]:
         assert row["repositories"] <= row["tasks"]
         assert row["lines"]["mean"] >= row["cells"]["mean"] >= 1
-
-
-def test_the_size_of_one_shipped_solution_is_exact(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "out.json"
-    write_shipped_task("mord_data", tmp_path)
-    assert main(["stats", str(tmp_path), f"--json={output}"]) == 0
-    [row, _] = json.loads(output.read_text())["sets"]
-    found = [row[name]["mean"] for name in ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")]
-    assert found == [22, 3, 3, 3, 20]
-    assert "data" in capsys.readouterr().out

@@ -230,15 +230,6 @@ def test_a_sandbox_that_is_lost_during_an_edit_is_the_agents_doing() -> None:
     assert bench.recorded[-1].outcome == "sandbox_lost"
 
 
-def test_an_edit_changes_the_one_place_and_no_other_byte() -> None:
-    bench = Bench()
-    bench.kernel.files["f.py"] = b"a = 1\r\nb = 2\r\n\xe9"
-    assert bench.trial.edit("f.py", "b = 2", "b = 3").outcome == "ok"
-    assert bench.kernel.files["f.py"] == b"a = 1\r\nb = 3\r\n\xe9"
-    refused = bench.trial.edit("f.py", " = ", "=")
-    assert (refused.outcome, refused.observation[:14]) == ("error", "Found multiple")
-
-
 def test_a_landmark_is_credited_to_the_step_that_first_shows_it() -> None:
     bench = Bench(landmarks=("epoch 1", "done$"))
     assert bench.trial.execute("print('epoch 1')").landmarks == [0]

@@ -170,12 +170,8 @@ def test_noise_in_the_last_bits_is_not_flaky(value: float, noise: float) -> None
         ("0,1337,12", True),
         ("about 0.77", False),
         ("0.775", False),
-        ("10.7744", False),
-        ("v0.7744", False),
-        ("0.7744.1", False),
         ("0.77449999", False),
         ("1337.2 lines", False),
-        ("13370 lines, a1337, 1337b", False),
         ("commit 4f1337aa", False),
     ],
 )
@@ -249,12 +245,6 @@ def many_numbers(count: int, digits: int = 4) -> str:
     step = 7919
     numbers = [f"0.{1000 + (index * step) % 6000:0{digits}d}" for index in range(count)]
     return "\n".join(" ".join(numbers[start : start + 10]) for start in range(0, count, 10))
-
-
-def test_the_answer_in_the_readme_leaks(tmp_path: Path) -> None:
-    one = with_repository(tmp_path)
-    write(tmp_path, "README.md", "# Results\n\naccuracy | f1\n0.774 | 0.813\n")
-    assert [finding.facts["place"] for finding in found(one)] == ["code/README.md, line 4"]
 
 
 def test_the_answer_in_the_output_of_a_notebook_leaks(tmp_path: Path) -> None:
@@ -451,12 +441,6 @@ def task_file(folder: Path) -> str:
         json.dumps({"id": "t", "set": "expert", "query": "q", "answer": 1, "solution": {"cells": ["1"]}})
     )
     return str(path)
-
-
-def test_a_finished_run_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = stored_run(tmp_path, trial().result, trial(epoch=2).result)
-    assert main(["verify", task_file(tmp_path), "--run", str(run)]) == 0
-    assert "1 task, 2 trials in 2 epochs: nothing was found" in capsys.readouterr().out
 
 
 def test_one_epoch_is_said_to_show_nothing_flaky(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
