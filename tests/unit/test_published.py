@@ -103,15 +103,8 @@ def test_times_go_on_past_midnight(tmp_path: Path) -> None:
 
 
 def test_only_the_first_steps_with_just_these_thoughts_are_pre_executed(tmp_path: Path) -> None:
-    thoughts = [
-        *(
-            "[pre-executed by user]",
-            "EXECUTED BY USER",
-            "[continued after timeout]",
-            "[pre-executed by user]\n\n",
-        ),
-        *("[pre-executed by user]", "look"),
-    ]
+    fixed = "[pre-executed by user]"
+    thoughts = [fixed, "EXECUTED BY USER", "[continued after timeout]", f"{fixed}\n\n", fixed, "look"]
     cells = [
         cell
         for number, thought in enumerate(thoughts, 1)

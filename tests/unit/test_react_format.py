@@ -227,29 +227,10 @@ def test_any_text_is_an_action_or_no_action(answer: str, reason: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        *(
-            "Action",
-            "Action:",
-            "Action: ",
-            "\nAction: execute",
-            "\nAction: execute\n<content>",
-            "Thought:",
-            "\n```",
-        ),
-        *(
-            "*",
-            " ",
-            "\n",
-            "\n ",
-            "\r\n",
-            "Action" + 50 * " ",
-            "a",
-            "a ",
-            "</content>",
-            "</content>x",
-            "<content>",
-        ),
-        *("</content> Thoughts", "<content>\n", "\nThought: ", "_", "Action: a_", "``` \n"),
+        *["Action", "Action:", "Thought:", "*", "a", "_", "<content>", "</content>", "</content>x"],
+        *("Action: ", "\nAction: execute", "\nAction: execute\n<content>", "Action" + 50 * " "),
+        *(" ", "a ", "\n", "\n ", "\r\n", "\n```"),
+        *("</content> Thoughts", "<content>\n", "\nThought: ", "Action: a_", "``` \n"),
     ],
 )
 @pytest.mark.parametrize("head", ["", "Action: execute\n<content>\n", "Action: execute\n```\n", "Action:"])
@@ -265,9 +246,6 @@ def test_a_hostile_answer_is_read_in_linear_time(unit: str, head: str) -> None:
     [
         (EDIT, "a.py", "x = 1\n", "x = 2\n"),
         ("\na b's.py \n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny", "a b's.py", "x\n", "y\n"),
-        ("a\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>", "a", "x\n", ""),
-        ("a\n<<<BEFORE_EDIT>>>\n<<<AFTER_EDIT>>>\ny", "a", "", "y\n"),
-        ("a\n<<<BEFORE_EDIT>>>\n  x\n\n<<<AFTER_EDIT>>>\ny\n\n", "a", "  x\n\n", "y\n\n\n"),
         ("a\n above\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny", "a", " above\nx\n", " above\ny\n"),
         ("a\n<<<BEFORE_EDIT>>> \nx\n  <<<AFTER_EDIT>>>\ny", "a", "x\n", "y\n"),
         ("a\n<<<BEFORE_EDIT>>>\n# <<<AFTER_EDIT>>>\n<<<AFTER_EDIT>>>\ny", "a", "# <<<AFTER_EDIT>>>\n", "y\n"),

@@ -135,18 +135,13 @@ def test_the_first_trial_makes_the_snapshot_that_the_next_ones_start_from(tmp_pa
     assert place.restored == [archive_of(path)]
 
 
-def test_a_snapshot_whose_files_are_gone_is_made_again(tmp_path: Path) -> None:
-    archive_of(make(task("!make data"), tmp_path)).unlink()
-    again = choose(task("!make data"), tmp_path)
-    again.close()
-    assert isinstance(again, SavedPrefix)
-
-
-def test_a_snapshot_that_has_expired_is_made_again(tmp_path: Path) -> None:
+def test_a_snapshot_that_has_expired_or_lost_its_files_is_made_again(tmp_path: Path) -> None:
     make(task("!make data"), tmp_path, SnapshotRecord(expires=time.time() - 1))
     assert name(task("!make data"), tmp_path)
-    make(task("!make data"), tmp_path, SnapshotRecord(expires=time.time() + 1000))
+    path = make(task("!make data"), tmp_path, SnapshotRecord(expires=time.time() + 1000))
     assert isinstance(choose(task("!make data"), tmp_path), RestoredPrefix)
+    archive_of(path).unlink()
+    assert name(task("!make data"), tmp_path)
 
 
 def test_a_prefix_that_is_not_worth_it_is_run_by_every_trial(tmp_path: Path) -> None:

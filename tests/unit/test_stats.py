@@ -22,12 +22,9 @@ SHIPPED = Path(__file__).parents[2] / "tasks"
 @pytest.mark.parametrize(
     ("source", "lines"),
     [
-        ("x = 1\n\n# why\ny = 2  # how\n", 2),
-        ("# only\n   # comments\n", 0),
         ("def f():\n    # why\n\n    return 1", 2),
         ('text = """\n# no comment\n\nend"""', 3),
         ("x = [\n    1,\n    # why\n    2,\n]", 4),
-        ("!pip install a\n# why\n%cd src\n", 2),
         ("!pip install \\\n    a \\\n    # b", 3),
         ("for x in y:\n    # why\n    !run \\\n        {x}\n    print(x)", 4),
         ("x = !ls\n# why\nx?", 2),

@@ -86,13 +86,6 @@ def test_no_line_is_too_long_for_readers_of_lines(message: dict[str, Any]) -> No
     assert all(len(event.encode()) < 2**16 for event in events(completion(message)))
 
 
-@pytest.mark.parametrize("reason", ["stop", "length", "tool_calls"])
-def test_the_reason_comes_last_and_once(reason: str) -> None:
-    body = completion({"role": "assistant", "content": "text"}, finish_reason=reason)
-    reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks(body)]
-    assert (reasons[-1], set(reasons[:-1])) == (reason, {None})
-
-
 def test_usage_is_sent_on_request() -> None:
     body = completion({"role": "assistant", "content": "text"})
     *_, last = chunks(body, usage=True)

@@ -204,13 +204,6 @@ def test_an_open_quote_is_told() -> None:
         arguments_of("search_file " + "x" * 5000)
 
 
-def test_an_edit_has_a_span_and_lines() -> None:
-    assert parse_edit(EDIT) == ("2:3", ["    x = 1", "", "    y = 2"])
-    assert parse_edit("edit 2:3\n\nend_of_edit") == ("2:3", [""])
-    assert parse_edit("edit 2:3\nend_of_edit") == ("2:3", [])
-    assert parse_edit("edit a.py\nx\nend_of_edit") == ("a.py", ["x"])
-
-
 # Submissions
 
 

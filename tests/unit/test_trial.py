@@ -349,17 +349,6 @@ def test_what_an_agent_leaves_behind_can_neither_act_nor_ask() -> None:
     assert bench.recorded == []
 
 
-def test_an_agent_may_be_a_coroutine() -> None:
-    class Waiting:
-        async def run(self, trial: Trial) -> None:
-            await asyncio.sleep(0)
-            trial.submit(42)
-
-    bench = Bench()
-    assert run_agent(Waiting(), bench.trial, lambda _: False) == "submitted"
-    assert bench.trial.submission == 42
-
-
 def test_an_agent_whose_run_is_a_generator_is_told_so() -> None:
     class Lazy:
         def run(self, trial: Trial) -> Any:
