@@ -210,11 +210,3 @@ def test_the_prompt_is_extracted_to_the_letter(
 ) -> None:
     assert main(["prompt", "extract", str(write(tmp_path, cells))]) == 0
     assert capsys.readouterr().out == PROMPT
-
-
-def test_extracting_from_another_notebook_fails_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write(tmp_path, [markdown("# My notebook")])
-    assert main(["prompt", "extract", str(path)]) == 1
-    assert capsys.readouterr().err.startswith(f"pytest-super: {path}:1: ")

@@ -463,14 +463,6 @@ def test_a_run_that_only_the_task_or_its_kind_allows_is_a_reason(
     assert "only the paper's way counts step 1 as a run" in told.reasons["script_executed"]
 
 
-def test_published_steps_take_as_long_as_their_durations_say(bench: Bench) -> None:
-    """Their clock times are cut to seconds."""
-    times = "09:00:00, End time: 09:00:10 (duration: 9 seconds)"
-    bench.published(REACT + step_cells(1, "execute", RUN, times=times), {"entrypoint": 0.0})
-    told = bench.rescore(bench.folder, answers='{"task_id": "t", "entrypoint": "train.py"}')
-    assert set(told.rows["t"]["script_executed"].values()) == {0.0}
-
-
 @pytest.mark.parametrize(
     ("metric", "figure"), [("accuracy", 0.5), ("landmarks", 0.5), ("script_executed", 1.0)]
 )

@@ -221,40 +221,30 @@ def test_no_call_is_retried_after_its_time_is_over(
     assert 1 <= len(script.times) <= tries
 
 
-class Reserved:
-    """Counts the attempts inside it; none is let in beyond the `most`th."""
-
-    def __init__(self, most: int) -> None:
-        self.left = most
-        self.inside = 0
+def test_each_attempt_has_its_own_reservation_which_ends_before_the_pause() -> None:
+    seen: list[str] = []
 
     @asynccontextmanager
-    async def __call__(self) -> AsyncIterator[None]:
-        if not self.left:
+    async def reserve() -> AsyncIterator[None]:
+        if seen.count("reserved") == 3:
             raise PermissionError("spent")
-        self.left -= 1
-        self.inside += 1
+        seen.append("reserved")
         yield
-        self.inside -= 1
-
-
-def test_each_attempt_has_its_own_reservation_which_ends_before_the_pause() -> None:
-    reserved = Reserved(3)
-    seen = []
+        seen.append("freed")
 
     async def attempt() -> str:
-        seen.append(("attempt", reserved.inside))
+        seen.append("attempt")
         raise TRANSIENT
 
     async def sleep(_seconds: float) -> None:
-        seen.append(("wait", reserved.inside))
+        seen.append("wait")
 
     async def main() -> None:
         with pytest.raises(PermissionError, match="spent"):
-            await retry_policy(sleep=sleep).call(attempt, reserved)
+            await retry_policy(sleep=sleep).call(attempt, reserve)
 
     run(main())
-    assert seen == [("attempt", 1), ("wait", 0)] * 3
+    assert seen == ["reserved", "attempt", "freed", "wait"] * 3
 
 
 def test_a_call_that_waits_for_a_reservation_takes_no_slot_from_others() -> None:

@@ -73,12 +73,13 @@ def test_it_reads_edits_runs_and_submits(bench: Callable[..., Bench], tmp_path: 
 
 
 def test_the_model_is_asked_as_in_the_paper(bench: Callable[..., Bench]) -> None:
-    run = bench(say("print(1)"), say("submit 1"))
+    repository = {"git": "https://a.b/c", "commit": "0" * 40}
+    run = bench(say("print(1)"), say("submit 1"), task={"repository": repository})
     run.ask()
     assert run.model.parameters == [{"temperature": 0.2, "max_tokens": 1500}] * 2
     assert [message["role"] for message in run.model.requests[1]] == ["system", "user", "assistant", "user"]
     assert run.model.requests[1][:2] == run.model.requests[0]
-    assert "TASK:\nDo {it}.\n" in run.said(0)
+    assert f"TASK:\nDo {{it}}.\nGit repository: https://a.b/c\nCommit: {'0' * 40}\n" in run.said(0)
     assert run.said(0).endswith(f"\n(Open file: n/a)\n(Current directory: {run.kernel.folder})\nIn [ ]")
     assert run.said(1, 2) == say("print(1)")
     assert run.said(1) == f"1\n(Open file: n/a)\n(Current directory: {run.kernel.folder})\nIn [ ]"
@@ -123,13 +124,6 @@ def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callab
     assert run.said(1, 5).startswith("seen\n(Open file: n/a)\n")
     assert run.said(1, 6) == say("print(2)", "[pre-executed by user]")
     assert run.trial.history[2].origin == "agent"
-
-
-def test_the_repository_is_told_where_the_query_does_not(bench: Callable[..., Bench]) -> None:
-    repository = {"git": "https://a.b/c", "commit": "0" * 40}
-    run = bench(say("submit 1"), task={"repository": repository, "query": "Do it."})
-    run.ask()
-    assert f"TASK:\nDo it.\nGit repository: https://a.b/c\nCommit: {'0' * 40}\n" in run.said()
 
 
 def test_another_prompt_takes_the_place_of_the_systems(bench: Callable[..., Bench]) -> None:

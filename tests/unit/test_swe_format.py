@@ -32,15 +32,6 @@ def command(content: str) -> tuple[str, str]:
 # The form of an answer
 
 
-def test_an_answer_is_a_discussion_and_a_command() -> None:
-    answer = parse_answer("DISCUSSION\nI look.\nThen I see.\n```\n!ls -a\n```\n")
-    assert (answer.thought, answer.action.type, answer.action.content) == (
-        "I look.\nThen I see.",
-        "execute",
-        "!ls -a",
-    )
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -158,8 +158,6 @@ def test_noise_in_the_last_bits_is_not_flaky(value: float, noise: float) -> None
         ("we got 0.7744", True),
         ("we got .7744.", True),
         ("about 0.774 of them", True),
-        ("77.44% of them", True),
-        ("7.744e-1", True),
         ("exactly 0.774436090", True),
         ("all 1337 lines", True),
         ("all 1,337 lines", True),
