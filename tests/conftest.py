@@ -48,3 +48,11 @@ def openai_server() -> Iterator[OpenAIServer]:
 
     with running_server() as server:
         yield server
+
+
+@pytest.fixture
+def openai_environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    """The server, where clients in this process and its children find it."""
+    for name, value in openai_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return openai_server

@@ -26,6 +26,16 @@ def super_kernel():
     kernel.close()
 """
 
+# A kernel for each attempt.
+FAKE_KERNELS = """
+import pytest
+from pytest_super.testing import FakeKernel
+
+@pytest.fixture
+def super_make_kernel():
+    return FakeKernel
+"""
+
 # Answers per task id, what a scripted agent does.
 AGENT = """
 import os, signal, time
@@ -43,11 +53,13 @@ class Agent:
             return
         elif id.startswith("engine"):
             trial.execute("fail_engine()")
-        elif id.startswith("crash_once"):
+        elif id.startswith(("crash_once", "raise_once")):
             mark = Path("crashed")
             if not mark.exists():
                 mark.touch()
                 trial.execute("1")
+                if id.startswith("raise"):
+                    raise ValueError("first time")
                 os.kill(os.getpid(), signal.SIGKILL)
             trial.submit(42)
         elif id.startswith("crash"):
@@ -61,6 +73,11 @@ class Agent:
             trial.execute("print('done')")
             trial.submit(42)
 """
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects in a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 class Project:
@@ -90,6 +107,10 @@ class Project:
             f"--super-agent={agent}", "--super-sandbox=local", *arguments
         )
 
+    def add_to_conftest(self, text: str) -> None:
+        conftest = self.path / "conftest.py"
+        conftest.write_text(f"{conftest.read_text()}\n\n{text}")
+
     @property
     def latest(self) -> Path:
         return self.path / ".super/runs/latest"
@@ -97,11 +118,46 @@ class Project:
     @property
     def results(self) -> dict[str, dict[str, Any]]:
         """The lines of results.jsonl, by name of the trial; the last run of each."""
-        lines = (self.latest / "results.jsonl").read_text().splitlines()
-        rows = [json.loads(line) for line in lines]
+        rows = read_lines(self.latest / "results.jsonl")
         return {f"{row['id']}[{row['epoch']}]": row for row in sorted(rows, key=lambda row: row["rerun"])}
 
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Project:
     return Project(pytester)
+
+
+class ProgramProject:
+    """A folder with tasks, and programs that are the agents of its runs."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path: Path = pytester.path
+        pytester.makeini("[pytest]\n")
+
+    def add_program(self, name: str, source: str) -> None:
+        (self.path / f"{name}.py").write_text(source)
+
+    def script(self, *answers: Any) -> None:
+        (self.path / "script.yaml").write_text(json.dumps(list(answers)))
+
+    def add_task(self, id: str = "a", **fields: Any) -> None:
+        task = {"id": id, "set": "expert", "query": "What is it? 'Tell' \"me\"", "answer": 42, **fields}
+        given = {name: value for name, value in task.items() if value is not None}
+        (self.path / f"{id}.task.yaml").write_text(json.dumps(given))
+
+    @property
+    def latest(self) -> Path:
+        return self.path / ".super/runs/latest"
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        return read_lines(self.latest / "results.jsonl")
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return read_lines(self.latest / "calls.jsonl")
+
+    def steps(self, id: str = "a") -> list[dict[str, Any]]:
+        (path,) = self.latest.glob(f"trials/{id}/*/trajectory.jsonl")
+        return read_lines(path)

@@ -67,56 +67,27 @@ def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
 
 
 @WITH_AND_WITHOUT_XDIST
-def test_trouble_of_the_infrastructure_is_an_error_in_whatever_phase(
+def test_trouble_of_the_infrastructure_is_an_error_in_whatever_phase_and_one_testcase_tells_all(
     project: Project, workers: tuple[str, ...]
 ) -> None:
-    project.add_task("engine")
-    conftest = project.path / "conftest.py"
-    conftest.write_text(
-        conftest.read_text()
-        + """
+    for id in ("right", "wrong", "engine", "setup"):
+        project.add_task(id)
+    project.add_to_conftest(
+        """
 from pytest_super.errors import EngineError
 
 @pytest.fixture(autouse=True)
 def trouble(super_task):
     if super_task.id == "setup":
         raise EngineError("no engine")
-"""
-    )
-    project.add_task("setup")
-    project.run("--junitxml=out.xml", *workers)
-    suite = read_valid(project)
-    assert (suite.get("errors"), suite.get("failures"), suite.get("tests")) == ("2", "0", "2")
-    assert all(case.find("error") is not None for case in cases(suite).values())
-    assert properties(cases(suite)["setup"])["super.stop_reason"] == "error"
-
-
-def add_to_conftest(project: Project, text: str) -> None:
-    conftest = project.path / "conftest.py"
-    conftest.write_text(f"{conftest.read_text()}\n\n{text}")
-
-
-@WITH_AND_WITHOUT_XDIST
-def test_a_trial_whose_teardown_fails_too_is_one_testcase_that_tells_both(
-    project: Project, workers: tuple[str, ...]
-) -> None:
-    for id in ("right", "wrong", "engine"):
-        project.add_task(id)
-    add_to_conftest(
-        project,
-        """
-from pytest_super.errors import EngineError
-
-@pytest.fixture(autouse=True)
-def trouble(super_task):
     yield
     raise EngineError("the engine has left")
 """,
     )
     result = project.run("--junitxml=out.xml", *workers)
-    result.assert_outcomes(passed=1, failed=1, errors=4)
+    result.assert_outcomes(passed=1, failed=1, errors=5)
     suite = read_valid(project)
-    assert (suite.get("failures"), suite.get("errors"), suite.get("tests")) == ("1", "4", "3")
+    assert (suite.get("failures"), suite.get("errors"), suite.get("tests")) == ("1", "5", "4")
     told = {
         name: [(e.tag, e.get("message")) for e in case.iterfind("*") if e.tag != "properties"]
         for name, case in cases(suite).items()
@@ -125,6 +96,8 @@ def trouble(super_task):
     assert told["right"] == [left]
     assert told["wrong"] == [("failure", "accuracy 0; submitted; trials/wrong/1.0/trajectory.jsonl"), left]
     assert told["engine"] == [("error", "the engine does not answer"), left]
+    assert [tag for tag, _ in told["setup"]] == ["error"]
+    assert properties(cases(suite)["setup"])["super.stop_reason"] == "error"
     assert properties(cases(suite)["wrong"])["super.accuracy"] == "0.0"
 
 
@@ -177,7 +150,7 @@ def test_a_file_that_cannot_be_completed_is_one_line_below_the_summary(project: 
 
 def test_a_file_in_which_another_plugin_wrote_no_xml_is_one_line_below_the_summary(project: Project) -> None:
     project.add_task("right")
-    add_to_conftest(project, 'def pytest_super_step(item):\n    item.user_properties.append(("\\x00", 1))\n')
+    project.add_to_conftest('def pytest_super_step(item):\n    item.user_properties.append(("\\x00", 1))\n')
     result = project.run("--junitxml=out.xml")
     result.stdout.fnmatch_lines(["all *", "the JUnit XML out.xml stays as pytest wrote it, *invalid token*"])
     assert "<testcase" in (project.path / "out.xml").read_text()

@@ -14,15 +14,10 @@ import pytest
 
 from pytest_super.options import OPTIONS, Option
 from pytest_super.session import fixtures
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, read_lines
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Project
-
-
-def add_to_conftest(project: Project, text: str) -> None:
-    conftest = project.path / "conftest.py"
-    conftest.write_text(f"{conftest.read_text()}\n\n{text}")
 
 
 @pytest.mark.parametrize(
@@ -69,22 +64,18 @@ def test_a_package_may_offer_an_agent_by_name(project: Project) -> None:
     project.run(agent="mine").assert_outcomes(passed=1)
 
 
-def test_an_unsolved_task_fails_with_a_short_text_and_no_traceback(project: Project) -> None:
+def test_an_unsolved_task_fails_with_a_short_text_and_what_it_did_is_on_disk(project: Project) -> None:
     project.add_task("wrong")
     result = project.run()
     result.stdout.fnmatch_lines(["accuracy 0; submitted; trials/wrong/1.0/trajectory.jsonl"])
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*runner.py*")
-
-
-def test_what_a_trial_did_is_on_disk(project: Project) -> None:
-    project.add_task("right")
-    project.run()
-    folder = project.path / ".super/runs/latest" / project.results["right[1]"]["folder"]
-    steps = [json.loads(line) for line in (folder / "trajectory.jsonl").read_text().splitlines()]
-    assert [step["action"]["type"] for step in steps] == ["execute", "execute", "submit"]
+    assert sorted(path.name for path in project.latest.iterdir()) == ["results.jsonl", "run.json", "trials"]
+    folder = project.latest / "trials/wrong/1.0"
+    steps = read_lines(folder / "trajectory.jsonl")
+    assert [step["action"]["type"] for step in steps] == ["execute", "submit"]
     notebook = json.loads((folder / "trajectory.ipynb").read_text())
-    assert "print('done')" in [cell["source"] for cell in notebook["cells"]]
+    assert "print('half way')" in [cell["source"] for cell in notebook["cells"]]
 
 
 def test_an_argument_that_is_not_utf8_is_recorded(project: Project) -> None:
@@ -104,8 +95,7 @@ def test_a_step_tells_how_much_of_a_long_output_was_left_out(project: Project) -
         solution={"cells": [cell, "print('x'); 42"]},
     )
     project.run(agent="gold").assert_outcomes(passed=1)
-    lines = (project.latest / "trials/long/1.0/trajectory.jsonl").read_text().splitlines()
-    before, own, short = [json.loads(line) for line in lines][:3]
+    before, own, short = read_lines(project.latest / "trials/long/1.0/trajectory.jsonl")[:3]
     for step in (before, own):
         assert step["omitted_characters"] > 0
         assert step["outputs"][0]["text"].count("x") + step["omitted_characters"] == 300_000
@@ -255,25 +245,10 @@ def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Projec
 
 
 def test_an_item_that_is_rerun_has_a_result_of_its_own(project: Project) -> None:
-    project.add_task("crash_once")
-    (project.path / "agent.py").write_text(
-        """
-from pathlib import Path
-
-class Agent:
-    def run(self, trial):
-        trial.execute("1")
-        if not Path("mark").exists():
-            Path("mark").touch()
-            raise ValueError("first time")
-        trial.submit(42)
-"""
-    )
+    project.add_task("raise_once")
     project.run("--reruns=1").assert_outcomes(passed=1)
-    assert (project.results["crash_once[1]"]["rerun"], project.results["crash_once[1]"]["solved"]) == (
-        1,
-        True,
-    )
+    row = project.results["raise_once[1]"]
+    assert (row["rerun"], row["solved"]) == (1, True)
 
 
 def test_the_order_pairs_long_tasks_with_short_ones(project: Project) -> None:
@@ -297,8 +272,7 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(
 def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
     project.add_task("right")
     (project.path / "given.txt").touch()
-    add_to_conftest(
-        project,
+    project.add_to_conftest(
         """
 import json
 from pathlib import Path
@@ -404,8 +378,7 @@ class Agent:
     )
     if fixture == "super_make_kernel":
         (project.path / "conftest.py").write_text("import pytest\n")
-    add_to_conftest(
-        project,
+    project.add_to_conftest(
         f"""
 from agent import Agent
 from pytest_super.trial.budget import Budget
@@ -439,10 +412,8 @@ def test_the_sandbox_of_an_unsolved_trial_is_kept_and_can_be_entered(project: Pr
 
 def test_hooks_make_agents_and_see_every_step(project: Project) -> None:
     project.add_task("right")
-    conftest = project.path / "conftest.py"
-    conftest.write_text(
-        conftest.read_text()
-        + """
+    project.add_to_conftest(
+        """
 from pathlib import Path
 
 class Agent:
@@ -488,37 +459,32 @@ def trouble(super_task):
 def test_trouble_after_a_trial_has_a_line_that_says_why_the_run_failed(
     project: Project, workers: tuple[str, ...]
 ) -> None:
-    add_to_conftest(project, TROUBLE)
+    project.add_to_conftest(TROUBLE)
     project.add_task("right")
     result = project.run("--super-fail-under=1", *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["trouble right: after the trial: the engine has left", "gate: passed, mean accuracy 1.0000*"]
     )
-    [line] = (project.latest / "trouble.jsonl").read_text().splitlines()
     told = {"id": "right", "epoch": 1, "rerun": 0, "folder": "trials/right/1.0"}
-    assert json.loads(line) == {**told, "error": "the engine has left"}
+    assert read_lines(project.latest / "trouble.jsonl") == [{**told, "error": "the engine has left"}]
     assert project.results["right[1]"]["error"] is None
 
 
 def test_trouble_after_a_trial_names_its_epoch_and_rerun(project: Project) -> None:
-    add_to_conftest(project, TROUBLE.replace("right", "raises"))
+    project.add_to_conftest(TROUBLE.replace("right", "raises"))
     project.add_task("raises")
     project.run("--reruns=1", "--super-epochs=2")
-    lines = (project.latest / "trouble.jsonl").read_text().splitlines()
-    told = [(row["epoch"], row["rerun"], row["error"]) for row in map(json.loads, lines)]
-    assert told == [(1, 1, "the engine has left"), (2, 1, "the engine has left")]
+    rows = read_lines(project.latest / "trouble.jsonl")
+    assert [(row["epoch"], row["rerun"], row["error"]) for row in rows] == [
+        (1, 1, "the engine has left"),
+        (2, 1, "the engine has left"),
+    ]
     assert sorted((row["epoch"], row["rerun"]) for row in project.results.values()) == [(1, 1), (2, 1)]
 
 
-def test_a_run_without_trouble_has_no_file_of_it(project: Project) -> None:
-    project.add_task("wrong")
-    project.run()
-    assert sorted(path.name for path in project.latest.iterdir()) == ["results.jsonl", "run.json", "trials"]
-
-
 def test_an_error_has_the_same_words_before_a_trial_and_in_it(project: Project) -> None:
-    add_to_conftest(project, TROUBLE)
+    project.add_to_conftest(TROUBLE)
     project.add_task("setup")
     project.add_task("engine")
     result = project.run()
@@ -548,7 +514,7 @@ def test_a_trial_that_never_got_a_sandbox_is_neither_isolated_nor_not(project: P
 def test_a_hook_that_fails_when_a_trial_is_over_makes_it_an_error(
     project: Project, statement: str, words: str, workers: tuple[str, ...]
 ) -> None:
-    add_to_conftest(project, f"def pytest_super_trial_finished():\n    {statement}\n")
+    project.add_to_conftest(f"def pytest_super_trial_finished():\n    {statement}\n")
     project.add_task("right")
     result = project.run(*workers)
     result.assert_outcomes(errors=1)
@@ -559,7 +525,7 @@ def test_a_hook_that_fails_when_a_trial_is_over_makes_it_an_error(
 
 
 def test_a_hook_that_fails_when_the_run_is_over_leaves_the_summary(project: Project) -> None:
-    add_to_conftest(project, "def pytest_super_run_finished():\n    raise ValueError('no network')\n")
+    project.add_to_conftest("def pytest_super_run_finished():\n    raise ValueError('no network')\n")
     project.add_task("right")
     result = project.run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -591,45 +557,31 @@ def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(
     }
 
 
-def test_each_epoch_of_a_replay_repeats_its_own(project: Project) -> None:
-    project.add_task("a")
-    for epoch, answer in ((1, 0), (2, 42)):
-        trial = project.path / f"stored/trials/a/{epoch}.1"
-        trial.mkdir(parents=True)
-        step = {"number": 1, "origin": "agent", "action": {"type": "submit", "content": str(answer)}}
-        (trial / "trajectory.jsonl").write_text(json.dumps(step))
-    project.run("--super-trajectory=stored", "--super-epochs=3", agent="replay")
-    assert {name: row["metrics"]["accuracy"] for name, row in project.results.items()} == {
-        "a[1]": 0.0,
-        "a[2]": 1.0,
-        "a[3]": 0.0,
-    }
-
-
 @WITH_AND_WITHOUT_XDIST
 def test_epochs_are_summed_up_as_mean_and_deviation_in_the_terminal_and_in_junit(
     project: Project, workers: tuple[str, ...]
 ) -> None:
-    for epoch, answer in ((1, 0), (2, 42), (3, 42)):
-        for category in ("data", "goal"):
+    # Each epoch of a replay repeats its own; the third, which is not stored, repeats the first.
+    for category in ("data", "goal"):
+        project.add_task(category, set="masked", category=category)
+        for epoch, answer in ((1, 0), (2, 42)):
             trial = project.path / f"stored/trials/{category}/{epoch}.1"
             trial.mkdir(parents=True)
             step = {"number": 1, "origin": "agent", "action": {"type": "submit", "content": str(answer)}}
             (trial / "trajectory.jsonl").write_text(json.dumps(step))
-    for category in ("data", "goal"):
-        project.add_task(category, set="masked", category=category)
     result = project.run(
         "--super-trajectory=stored", "--super-epochs=3", "--junitxml=out.xml", *workers, agent="replay"
     )
     result.stdout.fnmatch_lines(
         [
-            "masked * data * 0.667 ± 0.577 *",
-            "masked * goal * 0.667 ± 0.577 *",
-            "masked * all * 6 * 0.667 ± 0.577 *",
-            "all * 6 * 0.667 ± 0.577 *",
+            "masked * data * 0.333 ± 0.577 *",
+            "masked * goal * 0.333 ± 0.577 *",
+            "masked * all * 6 * 0.333 ± 0.577 *",
+            "all * 6 * 0.333 ± 0.577 *",
             "±: sample deviation of the means of 3 epochs",
         ]
     )
+    assert [project.results[f"data[{epoch}]"]["metrics"]["accuracy"] for epoch in (1, 2, 3)] == [0, 1, 0]
     suite = ET.parse(project.path / "out.xml").getroot().find("testsuite")
     assert suite is not None
     totals = {one.get("name"): one.get("value") for one in suite.iterfind("properties/property")}

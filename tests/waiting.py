@@ -1,0 +1,17 @@
+"""Waiting for what other threads and processes do."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Return once the condition is true. Fails if it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} seconds"
+        time.sleep(0.02)
