@@ -52,7 +52,8 @@ def test_a_command_imports_no_other_command_and_nothing_that_it_does_not_need() 
     assert {name for name in modules if name.startswith("pytest_super.commands.")} == {
         "pytest_super.commands.trial"
     }
-    assert not {"yaml", "pydantic", "docker", "jupyter_client", "litellm", "requests"} & modules
+    heavy = {"pytest", "yaml", "pydantic", "docker", "jupyter_client", "zmq", "litellm", "requests"}
+    assert not heavy & modules
 
 
 def test_validate_tells_every_error_of_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,22 +77,6 @@ def test_validate_says_when_there_is_nothing_to_check(
 ) -> None:
     assert main(["validate", str(tmp_path)]) == 1
     assert "there is no *.task.yaml file" in capsys.readouterr().err
-
-
-def test_init_makes_a_project_whose_tasks_are_collected(tmp_path: Path) -> None:
-    assert main(["init", str(tmp_path)]) == 0
-    assert (tmp_path / ".github/workflows/agent.yml").exists()
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--super-agent=gold",
-        "--super-sandbox=local",
-        "--collect-only",
-        "-q",
-    ]
-    listed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert listed.count("::") == shipped_tasks()
 
 
 # Configurations of pytest.
@@ -128,6 +113,7 @@ def test_what_init_says_is_true_in_any_project(
         (child / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
     monkeypatch.chdir(tmp_path)
     assert main(["init", "parent/a child"]) == 0
+    assert (child / ".github/workflows/agent.yml").exists()
     [command] = re.findall("now run: (.*)", capsys.readouterr().out)
     command = command.replace("pytest ", f"{shlex.quote(sys.executable)} -m pytest --collect-only -q ")
     listed = subprocess.run(command, shell=True, capture_output=True, text=True)
@@ -151,7 +137,7 @@ def test_init_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_every_fixture_of_the_starter_conftest_can_be_uncommented(pytester: pytest.Pytester) -> None:
     text = (files("pytest_super") / "authoring/starter/conftest.py.txt").read_text()
     code = "\n".join(line.removeprefix("# ") for line in text.splitlines())
-    pytester.makeconftest(code.replace("return MyAgent()", "return MyAgent()"))
+    pytester.makeconftest(code)
     (pytester.path / "a.task.yaml").write_text(
         "id: a\nset: expert\nquery: list\nanswer: {files: [notes.txt]}\n"
     )

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.kernel.conformance.support import until
 from pytest_super.platform import host
+from tests.integration.conftest import FAKE_KERNELS, ProgramProject, read_lines
 from tests.pages import example
-
-if TYPE_CHECKING:
-    from tests.openai_server import OpenAIServer
 
 # What a program needs to act, in its own process.
 REMOTE = """
@@ -39,38 +36,18 @@ def ask(text, **fields):
     messages = [{"role": "user", "content": text}]
     return send(os.environ["OPENAI_BASE_URL"] + "/chat/completions", {"messages": messages, **fields})
 """
-FAKE = """
-import pytest
-from pytest_super.testing import FakeKernel
-
-@pytest.fixture
-def super_make_kernel():
-    return FakeKernel
-"""
 SCRIPT = "--super-model=scripted:script.yaml"
 OPTIONS = ("--super-sandbox=local", "-p", "no:cacheprovider", ".")
 
 
-class Project:
-    """A folder with tasks and programs, on fake kernels. A command line has it as `$P`, Python as `$PY`."""
+class HostProject(ProgramProject):
+    """Its runs are on fake kernels. A command line has its path as `$P`, Python as `$PY`."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
-        self.pytester = pytester
-        self.path: Path = pytester.path
-        pytester.makeini("[pytest]\n")
-        pytester.makeconftest(FAKE)
+        super().__init__(pytester)
+        pytester.makeconftest(FAKE_KERNELS)
         self.add_program("remote", REMOTE)
         self.script("42")
-
-    def add_program(self, name: str, source: str) -> None:
-        (self.path / f"{name}.py").write_text(source)
-
-    def script(self, *answers: Any) -> None:
-        (self.path / "script.yaml").write_text(json.dumps(list(answers)))
-
-    def add_task(self, id: str = "a", **fields: Any) -> None:
-        task = {"id": id, "set": "expert", "query": "What is it? 'Tell' \"me\"", "answer": 42, **fields}
-        (self.path / f"{id}.task.yaml").write_text(json.dumps(task))
 
     def agent(self, command: str) -> str:
         return f"--super-agent=host-command: P={self.path}; PY={sys.executable}; {command}"
@@ -84,22 +61,10 @@ class Project:
         self.add_program("program", f"from remote import *\n{source}")
         return self.run("$PY $P/program.py", *arguments)
 
-    @property
-    def latest(self) -> Path:
-        return self.path / ".super/runs/latest"
-
-    @property
-    def results(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.latest / "results.jsonl").read_text().splitlines()]
-
-    def steps(self, id: str = "a") -> list[dict[str, Any]]:
-        (path,) = self.latest.glob(f"trials/{id}/1.*/trajectory.jsonl")
-        return [json.loads(line) for line in path.read_text().splitlines()]
-
-    def printed(self) -> list[str]:
-        """The lines that the program of the task `a` has printed, with the note behind them."""
+    def printed(self, id: str = "a") -> list[str]:
+        """The lines that the task's program has printed, with the note behind them."""
         (observation,) = [
-            step["observation"] for step in self.steps() if step["action"]["type"] == "host_command"
+            step["observation"] for step in self.steps(id) if step["action"]["type"] == "host_command"
         ]
         lines: list[str] = observation.splitlines()
         return lines
@@ -110,10 +75,10 @@ class Project:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostProject:
     # Where programs run.
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    return Project(pytester)
+    return HostProject(pytester)
 
 
 def is_dead(pid: int) -> bool:
@@ -123,7 +88,7 @@ def is_dead(pid: int) -> bool:
 # What a program can do
 
 
-def test_a_shell_line_solves_a_task(project: Project) -> None:
+def test_a_shell_line_solves_a_task(project: HostProject) -> None:
     (project.path / "conftest.py").unlink()
     script = "print('half' + ' way')"
     project.add_task(landmarks=["half way"], entrypoint={"path": "run.py", "min_seconds": 0})
@@ -152,7 +117,7 @@ def test_a_shell_line_solves_a_task(project: Project) -> None:
     ]
 
 
-def test_the_exit_status_of_the_client_tells_how_the_action_went(project: Project) -> None:
+def test_the_exit_status_of_the_client_tells_how_the_action_went(project: HostProject) -> None:
     project.add_task()
     lines = """
         c() { pytest-super trial "$@"; echo "$1 $?"; }
@@ -179,7 +144,7 @@ def test_the_exit_status_of_the_client_tells_how_the_action_went(project: Projec
     ]
 
 
-def test_openais_client_asks_the_model_with_what_is_in_its_environment(project: Project) -> None:
+def test_openais_client_asks_the_model_with_what_is_in_its_environment(project: HostProject) -> None:
     project.add_task()
     project.script({"text": "42", "usage": {"prompt_tokens": 10, "completion_tokens": 3}})
     project.add_program(
@@ -198,14 +163,14 @@ open(sys.argv[2], "w").write(answer)
     assert (result["solved"], result["stop_reason"]) == (True, "submitted")
     assert (result["prompt_tokens"], result["completion_tokens"], result["compute_seconds"]) == (10, 3, 0)
     (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
-    (call,) = [json.loads(line) for line in file.read_text().splitlines()]
+    (call,) = read_lines(file)
     assert call["request"]["messages"][0]["content"] == "What is it? 'Tell' \"me\""
     submission, program = project.steps()
     assert (submission["action"]["content"], program["action"]["type"]) == ("42", "host_command")
     assert sum(step["prompt_tokens"] for step in (submission, program)) == 10
 
 
-def test_the_example_of_the_pages_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_pages_works(project: HostProject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     project.add_task()
     project.script("print(40 + 2)", "SUBMIT 42")
@@ -215,15 +180,8 @@ def test_the_example_of_the_pages_works(project: Project, monkeypatch: pytest.Mo
     assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit", "host_command"]
 
 
-def test_a_program_without_a_model_is_told_how_to_name_one(project: Project) -> None:
-    project.add_task()
-    result = project.run_python("print(ask('x')['error']['message']); act('submit', answer=42)")
-    assert result["solved"]
-    assert "--super-model" in project.printed()[0]
-
-
 def test_a_program_gets_the_hosts_environment_without_keys(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: HostProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets = dict.fromkeys(("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN"), "hush")
     for name, value in {**secrets, "NO_PROXY": "inside.example", "MINE": "yes"}.items():
@@ -237,36 +195,7 @@ def test_a_program_gets_the_hosts_environment_without_keys(
     assert not Path(folder).exists()
 
 
-def test_pre_executed_cells_are_told(project: Project) -> None:
-    project.add_task(set="masked", category="data", pre_execute=["x = 6 * 7"])
-    source = """
-steps = send(os.environ["SUPER_TRIAL_URL"] + "/history")["steps"]
-print(steps[0]["origin"], steps[0]["action"]["content"])
-act("submit", answer=int(act("execute", code="x")["observation"]))
-"""
-    assert project.run_python(source)["solved"]
-    assert project.printed()[0] == "pre_execute x = 6 * 7"
-
-
-def test_requests_at_once_are_steps_one_by_one(project: Project) -> None:
-    project.add_task()
-    source = """
-act("execute", code="n = 0")
-seen = []
-def add():
-    seen.append(act("execute", code="n += 1; n")["observation"])
-threads = [threading.Thread(target=add) for _ in range(8)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(*sorted(seen))
-act("submit", answer=42)
-"""
-    assert project.run_python(source)["steps"] == 11
-    assert [step["observation"] for step in project.steps()[1:9]] == [str(n) for n in range(1, 9)]
-    assert project.printed()[0] == "1 2 3 4 5 6 7 8"
-
-
-def test_each_trial_has_its_own_with_workers_too(project: Project) -> None:
+def test_each_trial_has_its_own_with_workers_too(project: HostProject) -> None:
     for id in "abcd":
         project.add_task(id, query=id)
     source = """
@@ -280,21 +209,29 @@ act("submit", answer=42 if same else 0)
     assert all(project.steps(id)[3]["observation"] == repr(id) for id in "abcd")
 
 
-def test_the_step_that_tells_of_it_takes_no_submission_of_its_own_from_the_limit(project: Project) -> None:
+def test_the_step_that_tells_of_it_takes_no_submission_of_its_own_from_the_limit(
+    project: HostProject,
+) -> None:
     project.add_task(limits={"steps": 2})
     result = project.run("echo x=41 | pytest-super trial execute; echo 42 > {answer_file}")
     assert (result["solved"], result["steps"]) == (True, 3)
 
 
-@pytest.mark.parametrize("scoring", ["paper", "reference"])
-def test_what_it_prints_earns_nothing_and_what_it_submits_counts(project: Project, scoring: str) -> None:
+def test_what_it_prints_earns_nothing_and_what_it_did_can_be_replayed_without_it(
+    project: HostProject,
+) -> None:
     project.add_task(landmarks=["trained"])
-    line = "echo x=41 | pytest-super trial execute; echo trained; echo 42 > {answer_file}"
-    result = project.run(line, f"--super-scoring={scoring}")
+    line = "echo x=41 | pytest-super trial execute; echo trained; echo 42 > {answer_file}; exit 3"
+    result = project.run(line)
     assert (result["metrics"]["accuracy"], result["metrics"]["landmarks"]) == (1, 0)
+    project.pytester.runpytest_subprocess(
+        "--super-agent=replay", f"--super-trajectory={project.latest}", *OPTIONS
+    )
+    assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit"]
+    assert project.results[-1]["solved"]
 
 
-def test_an_attempt_without_a_submission_is_followed_by_another(project: Project) -> None:
+def test_an_attempt_without_a_submission_is_followed_by_another(project: HostProject) -> None:
     project.add_task()
     project.script("Plan: say it. [END]")
     line = "if grep -q 'say it' {query_file}; then echo 42 > {answer_file}; fi"
@@ -307,73 +244,48 @@ def test_an_attempt_without_a_submission_is_followed_by_another(project: Project
     ]
 
 
-def test_what_it_did_can_be_replayed_without_it(project: Project) -> None:
-    project.add_task()
-    project.run("echo x=41 | pytest-super trial execute; echo 42 > {answer_file}; exit 3")
-    project.pytester.runpytest_subprocess(
-        "--super-agent=replay", f"--super-trajectory={project.latest}", *OPTIONS
-    )
-    assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit"]
-    assert project.results[-1]["solved"]
-
-
-def test_the_command_line_client_imports_little(pytester: pytest.Pytester) -> None:
-    source = """
-        import sys
-        from pytest_super.cli import main
-        assert main(["trial", "task"]) == 2
-        print(*sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)))
-    """
-    heavy = {"pytest", "yaml", "pydantic", "docker", "jupyter_client", "zmq", "requests", "litellm"}
-    result = pytester.run(sys.executable, pytester.makepyfile(source))
-    assert result.ret == 0
-    assert not heavy & set(result.stdout.str().split())
-
-
 # How a program ends
 
 
-@pytest.mark.parametrize(
-    ("command", "told", "outcome"),
-    [
-        ("no-such-agent --task x", "exit code 127: a command was not found", "error"),
-        ("exit 3", "exit code 3", "error"),
-        ("kill -9 $$", "signal 9", "error"),
-        ("true", "exit code 0", "ok"),
-    ],
-)
-def test_how_a_program_ends_is_told(project: Project, command: str, told: str, outcome: str) -> None:
-    project.add_task()
-    result = project.run(command)
-    assert (result["stop_reason"], result["submitted"], result["error"]) == ("returned", False, None)
-    (step,) = project.steps()
-    assert step["outcome"] == outcome
-    assert project.printed()[-2:] == [
-        f"[The program ended with {told}.]",
-        "[There is no answer file: nothing was submitted.]",
-    ]
+def test_how_a_program_ends_is_told(project: HostProject) -> None:
+    ends = {
+        "gone": ("no-such-agent --task x", "exit code 127: a command was not found", "error"),
+        "failed": ("exit 3", "exit code 3", "error"),
+        "killed": ("kill -9 $$", "signal 9", "error"),
+        "fine": ("true", "exit code 0", "ok"),
+    }
+    for id, (query, _, _) in ends.items():
+        project.add_task(id, query=query)
+    project.run(". {query_file}")
+    for result in project.results:
+        assert (result["stop_reason"], result["submitted"], result["error"]) == ("returned", False, None)
+    for id, (_, told, outcome) in ends.items():
+        (step,) = project.steps(id)
+        assert step["outcome"] == outcome
+        assert project.printed(id)[-2:] == [
+            f"[The program ended with {told}.]",
+            "[There is no answer file: nothing was submitted.]",
+        ]
 
 
-@pytest.mark.parametrize(
-    ("command", "why"),
-    [
-        ("echo '{broken' > {answer_file}", "is not JSON"),
-        ("truncate -s 1G {answer_file}", "Larger than"),
-        ("printf '\\377' > {answer_file}", "is not JSON"),
-        ("mkfifo {answer_file}", "Not a regular file"),
-        ("mkdir {answer_file}", "Is a directory"),
-    ],
-)
-def test_an_answer_file_that_holds_no_answer_is_no_submission(
-    project: Project, command: str, why: str
-) -> None:
-    project.add_task()
-    result = project.run(command)
-    assert (result["submitted"], result["stop_reason"]) == (False, "returned")
-    assert why in project.printed()[-1]
+def test_an_answer_file_that_holds_no_answer_is_no_submission(project: HostProject) -> None:
+    answers = {
+        "broken": ("echo '{broken' > $A", "is not JSON"),
+        "large": ("truncate -s 1G $A", "Larger than"),
+        "bytes": ("printf '\\377' > $A", "is not JSON"),
+        "pipe": ("mkfifo $A", "Not a regular file"),
+        "folder": ("mkdir $A", "Is a directory"),
+    }
+    for id, (query, _) in answers.items():
+        project.add_task(id, query=query)
+    project.run("A={answer_file}; . {query_file}")
+    for result in project.results:
+        assert (result["submitted"], result["stop_reason"]) == (False, "returned")
+    for id, (_, why) in answers.items():
+        assert why in project.printed(id)[-1]
 
 
-def test_what_was_submitted_stays_whatever_comes_after(project: Project) -> None:
+def test_what_was_submitted_stays_whatever_comes_after(project: HostProject) -> None:
     project.add_task()
     source = """
 act("submit", answer=42)
@@ -398,7 +310,7 @@ print("begun", flush=True)
 """
 
 
-def deaf(project: Project, source: str) -> str:
+def deaf(project: HostProject, source: str) -> str:
     return f"PIDS = {str(project.path / 'pids')!r}\n{DEAF}\n{source}\nwhile True: time.sleep(1)"
 
 
@@ -418,7 +330,7 @@ def deaf(project: Project, source: str) -> str:
     ],
 )
 def test_a_program_that_does_not_end_is_killed_when_the_trial_is_over(
-    project: Project, limits: dict[str, Any], source: str, note: str
+    project: HostProject, limits: dict[str, Any], source: str, note: str
 ) -> None:
     project.add_task(limits=limits)
     result = project.run_python(deaf(project, source))
@@ -428,44 +340,21 @@ def test_a_program_that_does_not_end_is_killed_when_the_trial_is_over(
     assert all(is_dead(pid) for pid in project.numbers("pids"))
 
 
-def test_no_program_passes_a_limit_by_more_than_a_call(project: Project) -> None:
-    project.add_task(limits={"tokens": 1000})
-    project.script(*[{"text": "x", "usage": {"prompt_tokens": 300, "completion_tokens": 1}}] * 50)
-    source = """
-def insist():
-    while True: ask("step")
-for _ in range(8): threading.Thread(target=insist, daemon=True).start()
-"""
-    result = project.run_python(deaf(project, source), SCRIPT)
-    assert (result["stop_reason"], result["error"]) == ("tokens", None)
-    assert len((project.latest / "calls.jsonl").read_text().splitlines()) <= 4
-
-
-def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
-    project: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+def test_what_the_model_failed_with_comes_before_a_submission_and_ends_the_program(
+    project: HostProject,
 ) -> None:
-    for name, value in openai_server.environment.items():
-        monkeypatch.setenv(name, value)
-    openai_server.always(openai_server.fault("401"))
-    project.add_task()
-    result = project.run_python(deaf(project, "ask('x')"), "--super-model=openai/gpt-4o")
-    assert (result["stop_reason"], result["solved"]) == ("error", False)
-    assert "API key" in result["error"]
-    assert all(is_dead(pid) for pid in project.numbers("pids"))
-
-
-def test_what_the_model_failed_with_comes_before_a_submission(project: Project) -> None:
     project.add_task()
     project.script({"error": {"status": 401, "message": "bad key"}})
-    result = project.run_python("ask('x'); act('submit', answer=42)", SCRIPT)
+    result = project.run_python(deaf(project, "ask('x'); act('submit', answer=42)"), SCRIPT)
     assert (result["stop_reason"], result["submitted"], result["error"]) == (
         "error",
         False,
         "scripted: bad key",
     )
+    assert all(is_dead(pid) for pid in project.numbers("pids"))
 
 
-def test_a_limit_that_the_model_reached_comes_before_a_submission(project: Project) -> None:
+def test_a_limit_that_the_model_reached_comes_before_a_submission(project: HostProject) -> None:
     project.add_task(limits={"tokens": 30})
     project.script(*["on and on"] * 100)
     source = "while 'error' not in ask('x'): pass\nact('submit', answer=42)"
@@ -473,40 +362,36 @@ def test_a_limit_that_the_model_reached_comes_before_a_submission(project: Proje
     assert (result["stop_reason"], result["submitted"]) == ("tokens", False)
 
 
-def test_an_engine_that_fails_makes_the_trial_an_error(project: Project) -> None:
+def test_a_machine_that_has_no_room_for_the_program_makes_the_trial_an_error(project: HostProject) -> None:
     project.add_task()
-    result = project.run_python("act('execute', code='fail_engine()'); time.sleep(600)")
-    assert (result["stop_reason"], result["error"]) == ("error", "the engine does not answer")
-
-
-def test_a_machine_that_has_no_room_for_the_program_makes_the_trial_an_error(project: Project) -> None:
-    project.add_task()
-    conftest = FAKE + "import tempfile\ntempfile.tempdir = '/proc'\n"
+    conftest = FAKE_KERNELS + "import tempfile\ntempfile.tempdir = '/proc'\n"
     (project.path / "conftest.py").write_text(conftest)
     result = project.run("true")
     assert result["stop_reason"] == "error"
     assert result["error"].startswith("no folder for the program: ")
 
 
-STAY = "sh -c 'echo $$ > $0; exec sleep 600' $P/pids &"
-LEFT = {
-    "in its group": STAY,
-    "in a session of its own": f"setsid {STAY}",
-    "without its environment": f"env -i setsid {STAY}",
-    "of a parent that has ended": "env -i setsid sh -c 'sleep 600 & echo $! > $0' $P/pids;",
-    "stopped": "env -i setsid sh -c 'echo $$ > $0; kill -STOP $$; sleep 600' $P/pids &",
-}
+STAY = "sh -c 'echo $$ >> $0; exec sleep 600' $P/pids &"
+LEFT = (
+    STAY,
+    # In a session of its own, without its environment, of a parent that has ended, stopped.
+    f"setsid {STAY}",
+    f"env -i setsid {STAY}",
+    "env -i setsid sh -c 'sleep 600 & echo $! >> $0' $P/pids;",
+    "env -i setsid sh -c 'echo $$ >> $0; kill -STOP $$; sleep 600' $P/pids &",
+)
 
 
-@pytest.mark.parametrize("start", LEFT.values(), ids=LEFT)
-def test_what_a_program_leaves_running_is_ended(project: Project, start: str) -> None:
+def test_what_a_program_leaves_running_is_ended(project: HostProject) -> None:
     project.add_task()
-    project.run(f"{start} until [ -s $P/pids ]; do :; done; echo 42 > {{answer_file}}")
+    are_begun = f"[ $(wc -l < $P/pids) = {len(LEFT)} ]"
+    project.run(f": > $P/pids; {' '.join(LEFT)} until {are_begun}; do :; done; echo 42 > {{answer_file}}")
+    assert len(project.numbers("pids")) == len(LEFT)
     assert all(is_dead(pid) for pid in project.numbers("pids"))
     assert project.results[-1]["solved"]
 
 
-def test_a_program_whose_first_thread_has_ended_is_killed(project: Project) -> None:
+def test_a_program_whose_first_thread_has_ended_is_killed(project: HostProject) -> None:
     project.add_task(limits={"wall": 1.5})
     source = """
 import ctypes
@@ -521,7 +406,9 @@ ctypes.CDLL(None).syscall(60, 0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_program_that_turns_on_what_watches_it_ends_with_its_trial(project: Project, number: int) -> None:
+def test_a_program_that_turns_on_what_watches_it_ends_with_its_trial(
+    project: HostProject, number: int
+) -> None:
     project.add_task(limits={"wall": 1.5})
     parent = "int(open(f'/proc/{os.getppid()}/stat').read().split()[3])"
     result = project.run_python(deaf(project, f"child.kill(); os.kill({parent}, {int(number)})"))
@@ -529,7 +416,7 @@ def test_a_program_that_turns_on_what_watches_it_ends_with_its_trial(project: Pr
     assert is_dead(project.numbers("pids")[0])
 
 
-def test_output_is_cut_in_the_middle_and_earns_no_landmark(project: Project) -> None:
+def test_output_is_cut_in_the_middle_and_earns_no_landmark(project: HostProject) -> None:
     project.add_task(landmarks=["the very end"])
     result = project.run("head -c 100000000 /dev/zero | tr '\\0' x | fold; echo the very end")
     assert result["metrics"]["landmarks"] == 0.0
@@ -538,7 +425,7 @@ def test_output_is_cut_in_the_middle_and_earns_no_landmark(project: Project) -> 
     assert sum(map(len, project.printed())) < 500_000
 
 
-def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
+def start(project: HostProject, *arguments: str) -> subprocess.Popen[bytes]:
     """A run whose program hangs, under way."""
     project.add_task()
     project.add_program("program", "from remote import *\n" + deaf(project, ""))
@@ -558,7 +445,7 @@ def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["", "n1"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_program_outlives_its_run(
-    project: Project, tmp_path: Path, number: signal.Signals, workers: tuple[str, ...]
+    project: HostProject, tmp_path: Path, number: signal.Signals, workers: tuple[str, ...]
 ) -> None:
     process = start(project, *workers)
     (mark,) = tmp_path.glob("*/here")
@@ -569,33 +456,7 @@ def test_no_program_outlives_its_run(
     assert until(lambda: is_dead(child), 30)
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("agent {query}", "unknown placeholder {query}: use {query_file}, {answer_file}, {workdir}, {model}"),
-        ("agent 'open", "No closing quotation"),
-        (" ", "needs a command line"),
-    ],
-)
-def test_a_command_line_that_cannot_be_meant_is_refused_at_once(
-    pytester: pytest.Pytester, command: str, words: str
-) -> None:
-    result = pytester.runpytest_subprocess(f"--super-agent=host-command:{command}", *OPTIONS)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert words in result.stderr.str()
-
-
-def test_it_is_no_agent_that_may_fall_back_to_no_isolation(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
-    # Without bwrap, too, which isolates.
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    result = pytester.runpytest_subprocess("--super-agent=host-command: true", ".")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: Project) -> None:
+def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: HostProject) -> None:
     project.add_task()
     asking = 'import os; from remote import send; send(os.environ["OPENAI_BASE_URL"] + "/responses", {})'
     project.run(f"cd $P; $PY -c '{asking}'; exit 3", SCRIPT)

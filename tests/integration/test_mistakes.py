@@ -8,20 +8,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.platform import MARKER
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.integration.conftest import Project
 
 USAGE = pytest.ExitCode.USAGE_ERROR
+LOCAL = ("--super-agent=agent:Agent", "--super-sandbox=local")
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,19 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-agent=gold", "--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
         (["--super-agent=gold", "-n2", "--dist=loadscope"], "*tasks run under --dist=load*"),
         (["--super-agent=gold", "-n2", "--dist=worksteal"], "*tasks run under --dist=load*"),
+        ([*LOCAL, "--super-agent=command:agent 'open"], "*No closing quotation*"),
+        ([*LOCAL, "--super-agent=host-command: "], "*needs a command line*"),
+        (
+            [*LOCAL, "--super-agent=command:agent {query}"],
+            "*unknown placeholder {query}: use {query_file}, {answer_file}, {workdir}, {model}*",
+        ),
+        ([*LOCAL, "--super-agent=react"], "*--super-agent=react needs --super-model*"),
+        ([*LOCAL, "--super-attempts=2"], "*--super-attempts needs --super-model*"),
+        ([*LOCAL, "--super-model=scripted:missing.yaml"], "*missing.yaml*"),
+        (
+            [*LOCAL, "--super-model=openai/gpt-4o", "--super-model-arg=api_key=x"],
+            "*keys come from the environment*",
+        ),
     ],
 )
 def test_a_wrong_option_is_one_message(project: Project, arguments: list[str], message: str) -> None:
@@ -128,20 +142,15 @@ def test_a_broken_file_stops_the_run_before_money_is_spent(
     project: Project, workers: tuple[str, ...]
 ) -> None:
     project.add_task("right")
+    project.add_task("right", file="two")
     (project.path / "tasks" / "bad.task.yaml").write_text("id: x\nset: expert\nqeury: hi\nanswer: 1\n")
     result = project.run(*workers)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["tasks/bad.task.yaml:3:1: unknown field `qeury`; did you mean `query`[?]"])
-    assert not list(project.path.glob(".super/runs/*/trials"))
-
-
-def test_an_id_is_unique_across_files(project: Project) -> None:
-    project.add_task("same", file="a")
-    project.add_task("same", file="b")
-    result = project.run()
     result.stdout.fnmatch_lines(
-        ["tasks/b.task.yaml:1:1: the id `same` already appears at tasks/a.task.yaml:1"]
+        ["tasks/two.task.yaml:1:1: the id `right` already appears at tasks/right.task.yaml:1"]
     )
+    assert not list(project.path.glob(".super/runs/*/trials"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
@@ -199,30 +208,14 @@ def sandboxes() -> Iterator[Path]:
         yield Path(folder)
 
 
-def heed_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def ignore_interrupts() -> None:
-    """As a shell starts what it runs in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def start(
-    project: Project, sandboxes: Path, *arguments: str, prepare: Callable[[], None] = heed_interrupts
+    project: Project, sandboxes: Path, *arguments: str, on_interrupt: signal.Handlers = signal.SIG_DFL
 ) -> subprocess.Popen[bytes]:
     """A run in a session of its own, as from a shell, with the trial in the middle of a cell."""
     (project.path / "conftest.py").unlink()
     (project.path / "agent.py").write_text(HANGS)
     project.add_task("hang")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--super-agent=agent:Agent",
-        "--super-sandbox=local",
-        *arguments,
-    ]
+    command = [sys.executable, "-m", "pytest", *LOCAL, *arguments]
     with (project.path / "out.txt").open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -231,17 +224,10 @@ def start(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=prepare,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, on_interrupt),
         )
     until((project.path / "hanging").exists)
     return process
-
-
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def members(session: int) -> list[int]:
@@ -302,7 +288,8 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
 def test_workers_store_their_trials_when_only_their_controller_is_sent_a_signal(
     project: Project, sandboxes: Path
 ) -> None:
-    process = start(project, sandboxes, "-n2", prepare=ignore_interrupts)
+    # As a shell starts what it runs in the background.
+    process = start(project, sandboxes, "-n2", on_interrupt=signal.SIG_IGN)
     process.terminate()
     assert process.wait(30) != 0
     until(lambda: is_nothing_left(process, sandboxes))
