@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,15 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from pytest_super.model.answer import Answer
 from pytest_super.model.api import CHAT, FACTS, TRIALS, USAGE
-from pytest_super.model.completion import Usage
+from pytest_super.model.client import error_of
+from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.gateway import GatewayServer
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
+from tests.integration.conftest import read_lines
 from tests.openai_server import Fault
 
 if TYPE_CHECKING:
@@ -36,14 +38,6 @@ if TYPE_CHECKING:
 ASK = [{"role": "user", "content": "step " * 100}]
 SMALL = Usage(prompt_tokens=100, completion_tokens=2, cost_usd=0.001)
 MOST = MaxUsage(prompt_tokens=500, cost_usd=0.01)
-
-
-@pytest.fixture
-def openai_environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
-    """The server, where litellm finds it."""
-    for name, value in openai_server.environment.items():
-        monkeypatch.setenv(name, value)
-    return openai_server
 
 
 @dataclass
@@ -144,34 +138,28 @@ async def until(condition: Callable[[], bool]) -> None:
 # At once
 
 
-def test_small_calls_of_all_trials_are_under_way_at_once(tmp_path: Path) -> None:
-    provider = Scripted()
+@pytest.mark.parametrize(
+    ("used", "most", "token_limit", "max_cost"),
+    [
+        (SMALL, MOST, 400_000, 50.0),
+        (SMALL, UNBOUNDED, None, None),
+        (replace(SMALL, cost_usd=0.0), replace(MOST, cost_usd=0.0), None, 1.0),
+    ],
+    ids=["small", "of unknown size without limits", "free"],
+)
+def test_calls_that_pass_no_limit_together_are_under_way_at_once(
+    tmp_path: Path, used: Usage, most: MaxUsage, token_limit: int | None, max_cost: float | None
+) -> None:
+    provider = Scripted(used=used, most=most)
 
     async def main() -> None:
-        async with serving(tmp_path, provider, max_cost=50.0) as served:
-            tokens = [await served.open(f"t{n}/1.1", token_limit=400_000) for n in range(16)]
+        async with serving(tmp_path, provider, max_cost) as served:
+            tokens = [await served.open(f"t{n}/1.1", token_limit=token_limit) for n in range(16)]
             provider.let.set()
             await served.ask(tokens[0])
             provider.let.clear()
             calls = asyncio.ensure_future(served.ask_together(*tokens, *tokens))
             await until(lambda: provider.under_way == 32)
-            provider.let.set()
-            assert all("prompt_tokens" in answer for answer in await calls)
-
-    asyncio.run(main())
-
-
-def test_without_limits_calls_of_unknown_size_are_under_way_at_once(tmp_path: Path) -> None:
-    provider = Scripted(most=UNBOUNDED)
-
-    async def main() -> None:
-        async with serving(tmp_path, provider) as served:
-            token = await served.open()
-            provider.let.set()
-            await served.ask(token)
-            provider.let.clear()
-            calls = asyncio.ensure_future(served.ask_together(token, token, token))
-            await until(lambda: provider.under_way == 3)
             provider.let.set()
             assert all("prompt_tokens" in answer for answer in await calls)
 
@@ -224,24 +212,6 @@ def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
             return served.gateway.caller.ledger.usage.cost_usd or 0.0
 
     assert asyncio.run(main()) == pytest.approx(0.16, rel=0.1)
-
-
-def test_free_calls_are_under_way_at_once_under_a_cost_limit(tmp_path: Path) -> None:
-    free = Usage(prompt_tokens=100, completion_tokens=2, cost_usd=0.0)
-    provider = Scripted(used=free, most=MaxUsage(prompt_tokens=500, cost_usd=0.0))
-
-    async def main() -> None:
-        async with serving(tmp_path, provider, max_cost=1.0) as served:
-            tokens = [await served.open(f"t{n}/1.1") for n in range(3)]
-            provider.let.set()
-            await served.ask(tokens[0])
-            provider.let.clear()
-            calls = asyncio.ensure_future(served.ask_together(*tokens))
-            await until(lambda: provider.under_way == 3)
-            provider.let.set()
-            assert all("prompt_tokens" in answer for answer in await calls)
-
-    asyncio.run(main())
 
 
 def test_the_cost_of_all_trials_together_is_limited(tmp_path: Path) -> None:
@@ -314,8 +284,7 @@ def test_a_call_reports_what_all_its_attempts_used_as_the_ledger_does(tmp_path: 
     assert used.cost_usd == pytest.approx(0.003)
     assert {name: told[name] for name in vars(used)} == vars(used)
     assert told["attempts"] == 3
-    lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
-    assert [line["prompt_tokens"] for line in lines] == [100] * 3
+    assert [line["prompt_tokens"] for line in read_lines(tmp_path / "calls.jsonl")] == [100] * 3
 
 
 def test_a_broken_answer_of_unknown_price_stops_a_run_with_a_cost_limit(
@@ -399,3 +368,23 @@ def test_a_call_whose_client_leaves_before_the_next_try_is_not_tried_again(tmp_p
 
     assert asyncio.run(main()).prompt_tokens == 100
     assert provider.asked == 1
+
+
+class Faulty(Scripted):
+    """A provider with a bug."""
+
+    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
+        raise ZeroDivisionError("a fault")
+
+
+def test_a_bug_in_the_gateway_does_not_stop_the_run(tmp_path: Path) -> None:
+    async def main() -> dict[str, Any]:
+        async with serving(tmp_path, Faulty()) as served:
+            answer = await served.post(await served.open())
+            error: dict[str, Any] = (await answer.json())["error"]
+            return error
+
+    error = error_of(asyncio.run(main()))
+    assert isinstance(error, ModelError)
+    assert "a fault" in str(error)
+    assert not error.is_final

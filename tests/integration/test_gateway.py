@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import threading
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
-from pytest_super.model.api import CHAT, TRIALS
-from pytest_super.model.client import GatewayModel, error_of
-from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError, Usage
-from pytest_super.model.gateway import GatewayServer
+from pytest_super.model.api import CHAT
+from pytest_super.model.client import GatewayModel
+from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import ModelSettings
-from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
+from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer, running_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pytest_super.model.answer import Answer, Request
 
 ASK = [{"role": "user", "content": "step " * 100}]
 # What the local provider counts for it.
@@ -91,10 +86,6 @@ def ask_on(model: GatewayModel) -> None:
         model.complete(ASK)
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_an_answer_reports_its_usage_and_its_model(gateway: Gateway, server: OpenAIServer) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     server.reply(
@@ -139,18 +130,6 @@ def test_the_users_parameters_win_over_the_agents_and_each_epoch_has_its_seed(
     assert sent == [(0.2, 1500, 0.5, "gpt-4o", 1), (0.2, 1500, 0.5, "gpt-4o", 2)]
 
 
-def test_an_agent_that_asks_in_a_loop_does_not_pass_its_token_limit(
-    gateway: Gateway, server: OpenAIServer
-) -> None:
-    model = trial(gateway, token_limit=1000)
-    with pytest.raises(BudgetSpentError, match="tokens"):
-        ask_on(model)
-    assert len(server.requests) == 1000 // PROMPT_TOKENS
-    with pytest.raises(BudgetSpentError, match="tokens"):
-        model.complete(ASK)
-    assert len(server.requests) == 1000 // PROMPT_TOKENS
-
-
 def at_once(*models: GatewayModel) -> None:
     """Let each model be asked until it is refused, all at the same time."""
 
@@ -176,45 +155,16 @@ def test_calls_at_once_do_not_pass_a_token_limit_together(
     assert len(server.requests) == 1000 // used
 
 
-def ask_together(models: list[GatewayModel], messages: list[dict[str, Any]]) -> None:
-    """Each model is asked once, all at the same time; some of them are refused."""
-
-    def ask(model: GatewayModel) -> None:
-        with suppress(BudgetSpentError, ModelError):
-            model.complete(messages)
-
-    threads = [threading.Thread(target=ask, args=[model]) for model in models]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def used_by(model: GatewayModel) -> Usage:
-    used = model.booked_usage(30)
-    assert used is not None
-    return used
-
-
-def test_concurrent_calls_larger_than_before_pass_a_token_limit_by_one_at_most(
+def test_an_agent_that_asks_in_a_loop_does_not_pass_its_token_limit_which_can_rise(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
-    model = trial(gateway, token_limit=20_000)
-    model.complete(ASK)
-    server.always({"text": "an answer", "usage": {"prompt_tokens": 10_000, "completion_tokens": 2}})
-    server.latency = 0.1
-    ask_together([model] * 16, [{"role": "user", "content": "\u2602" * 10_000}])
-    server.latency = 0.0
-    assert 10_000 < used_by(model).prompt_tokens < 20_000 + 10_000
-
-
-def test_a_limit_can_rise(gateway: Gateway, server: OpenAIServer) -> None:
     limits = [1000]
     model = GatewayModel(
         gateway, task="rising", epoch=1, rerun=0, token_limit=lambda: limits[0], cost_limit=None
     )
     with pytest.raises(BudgetSpentError, match="tokens"):
         ask_on(model)
+    assert len(server.requests) == 1000 // PROMPT_TOKENS
     limits[0] = 2000
     with pytest.raises(BudgetSpentError, match="tokens"):
         ask_on(model)
@@ -227,7 +177,7 @@ def test_broken_answers_are_charged(gateway: Gateway, server: OpenAIServer) -> N
     assert (completion.usage.prompt_tokens, len(server.requests)) == (2 * PROMPT_TOKENS, 2)
 
 
-def test_a_call_whose_client_leaves_is_charged(
+def test_a_call_that_outlasts_the_trials_wall_time_is_ended_and_charged(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:
     server.latency = 0.5
@@ -235,8 +185,10 @@ def test_a_call_whose_client_leaves_is_charged(
     with pytest.raises(BudgetSpentError, match="wall"):
         model.complete(ASK)
     server.latency = 0.0
-    assert used_by(model).prompt_tokens == PROMPT_TOKENS
-    booked = [line for line in lines_of(Path(settings.calls)) if line["trial"] == model.trial["name"]]
+    used = model.booked_usage(30)
+    assert used is not None
+    assert used.prompt_tokens == PROMPT_TOKENS
+    booked = [line for line in read_lines(Path(settings.calls)) if line["trial"] == model.trial["name"]]
     assert len(booked) == 1
 
 
@@ -267,13 +219,6 @@ def test_usage_that_is_not_reported_is_counted_and_marked(gateway: Gateway, serv
     assert 5 < len(server.requests) < 12
 
 
-def test_a_transient_failure_is_retried(gateway: Gateway, server: OpenAIServer) -> None:
-    server.reply(server.fault("429", retry_after=0), server.fault("reset"), "at last")
-    completion = trial(gateway, token_limit=150).complete(ASK)
-    assert (completion.text, len(server.requests)) == ("at last", 3)
-    assert completion.seconds > 0
-
-
 def test_a_final_failure_is_raised(gateway: Gateway, server: OpenAIServer) -> None:
     model = trial(gateway)
     server.reply(*map(server.fault, ("context", "filter", "400")))
@@ -285,23 +230,6 @@ def test_a_final_failure_is_raised(gateway: Gateway, server: OpenAIServer) -> No
         model.complete(ASK)
     assert not refused.value.is_final
     assert model.complete(ASK).text == "an answer"
-
-
-def test_a_denial_that_one_request_provokes_does_not_concern_others(
-    gateway: Gateway, server: OpenAIServer
-) -> None:
-    server.reply({"error": {"status": 403, "message": "Not with these tools", "code": 403}}, "Yes.")
-    model = trial(gateway)
-    with pytest.raises(ModelError, match="Not with these tools") as denied:
-        model.complete(ASK)
-    assert not denied.value.is_final
-    assert trial(gateway).complete(ASK).text == model.complete(ASK).text == "an answer"
-
-
-def test_a_call_ends_with_the_trials_wall_time(gateway: Gateway, server: OpenAIServer) -> None:
-    server.reply(server.fault("hang"))
-    with pytest.raises(BudgetSpentError, match="wall"):
-        trial(gateway, seconds_left=lambda: 0.5).complete(ASK)
 
 
 def test_ten_megabytes_and_any_character_go_through(gateway: Gateway, server: OpenAIServer) -> None:
@@ -321,19 +249,22 @@ def test_every_call_is_recorded_whole(
     with pytest.raises(ModelError):
         model.complete(ASK)
     task = model.trial["task"]
-    first, second = lines_of(Path(f"{settings.record}/{task}/1.0.jsonl"))
+    first, second = read_lines(Path(f"{settings.record}/{task}/1.0.jsonl"))
     assert first["request"]["messages"] == ASK
     assert first["response"]["choices"][0]["message"]["content"] == "one"
     assert second["response"]["error"]["code"] == "refused"
 
 
+def scripted(folder: Path, calls: Path) -> ModelSettings:
+    (folder / "script").write_text('["one", "two"]')
+    name = f"scripted:{folder / 'script'}"
+    return ModelSettings(name=name, parameters={}, max_cost=None, calls=str(calls), record=None)
+
+
 @pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
 def test_a_gateway_that_hangs_is_killed_and_replaced(tmp_path: Path, characters: int) -> None:
-    (tmp_path / "script").write_text('["one", "two"]')
     calls = tmp_path / "calls.jsonl"
-    settings = ModelSettings(
-        name=f"scripted:{tmp_path / 'script'}", parameters={}, max_cost=None, calls=str(calls), record=None
-    )
+    settings = scripted(tmp_path, calls)
     gateway = Gateway(f"test-{uuid.uuid4().hex[:8]}", settings, health_check_after=0.05, health_timeout=0.5)
     try:
         model = trial(gateway)
@@ -342,7 +273,7 @@ def test_a_gateway_that_hangs_is_killed_and_replaced(tmp_path: Path, characters:
         os.kill(process, signal.SIGSTOP)
         assert model.complete([{"role": "user", "content": "x" * characters}]).text == "two"
         assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
-        assert len(lines_of(calls)) == 2
+        assert len(read_lines(calls)) == 2
         assert "the gateway answered nothing for 0.5 s" in gateway.log.read_text()
     finally:
         gateway.close()
@@ -362,53 +293,8 @@ def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
         hasty.close()
 
 
-class Faulty:
-    """A provider with a fault of its own."""
-
-    takes_seed = False
-
-    def max_usage(self, request: Request) -> MaxUsage:  # noqa: ARG002
-        return UNBOUNDED
-
-    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
-        raise ZeroDivisionError("a fault")
-
-
-def test_a_bug_in_the_gateway_does_not_stop_the_run(tmp_path: Path) -> None:
-    (tmp_path / "script").write_text('["one"]')
-    settings = ModelSettings(
-        name=f"scripted:{tmp_path / 'script'}",
-        parameters={},
-        max_cost=None,
-        calls=str(tmp_path / "calls.jsonl"),
-        record=None,
-    )
-    faulty = GatewayServer(settings, Faulty())
-
-    async def ask() -> dict[str, Any]:
-        async with TestClient(TestServer(faulty.application())) as client:
-            limits = {"name": "a/1.0", "task": "a", "epoch": 1, "token_limit": 999, "cost_limit": None}
-            token = (await (await client.post(TRIALS, json=limits)).json())["token"]
-            bearer = {"Authorization": f"Bearer {token}"}
-            answer = await client.post(CHAT, json={"messages": ASK}, headers=bearer)
-            error: dict[str, Any] = (await answer.json())["error"]
-            return error
-
-    error = error_of(asyncio.run(ask()))
-    assert isinstance(error, ModelError)
-    assert "a fault" in str(error)
-    assert not error.is_final
-
-
 def test_a_gateway_that_cannot_start_says_why(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    (tmp_path / "script").write_text('["one"]')
-    settings = ModelSettings(
-        name=f"scripted:{tmp_path / 'script'}",
-        parameters={},
-        max_cost=None,
-        calls=str(tmp_path / "no" / "calls.jsonl"),
-        record=None,
-    )
+    settings = scripted(tmp_path, tmp_path / "no" / "calls.jsonl")
     with (
         running(settings, openai_server) as gateway,
         pytest.raises(ModelError, match="No such file or directory"),

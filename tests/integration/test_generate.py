@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,9 @@ import pytest
 import pytest_super.authoring.generate.generation  # noqa: F401
 from pytest_super.cli import main
 from pytest_super.tasks.loading import load_tasks
+from tests.integration.conftest import read_lines
 from tests.openai_server import KEY
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,9 +59,7 @@ def scripted(
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch, openai_server: OpenAIServer, tmp_path: Path) -> None:
-    for name, value in openai_server.environment.items():
-        monkeypatch.setenv(name, value)
+def environment(monkeypatch: pytest.MonkeyPatch, openai_environment: OpenAIServer, tmp_path: Path) -> None:  # noqa: ARG001
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
@@ -76,8 +75,7 @@ def make_repositories(*names: str) -> list[str]:
 
 def reasons() -> dict[str, str]:
     """Of the last line of each repository."""
-    lines = Path("auto/repositories.jsonl").read_text().splitlines()
-    return {line["id"]: line["reason"] for line in map(json.loads, lines)}
+    return {row["id"]: row["reason"] for row in read_lines(Path("auto/repositories.jsonl"))}
 
 
 def asked(server: OpenAIServer) -> list[str]:
@@ -163,13 +161,6 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-
-
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 @pytest.mark.slow

@@ -6,18 +6,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.openai_server import Fault
 
 if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer
-
-
-@pytest.fixture(autouse=True)
-def _environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in openai_server.environment.items():
-        monkeypatch.setenv(name, value)
 
 
 PROGRAM = """
@@ -48,8 +40,10 @@ asyncio.run(main())
 """
 
 
-def test_litellm_prints_nothing_and_connects_to_nobody_but_the_provider(openai_server: OpenAIServer) -> None:
-    openai_server.reply(Fault("no_usage"), Fault("no_usage"), Fault("500"))
+def test_litellm_prints_nothing_and_connects_to_nobody_but_the_provider(
+    openai_environment: OpenAIServer,
+) -> None:
+    openai_environment.reply(Fault("no_usage"), Fault("no_usage"), Fault("500"))
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False
     )

@@ -7,25 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.integration.conftest import FAKE_KERNELS, read_lines
+
 if TYPE_CHECKING:
     from tests.integration.conftest import Project
 
-# Fresh kernels that tell of each other.
-CONFTEST = """
-import pytest
-from pytest_super.testing import FakeKernel
-
-@pytest.fixture
-def super_make_kernel():
-    made = []
-
-    def make():
-        made.append(FakeKernel())
-        made[-1].files["number"] = str(len(made)).encode()
-        return made[-1]
-
-    return make
-"""
 # Runs what the model says; `stop` ends without a submission.
 AGENT = """
 class Agent:
@@ -42,7 +28,7 @@ class Agent:
 
 @pytest.fixture
 def trying(project: Project) -> Project:
-    project.pytester.makeconftest(CONFTEST)
+    project.pytester.makeconftest(FAKE_KERNELS)
     project.pytester.makepyfile(agent=AGENT)
     return project
 
@@ -56,22 +42,22 @@ def run(project: Project, script: list[Any], *arguments: str, **task: Any) -> di
 
 
 def steps_of(project: Project) -> list[dict[str, Any]]:
-    path = project.latest / project.results["a[1]"]["folder"] / "trajectory.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return read_lines(project.latest / project.results["a[1]"]["folder"] / "trajectory.jsonl")
 
 
 def asked(project: Project) -> list[Any]:
     (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
-    lines = file.read_text().splitlines()
-    return [json.loads(line)["request"]["messages"] for line in lines]
+    return [call["request"]["messages"] for call in read_lines(file)]
 
 
-def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(trying: Project) -> None:
+def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan_and_a_kernel_of_its_own(
+    trying: Project,
+) -> None:
     script = [
-        "print('half way')",
+        "x = 1; print('half way')",
         "stop",
         "Well. Plan: compute it. [END] Bye.",
-        "x = 1; print('done')",
+        "print('x' in dir(), 'done')",
         "submit 42",
     ]
     row = run(
@@ -87,16 +73,11 @@ def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(tryi
     assert [step["number"] for step in steps] == [1, 2, 3, 4, 5]
     assert [step["attempt"] for step in steps] == [1, 1, 2, 2, 2]
     assert [step["origin"] for step in steps] == ["pre_execute", "agent", "pre_execute", "agent", "agent"]
+    assert steps[3]["observation"] == "False done\n"
     assert [found["step"] for found in row["landmarks_found"]] == [2, 4]
     reflection, after = asked(trying)[2], asked(trying)[3]
     assert "half way" in reflection[1]["content"]
     assert after[0]["content"] == "do it\n\nPlan, from an attempt that failed:\ncompute it."
-
-
-def test_each_attempt_has_a_kernel_of_its_own(trying: Project) -> None:
-    script = ["x = 1", "stop", "Plan: again [END]", "print('x' in dir())", "submit 42"]
-    run(trying, script, "--super-attempts=2")
-    assert [step["observation"] for step in steps_of(trying)] == ["", "False\n", ""]
 
 
 def test_a_submission_ends_all_attempts_right_or_wrong(trying: Project) -> None:
@@ -118,13 +99,6 @@ def test_each_attempt_has_its_share_of_the_tokens_and_all_have_the_compute_time(
     assert [step["attempt"] for step in steps_of(trying)] == [1, 1, 2]
     assert (row["stop_reason"], row["prompt_tokens"]) == ("compute", 1500)
     assert row["compute_seconds"] == 100
-
-
-def test_attempts_need_a_model(trying: Project) -> None:
-    trying.add_task("a")
-    result = trying.run("--super-attempts=2")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--super-attempts needs --super-model*"])
 
 
 def test_an_attempt_that_was_too_long_is_reflected_on_by_its_later_steps(trying: Project) -> None:

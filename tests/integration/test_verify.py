@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.integration.conftest import read_lines
+from tests.waiting import until
 
+if TYPE_CHECKING:
     from tests.integration.conftest import Project
 
 # Its value is another one in each epoch.
@@ -104,13 +104,6 @@ def test_errors_of_task_files_are_told_before_anything_runs(project: Project) ->
 HANG = "import time\nfrom pathlib import Path\nPath('hangs').touch()\ntime.sleep(600)"
 
 
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_the_run_ends_with_the_command(project: Project, number: signal.Signals) -> None:
     project.add_task("hangs", solution={"cells": [HANG]})
@@ -130,6 +123,6 @@ def test_the_run_ends_with_the_command(project: Project, number: signal.Signals)
             process.send_signal(number)
         # Ended by all that hold them: pytest too.
         _, told = process.communicate(timeout=60)
-    (line,) = (project.path / ".super/verify/runs/latest/results.jsonl").read_text().splitlines()
-    assert json.loads(line)["stop_reason"] == "interrupted"
+    (row,) = read_lines(project.path / ".super/verify/runs/latest/results.jsonl")
+    assert row["stop_reason"] == "interrupted"
     assert ("pytest ended with status 2 before all tasks were run" in told) == (number == signal.SIGINT)

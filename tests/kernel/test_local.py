@@ -173,18 +173,13 @@ def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent() -> N
         kernel.close()
 
 
-def test_a_killed_host_leaves_nothing_when_the_bridge_was_stopped() -> None:
-    with host_process() as (host, marker, workdir):
-        (bridge,) = [pid for pid in marked_processes(marker) if parent_of(pid) == host.pid]
-        os.kill(bridge, signal.SIGSTOP)
-        host.kill()
-    assert until(lambda: not list(marked_processes(marker)))
-    assert until(lambda: not Path(workdir).parent.exists())
-
-
-def test_a_killed_host_leaves_nothing() -> None:
+@pytest.mark.parametrize("is_bridge_stopped", [False, True])
+def test_a_killed_host_leaves_nothing_even_when_the_bridge_was_stopped(is_bridge_stopped: bool) -> None:
     with host_process() as (host, marker, workdir):
         assert len(list(marked_processes(marker))) >= 3
+        (bridge,) = [pid for pid in marked_processes(marker) if parent_of(pid) == host.pid]
+        if is_bridge_stopped:
+            os.kill(bridge, signal.SIGSTOP)
         host.kill()
     assert until(lambda: not list(marked_processes(marker)))
     assert until(lambda: not Path(workdir).parent.exists())

@@ -14,10 +14,10 @@ import pytest
 
 from pytest_super.kernel import http_requests as calls
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.conformance.support import until as comes_true
 from pytest_super.kernel.http_requests import HttpChannel, Reply
 from pytest_super.kernel.inside import endpoint
 from pytest_super.kernel.providers.local import LocalSandbox
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,10 +30,6 @@ MIB = 2**20
 def echo(call: HttpRequest) -> Reply:
     """What came, as it came."""
     return Reply(status=200, body=call.body or f"{call.method} {call.path}".encode(), type="text/plain")
-
-
-def until(condition: Callable[[], object]) -> None:
-    assert comes_true(lambda: bool(condition()), 30)
 
 
 class Host:

@@ -98,24 +98,6 @@ def test_a_repository_is_read_changed_and_run(kernel: Kernel) -> None:
     assert run.prompt_line(10) == [f"{root}/repo/src/train.py", f"{root}/repo/src"]
 
 
-def test_a_cell_that_runs_on_is_interrupted_and_its_state_stays(kernel: Kernel) -> None:
-    run = Run(
-        kernel,
-        "import time\nseen = 1",
-        "while True:\n    time.sleep(0.05)",
-        "open a.py",
-        "continue_wait",
-        "interrupt",
-        "print(seen)",
-        "submit null",
-        cell=0.5,
-    )
-    assert [step.outcome for step in run.steps] == [
-        *("ok", "timed_out", "error", "timed_out", "interrupted", "ok", "ok")
-    ]
-    assert run.steps[5].observation == "1\n"
-
-
 def test_a_kernel_that_died_is_told_and_its_files_stay_open(kernel: Kernel) -> None:
     run = Run(
         kernel,
@@ -128,11 +110,6 @@ def test_a_kernel_that_died_is_told_and_its_files_stay_open(kernel: Kernel) -> N
     assert [step.outcome for step in run.steps] == ["ok", "ok", "kernel_died", "ok", "ok"]
     assert run.prompt_line(3) == [f"{kernel.workdir}/sub/a.py", kernel.workdir]
     assert kernel.read_file("sub/a.py") == b"x = 1\n"
-
-
-def test_a_sandbox_that_its_cell_ends_is_the_end_of_the_trial(kernel: Kernel) -> None:
-    run = Run(kernel, "import os, signal; os.kill(os.getppid(), signal.SIGKILL)", "open a.py")
-    assert run.reason == "sandbox_lost"
 
 
 def test_no_command_shows_a_landmark(kernel: Kernel) -> None:
