@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,14 +14,12 @@ from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from tests.docker.containers import SPEC, read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from docker import APIClient
 
     from pytest_super.tasks.task import SandboxSpec
-    from tests.docker.containers import MakeSandbox, RunInside, WaitUntil
-
-WAIT_SECONDS = 30.0
+    from tests.docker.containers import MakeSandbox, RunInside
 
 
 def unavailable(reason: str) -> None:
@@ -82,14 +79,3 @@ def run_inside(make_sandbox: MakeSandbox) -> RunInside:
         return output.decode() + sandbox.diagnostics
 
     return run
-
-
-@pytest.fixture
-def wait_until() -> WaitUntil:
-    def wait(predicate: Callable[[], object], seconds: float = WAIT_SECONDS) -> None:
-        deadline = time.monotonic() + seconds
-        while not predicate():
-            assert time.monotonic() < deadline, f"not within {seconds} seconds"
-            time.sleep(0.05)
-
-    return wait

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_super.tasks.task import SandboxSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from docker import APIClient
 
     from pytest_super.kernel.providers.docker.container_config import DockerSettings
@@ -32,12 +30,6 @@ class RunInside(Protocol):
     """Runs code in a sandbox of its own until it ends; gives its output, both streams of it."""
 
     def __call__(self, code: str, spec: SandboxSpec = ..., settings: DockerSettings | None = ...) -> str: ...
-
-
-class WaitUntil(Protocol):
-    """Asks again and again until the answer is true; fails when it never is."""
-
-    def __call__(self, predicate: Callable[[], object], seconds: float = ...) -> None: ...
 
 
 def containers(engine: APIClient, token: str) -> list[dict[str, Any]]:

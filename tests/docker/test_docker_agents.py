@@ -27,7 +27,9 @@ from tests.gold_player import (
     shipped_task,
     write_shipped_task,
 )
+from tests.integration.conftest import read_lines
 from tests.openai_server import KEY, Fault, OpenAIServer, running_server
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from docker import APIClient
 
     from pytest_super.tasks.task import Task
-    from tests.docker.containers import WaitUntil
 
     Play = Callable[..., "Run"]
     """Takes the agent's name and further options."""
@@ -96,10 +97,6 @@ class Run:
     def steps(self, task: str, attempt: int = 1, *, origin: str = "agent") -> list[dict[str, Any]]:
         path = self.folder / self.rows[task]["folder"] / "trajectory.jsonl"
         return [step for step in read_lines(path) if step["origin"] == origin and step["attempt"] == attempt]
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def make_project(folder: Path, image: str) -> Path:
@@ -198,7 +195,7 @@ def containers_of(engine: APIClient, run: Run) -> list[Any]:
 # What the agents do
 
 
-def test_every_agent_solves_shipped_tasks(played: Run, engine: APIClient, wait_until: WaitUntil) -> None:
+def test_every_agent_solves_shipped_tasks(played: Run, engine: APIClient) -> None:
     assert played.process.returncode == 0, played.process.stdout
     assert set(played.rows) == set(TASKS)
     for row in played.rows.values():
@@ -206,7 +203,7 @@ def test_every_agent_solves_shipped_tasks(played: Run, engine: APIClient, wait_u
         assert row["stop_reason"] == "submitted"
         assert (row["sandbox"], row["isolated"]) == ("docker", True)
     assert played.rows["vader-demo"]["metrics"]["script_executed"] == 1.0
-    wait_until(lambda: not containers_of(engine, played))
+    until(lambda: not containers_of(engine, played))
 
 
 def test_every_call_of_the_model_is_booked(played: Run) -> None:
@@ -267,7 +264,7 @@ def test_the_prefix_is_run_in_the_container_edits_too(played: Run) -> None:
 
 @pytest.mark.slow
 def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
-    play: Play, engine: APIClient, wait_until: WaitUntil
+    play: Play, engine: APIClient
 ) -> None:
     played = play("react-super", AGAIN)
     assert played.process.returncode == 0, played.process.stdout
@@ -280,7 +277,7 @@ def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
         for steps in (first, second):
             assert "ls: cannot access '/tmp/been-here'" in observation_of(steps, PROBE)
         assert row["steps"] == len(first) + len(second)
-    wait_until(lambda: not containers_of(engine, played))
+    until(lambda: not containers_of(engine, played))
 
 
 # Of several attempts at a task it is the last that is replayed.
@@ -292,7 +289,7 @@ def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
     ],
 )
 def test_a_replayed_run_has_the_same_actions_and_scores_without_a_model(
-    play: Play, arguments: tuple[str, ...], attempt: int, engine: APIClient, wait_until: WaitUntil
+    play: Play, arguments: tuple[str, ...], attempt: int, engine: APIClient
 ) -> None:
     played = play(*arguments)
     again = replay(played)
@@ -304,15 +301,13 @@ def test_a_replayed_run_has_the_same_actions_and_scores_without_a_model(
         assert (row["agent"], row["model"], row["prompt_tokens"]) == ("replay", None, 0)
         assert row["isolated"]
     assert not (again.folder / "calls.jsonl").exists()
-    wait_until(lambda: not containers_of(engine, again))
+    until(lambda: not containers_of(engine, again))
 
 
 # Agents that would go on for ever
 
 
-def test_no_limit_is_passed_by_an_agent_that_tries(
-    image: str, engine: APIClient, wait_until: WaitUntil, tmp_path: Path
-) -> None:
+def test_no_limit_is_passed_by_an_agent_that_tries(image: str, engine: APIClient, tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", image)
     for name, limits in LIMITS.items():
         add_task(project, name, limits)
@@ -334,4 +329,4 @@ def test_no_limit_is_passed_by_an_agent_that_tries(
     assert rows["steps"]["steps"] == LIMITS["steps"]["steps"]
     assert ended.steps("compute")[-1]["outcome"] == "timed_out"
     assert {step["outcome"] for step in ended.steps("compute-waiting")[2:]} <= {"timed_out", "error"}
-    wait_until(lambda: not containers_of(engine, ended))
+    until(lambda: not containers_of(engine, ended))

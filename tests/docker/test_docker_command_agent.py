@@ -17,7 +17,7 @@ from tests.pages import example
 if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("openai_environment")]
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = "vader-demo"
@@ -59,11 +59,7 @@ def smol(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def project(
-    pytester: pytest.Pytester, image: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> pytest.Pytester:
-    for name, value in openai_server.environment.items():
-        monkeypatch.setenv(name, value)
+def project(pytester: pytest.Pytester, image: str) -> pytest.Pytester:
     pytester.makeini(f"[pytest]\nsuper_image = {image}\nsuper_sandbox = docker\n")
     write_shipped_task(SHIPPED, pytester.path)
     return pytester

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.docker.conftest import unavailable
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.docker.containers import WaitUntil
 
 pytestmark = pytest.mark.docker
 
@@ -57,14 +56,14 @@ def root() -> Iterator[Path]:
 
 
 @pytest.fixture
-def own_engine(root: Path, wait_until: WaitUntil) -> Iterator[subprocess.Popen[bytes]]:
+def own_engine(root: Path) -> Iterator[subprocess.Popen[bytes]]:
     # In a network of its own: an engine that starts without a bridge removes the bridge of every other.
     command = f"unshare --net dockerd --data-root {root}/data --exec-root {root}/exec --pidfile {root}/pid"
     command += f" --bridge none --iptables=false --ip6tables=false -H unix://{root}/s"
     with open(root / "log", "wb") as log:
         engine = subprocess.Popen(command.split(), stdout=log, stderr=log)
     try:
-        wait_until(lambda: run_client(root, "version").returncode == 0, 60)
+        until(lambda: run_client(root, "version").returncode == 0, 60)
         make_tiny_image(root)
         yield engine
     finally:

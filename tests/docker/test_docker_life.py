@@ -16,13 +16,14 @@ from pytest_super.kernel.providers.docker.sweep import is_abandoned, sweep
 from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.tasks.task import SandboxSpec
 from tests.docker.containers import IDLE, containers, end_of, inspect
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from docker import APIClient
 
-    from tests.docker.containers import MakeSandbox, RunInside, WaitUntil
+    from tests.docker.containers import MakeSandbox, RunInside
 
 pytestmark = pytest.mark.docker
 
@@ -42,7 +43,7 @@ def test_labels_say_whose_it_is(make_sandbox: MakeSandbox, engine: APIClient) ->
     assert int(labels["pytest-super.deadline"]) > 0
 
 
-def test_certificates_and_pip_settings_are_handed_in(
+def test_pip_settings_are_handed_in_and_with_a_network_certificates(
     run_inside: RunInside, settings: DockerSettings, tmp_path: Path
 ) -> None:
     (tmp_path / "ca.pem").write_text("certificates")
@@ -57,15 +58,8 @@ def test_certificates_and_pip_settings_are_handed_in(
     output = run_inside(code, SandboxSpec(network=True), given)
     assert output.startswith("certificates\n")
     assert "global.timeout='77'" in output
-
-
-def test_without_a_network_there_are_no_certificates_to_trust(
-    run_inside: RunInside, settings: DockerSettings, tmp_path: Path
-) -> None:
-    (tmp_path / "ca.pem").write_text("certificates")
-    given = replace(settings, ca_bundle=tmp_path / "ca.pem")
-    code = "import os; print(os.environ.get('PIP_CERT'), os.path.exists('/etc/pytest-super'))"
-    assert run_inside(code, settings=given) == "None False\n"
+    code = "import os; print(os.environ.get('PIP_CERT'), os.path.exists('/etc/pytest-super/ca.pem'))"
+    assert run_inside(code, settings=given).startswith("None False\n")
 
 
 def test_shared_caches_are_read_only(run_inside: RunInside, settings: DockerSettings, tmp_path: Path) -> None:
@@ -103,15 +97,13 @@ def test_more_cpus_than_there_are_is_refused(make_sandbox: MakeSandbox) -> None:
 # What stays
 
 
-def test_a_kept_container_is_entered_as_an_image(
-    make_sandbox: MakeSandbox, engine: APIClient, wait_until: WaitUntil
-) -> None:
+def test_a_kept_container_is_entered_as_an_image(make_sandbox: MakeSandbox, engine: APIClient) -> None:
     sandbox = make_sandbox("open('/workspace/found', 'w').write('it'); " + IDLE)
     stream = sandbox.open()
     assert stream.read(5) == b"alive"
     text = sandbox.keep()
     sandbox.close()
-    wait_until(lambda: not containers(engine, sandbox._token))
+    until(lambda: not containers(engine, sandbox._token))
     kept = f"pytest-super-kept:{sandbox._token}"
     try:
         assert f"docker run --rm -it {kept}" in text
@@ -185,11 +177,11 @@ def kill_owner(owner: subprocess.Popen[str]) -> None:
     owner.communicate()
 
 
-def test_a_killed_host_leaves_no_container(image: str, engine: APIClient, wait_until: WaitUntil) -> None:
+def test_a_killed_host_leaves_no_container(image: str, engine: APIClient) -> None:
     owner, token = start_owner(image, IDLE, "open")
     assert len(containers(engine, token)) == 1
     kill_owner(owner)
-    wait_until(lambda: not containers(engine, token), 10)
+    until(lambda: not containers(engine, token), 10)
 
 
 def test_sweep_removes_what_a_dead_owner_left_and_nothing_else(

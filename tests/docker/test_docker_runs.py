@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.waiting import until
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from docker import APIClient
-
-    from tests.docker.containers import WaitUntil
 
 pytestmark = pytest.mark.docker
 
@@ -57,9 +57,7 @@ def processes(session: int) -> str:
     ).stdout.strip()
 
 
-def start(
-    project: pytest.Pytester, wait_until: WaitUntil, workers: tuple[str, ...]
-) -> subprocess.Popen[bytes]:
+def start(project: pytest.Pytester, workers: tuple[str, ...]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "pytest", "--super-agent=agent:Sleeper", ".", *workers]
     process = subprocess.Popen(
         command,
@@ -70,7 +68,7 @@ def start(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     count = 2 if workers else 1
-    wait_until(lambda: len(list(project.path.glob("sleeping-*"))) == count, 60)
+    until(lambda: len(list(project.path.glob("sleeping-*"))) == count, 60)
     return process
 
 
@@ -93,16 +91,15 @@ def test_the_gold_agent_solves_tasks_in_containers(
 def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     project: pytest.Pytester,
     engine: APIClient,
-    wait_until: WaitUntil,
     workers: tuple[str, ...],
     number: signal.Signals,
 ) -> None:
-    process = start(project, wait_until, workers)
+    process = start(project, workers)
     assert len(ours(engine, project)) == (2 if workers else 1)
     # To the pytest process alone; a terminal would send Ctrl-C to the workers as well.
     os.kill(process.pid, number)
     process.wait(30)
-    wait_until(lambda: not ours(engine, project) and not processes(process.pid), 10)
+    until(lambda: not ours(engine, project) and not processes(process.pid), 10)
     assert all("begun" in text for text in trajectories(project.path))
 
 

@@ -33,6 +33,7 @@ YES = {
     "q_execute_example": True,
 }
 MODEL = "--model=openai/gpt-4o"
+pytestmark = pytest.mark.usefixtures("openai_environment")
 
 
 def proposal(entrypoint: str) -> str:
@@ -59,7 +60,7 @@ def scripted(
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch, openai_environment: OpenAIServer, tmp_path: Path) -> None:  # noqa: ARG001
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
