@@ -117,20 +117,6 @@ def test_an_image_that_one_task_misses_is_that_tasks_error(project: pytest.Pytes
     project.runpytest("--super-agent=gold", ".").assert_outcomes(errors=1, passed=1)
 
 
-def test_a_task_that_kills_its_sandbox_has_failed_and_is_no_error(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        agent="""
-        class Sleeper:
-            def run(self, trial):
-                trial.execute("!kill -9 -1")
-        """
-    )
-    project.runpytest("--super-agent=agent:Sleeper", "one.task.yaml").assert_outcomes(failed=1)
-    [row] = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
-    assert json.loads(row)["stop_reason"] == "sandbox_lost"
-    assert json.loads(row)["error"] is None
-
-
 def test_containers_trust_what_the_machine_is_told_to_trust(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,8 +69,10 @@ FIRST = "if test ! -e $P/was; then touch $P/was; %s; fi; echo 42 > {answer_file}
 ASK_THRICE = "python $P/ask.py {query_file} {answer_file} 3"
 
 
-def test_a_program_asks_the_model_and_submits(project: CommandProject) -> None:
+def test_a_program_asks_the_model_for_which_its_trial_is_charged_and_submits(project: CommandProject) -> None:
     project.add_task(landmarks=["model says 2"])
+    usage = {"prompt_tokens": 10, "completion_tokens": 3}
+    project.script(*({"text": text, "usage": usage} for text in ("one", "2", "42")))
     result = project.run(ASK_THRICE, SCRIPT, "--super-record=calls")
     assert (result["solved"], result["stop_reason"], result["metrics"]["landmarks"]) == (
         True,
@@ -90,18 +92,10 @@ def test_a_program_asks_the_model_and_submits(project: CommandProject) -> None:
     (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
     asked = [call["request"]["messages"][0]["content"] for call in read_lines(file)]
     assert asked == [f"What is it? 'Tell' \"me\" {number}" for number in range(3)]
-
-
-def test_what_the_model_used_is_charged_to_the_trial(project: CommandProject) -> None:
-    project.add_task()
-    project.script(
-        *({"text": "42", "usage": {"prompt_tokens": 10, "completion_tokens": 3}} for _ in range(3))
-    )
-    result = project.run(ASK_THRICE, SCRIPT)
     assert (result["prompt_tokens"], result["completion_tokens"], result["steps"]) == (30, 9, 3)
     assert result["model_seconds"] > 0
     assert [call["prompt_tokens"] for call in project.calls] == [10, 10, 10]
-    assert project.steps()[0]["prompt_tokens"] == 30
+    assert command["prompt_tokens"] == 30
 
 
 def test_a_program_gets_a_shell_its_working_directory_and_few_variables(project: CommandProject) -> None:

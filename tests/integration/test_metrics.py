@@ -86,15 +86,6 @@ def test_an_error_fails_the_gate_of_a_metric_of_which_lower_is_better(
     assert (row["metrics"]["cells"], "cells" in row["applicable"]) == (None, True)
 
 
-def test_means_of_a_project_s_metric_have_their_deviation_over_epochs(project: Project) -> None:
-    project.add_to_conftest(TEN_LINES)
-    project.add_task("right")
-    result = project.run("--super-epochs=2", "--junitxml=out.xml")
-    result.stdout.fnmatch_lines(["expert * 2.0 ± 0.0       0"])
-    [suite] = ET.parse(project.path / "out.xml").getroot()
-    assert properties(suite)["super.cells_deviation"] == "0.0"
-
-
 def test_a_metric_that_raises_makes_an_error_not_a_miss(project: Project) -> None:
     project.add_to_conftest(FAILING)
     project.add_task("right")

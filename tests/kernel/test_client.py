@@ -57,24 +57,23 @@ def test_ready_only_when_a_message_came_on_iopub() -> None:
         assert bridge.infos == 4
 
 
-def test_a_kernel_that_dies_at_its_start_is_an_infrastructure_error() -> None:
+@pytest.mark.parametrize(
+    ("on_info", "message"),
+    [
+        (
+            lambda bridge, _: bridge.tell("died", code=1, stderr="x\nNo module named ipykernel\n"),
+            "exit code 1: No module named ipykernel",
+        ),
+        (do_nothing, "in time"),
+        (lambda bridge, _: bridge.close(), "it was turned off"),
+    ],
+    ids=["dies", "silent", "ends"],
+)
+def test_a_failed_start_is_an_infrastructure_error_that_says_why(on_info: Script, message: str) -> None:
     bridge = ScriptedBridge(finish)
-    bridge.on_info = lambda bridge, _: bridge.tell("died", code=1, stderr="x\nNo module named ipykernel\n")
-    with pytest.raises(InfrastructureError, match="exit code 1: No module named ipykernel"), started(bridge):
-        pass
-
-
-def test_a_kernel_that_does_not_answer_in_time_is_an_infrastructure_error() -> None:
-    bridge = ScriptedBridge(finish)
-    bridge.on_info = do_nothing
-    with pytest.raises(InfrastructureError, match="in time"), started(bridge, start_seconds=0.05):
-        pass
-
-
-def test_a_sandbox_that_ends_at_its_start_says_why() -> None:
-    bridge = ScriptedBridge(finish)
-    bridge.on_info = lambda bridge, _: bridge.close()
-    with pytest.raises(InfrastructureError, match="it was turned off"), started(bridge):
+    bridge.on_info = on_info
+    seconds = 0.05 if on_info is do_nothing else 30
+    with pytest.raises(InfrastructureError, match=message), started(bridge, start_seconds=seconds):
         pass
 
 
@@ -234,17 +233,12 @@ def test_an_engine_that_does_not_answer_is_an_error() -> None:
     kernel.close()
 
 
-def test_a_sandbox_that_says_nothing_is_given_up() -> None:
-    with scripted(do_nothing, silence_seconds=0.2) as kernel:
-        result = kernel.execute("1", timeout=30)
-        assert result.outcome is Outcome.SANDBOX_LOST
-        assert "did not answer" in result.detail
-
-
-def test_a_sandbox_that_says_nothing_is_given_up_while_a_send_to_it_is_blocked() -> None:
-    bridge = ScriptedBridge(finish)
+@pytest.mark.parametrize("is_send_blocked", [False, True])
+def test_a_sandbox_that_says_nothing_is_given_up(is_send_blocked: bool) -> None:
+    bridge = ScriptedBridge(do_nothing)
     with started(bridge, silence_seconds=0.2) as kernel:
-        bridge.stop()
+        if is_send_blocked:
+            bridge.stop()
         result = kernel.execute("1", timeout=30)
         assert result.outcome is Outcome.SANDBOX_LOST
         assert "did not answer" in result.detail
