@@ -23,7 +23,6 @@ from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 from tests.integration.conftest import read_lines
-from tests.openai_server import Fault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -212,34 +211,6 @@ def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
             return served.gateway.caller.ledger.usage.cost_usd or 0.0
 
     assert asyncio.run(main()) == pytest.approx(0.16, rel=0.1)
-
-
-def test_the_cost_of_all_trials_together_is_limited(tmp_path: Path) -> None:
-    provider = Scripted()
-    provider.let.set()
-
-    async def main() -> None:
-        async with serving(tmp_path, provider, max_cost=0.0035) as served:
-            codes = await served.ask_together(*[await served.open(f"t{n}/1.1") for n in range(16)])
-            assert codes.count("fatal") == 13
-            refused = await served.post(await served.open("late/1.1"))
-            assert "raise --super-max-cost" in (await refused.json())["error"]["message"]
-
-    asyncio.run(main())
-    assert provider.asked == 3
-
-
-def test_a_wrong_key_costs_one_request_however_many_calls_come_at_once(
-    tmp_path: Path, openai_environment: OpenAIServer
-) -> None:
-    openai_environment.always(Fault("401"))
-
-    async def main() -> list[str]:
-        async with serving(tmp_path, LitellmProvider("openai/gpt-4o")) as served:
-            return await served.ask_together(*[await served.open(f"t{n}/1.1") for n in range(8)])
-
-    assert asyncio.run(main()) == ["fatal"] * 8
-    assert len(openai_environment.requests) == 1
 
 
 # Retries

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,31 +129,6 @@ def test_the_users_parameters_win_over_the_agents_and_each_epoch_has_its_seed(
     assert sent == [(0.2, 1500, 0.5, "gpt-4o", 1), (0.2, 1500, 0.5, "gpt-4o", 2)]
 
 
-def at_once(*models: GatewayModel) -> None:
-    """Let each model be asked until it is refused, all at the same time."""
-
-    def ask(model: GatewayModel) -> None:
-        with pytest.raises((BudgetSpentError, ModelError)):
-            ask_on(model)
-
-    threads = [threading.Thread(target=ask, args=[model]) for model in models]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-@pytest.mark.parametrize("used", [PROMPT_TOKENS, 500])
-def test_calls_at_once_do_not_pass_a_token_limit_together(
-    gateway: Gateway, server: OpenAIServer, used: int
-) -> None:
-    server.always({"text": "an answer", "usage": {"prompt_tokens": used, "completion_tokens": 2}})
-    server.latency = 0.1
-    at_once(*[trial(gateway, token_limit=1000)] * 16)
-    server.latency = 0.0
-    assert len(server.requests) == 1000 // used
-
-
 def test_an_agent_that_asks_in_a_loop_does_not_pass_its_token_limit_which_can_rise(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
@@ -193,24 +167,6 @@ def test_a_malformed_request_is_the_agents_mistake(gateway: Gateway, server: Ope
             model.complete(messages)
     assert server.requests == []
     assert model.complete([{"role": "user", "content": "half a \ud800 pair"}]).text == "an answer"
-
-
-def test_an_agent_that_asks_in_a_loop_does_not_pass_its_cost_limit(
-    gateway: Gateway, server: OpenAIServer
-) -> None:
-    with pytest.raises(BudgetSpentError, match="cost"):
-        ask_on(trial(gateway, cost_limit=0.002))
-    price = PROMPT_TOKENS * 2.5e-6 + 2 * 10e-6
-    assert len(server.requests) == int(0.002 / price)
-
-
-def test_usage_that_is_not_reported_is_counted_and_marked(gateway: Gateway, server: OpenAIServer) -> None:
-    server.always(server.fault("no_usage"))
-    model = trial(gateway, token_limit=1000)
-    assert model.complete(ASK).is_counted
-    with pytest.raises(BudgetSpentError, match="tokens"):
-        ask_on(model)
-    assert 5 < len(server.requests) < 12
 
 
 def test_a_final_failure_is_raised(gateway: Gateway, server: OpenAIServer) -> None:

@@ -64,17 +64,6 @@ def test_sub_problems_are_chosen_as_other_tasks(
     assert names(sums.run("--collect-only", "-q", *arguments)) == expected
 
 
-def test_a_sub_problem_stands_at_its_own_line(project: Project) -> None:
-    (project.path / "tasks/sum.task.yaml").write_text(
-        "id: sum\nset: expert\nquery: q\nanswer: 1\nsolution: {cells: ['1', '2']}\n"
-        "subproblems:\n  - category: data\n    id: sum_data\n    query: q\n    mask: [3]\n"
-    )
-    result = project.run("--collect-only")
-    result.stdout.fnmatch_lines(
-        ["tasks/sum.task.yaml:10:12: there is no cell 3: the solution has 2 code cells"]
-    )
-
-
 def test_the_results_of_a_sub_problem_are_those_of_a_masked_task(sums: Project) -> None:
     sums.run("--super-epochs=2").assert_outcomes(passed=0, failed=6)
     assert len(sums.results) == 6
@@ -109,15 +98,3 @@ def test_check_proves_each_sub_problem_and_says_which_it_does_not(
     assert data.startswith("sum_data: proven: ")
     assert cpu.startswith("sum_cpu: not proven: with the masked cells there is no answer (cell 4 failed: ")
     assert main(["mask", "--check", "--sandbox=local", "--id=sum_issue", str(path)]) == 0
-
-
-def test_check_restarts_the_kernel_after_cells_that_are_tagged_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "sum.task.yaml"
-    tagged = {**ITEMS[0], "pre_execute": [1, {"solution_cell": 2, "files": True}]}
-    path.write_text(json.dumps({"id": "sum", "set": "expert", "query": "q", **expert(tagged)}))
-    assert main(["mask", "--check", "--sandbox=local", str(path)]) == 1
-    (line,) = capsys.readouterr().out.splitlines()
-    assert "cell 4 failed: NameError: name 'rows' is not defined" in line
-    assert line.endswith("; the kernel was restarted after step 2, for the tag `files`")

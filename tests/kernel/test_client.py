@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
-from pytest_super.kernel.cell import CellStateError, Outcome, SandboxLostError
+from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until
 from pytest_super.kernel.inside import frames
@@ -450,13 +450,3 @@ def test_a_read_is_limited_whatever_the_sandbox_sends() -> None:
             kernel.read_file("much", limit=150)
         assert refused.value.errno == errno.EFBIG
         assert len(kernel.read_file("much", limit=200)) == 200
-
-
-def test_what_the_state_does_not_allow_is_refused() -> None:
-    with scripted(do_nothing) as kernel:
-        for attempt in (kernel.wait, kernel.interrupt):
-            with pytest.raises(CellStateError, match="no cell runs"):
-                attempt()
-        kernel.execute("1", timeout=0.01)
-        with pytest.raises(CellStateError, match="still runs"):
-            kernel.execute("2")
