@@ -80,12 +80,28 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-class Project:
-    """A folder with a conftest, an agent and tasks, and runs in it."""
+class Folder:
+    """A folder in which pytest is run."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
         self.path: Path = pytester.path
+
+    @property
+    def latest(self) -> Path:
+        return self.path / ".super/runs/latest"
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls of the model in the last run."""
+        return read_lines(self.latest / "calls.jsonl")
+
+
+class Project(Folder):
+    """A folder with a conftest, an agent and tasks, and runs in it."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        super().__init__(pytester)
         pytester.makeconftest(FAKE_KERNEL)
         pytester.makepyfile(agent=AGENT)
         pytester.makeini("[pytest]\npythonpath = .\n")
@@ -112,10 +128,6 @@ class Project:
         conftest.write_text(f"{conftest.read_text()}\n\n{text}")
 
     @property
-    def latest(self) -> Path:
-        return self.path / ".super/runs/latest"
-
-    @property
     def results(self) -> dict[str, dict[str, Any]]:
         """The lines of results.jsonl, by name of the trial; the last run of each."""
         rows = read_lines(self.latest / "results.jsonl")
@@ -127,12 +139,11 @@ def project(pytester: pytest.Pytester) -> Project:
     return Project(pytester)
 
 
-class ProgramProject:
+class ProgramProject(Folder):
     """A folder with tasks, and programs that are the agents of its runs."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
-        self.pytester = pytester
-        self.path: Path = pytester.path
+        super().__init__(pytester)
         pytester.makeini("[pytest]\n")
 
     def add_program(self, name: str, source: str) -> None:
@@ -147,16 +158,8 @@ class ProgramProject:
         (self.path / f"{id}.task.yaml").write_text(json.dumps(given))
 
     @property
-    def latest(self) -> Path:
-        return self.path / ".super/runs/latest"
-
-    @property
     def results(self) -> list[dict[str, Any]]:
         return read_lines(self.latest / "results.jsonl")
-
-    @property
-    def calls(self) -> list[dict[str, Any]]:
-        return read_lines(self.latest / "calls.jsonl")
 
     def steps(self, id: str = "a") -> list[dict[str, Any]]:
         (path,) = self.latest.glob(f"trials/{id}/*/trajectory.jsonl")

@@ -105,7 +105,7 @@ def test_answers_and_their_usage_are_reported(asking: Project, openai_server: Op
     assert sum(row["prompt_tokens"] for row in rows.values()) == asked * 104
     assert all(row["model"] == "openai/gpt-4o" and row["cost_usd"] > 0 for row in rows.values())
     assert all(row["model_seconds"] > 0 for row in rows.values())
-    calls = read_lines(asking.latest / "calls.jsonl")
+    calls = asking.calls
     assert len(calls) == asked
     assert {(call["model"], call["fingerprint"]) for call in calls} == {("gpt-4o-2024-08-06", "fp_test")}
     result.stdout.fnmatch_lines(["super: agent agent:Noting, model openai/gpt-4o, *"])
@@ -146,7 +146,7 @@ def test_the_cost_of_a_run_is_limited(asking: Project) -> None:
     answer = {**LOOK, "text": "submit 42", "cost_usd": 0.1}
     result = asking.run(asking_script(asking, [answer]), "--super-max-cost=0.25", "-n2")
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert sum(call["cost_usd"] for call in read_lines(asking.latest / "calls.jsonl")) == pytest.approx(0.2)
+    assert sum(call["cost_usd"] for call in asking.calls) == pytest.approx(0.2)
     result.stdout.fnmatch_lines(["*--super-max-cost*"])
 
 
@@ -159,7 +159,7 @@ def test_a_gateway_that_dies_is_started_again_and_forgets_nothing(asking: Projec
     # No call passes the limit.
     assert (row["stop_reason"], row["metrics"]["accuracy"], row["prompt_tokens"]) == ("tokens", 0.0, 1080)
     assert (asking.path / "pid").exists()
-    assert len(read_lines(asking.latest / "calls.jsonl")) == 9
+    assert len(asking.calls) == 9
 
 
 @NEEDS_PROC
@@ -231,8 +231,7 @@ class Agent:
     for row in read_lines(asking.latest / "results.jsonl"):
         assert (row["prompt_tokens"], row["steps"]) == (240, 0)
         assert row["cost_usd"] > 0
-        calls = read_lines(asking.latest / "calls.jsonl")
-        assert row["model_seconds"] == pytest.approx(sum(call["seconds"] for call in calls))
+        assert row["model_seconds"] == pytest.approx(sum(call["seconds"] for call in asking.calls))
 
 
 def test_a_folder_that_the_gateway_cannot_use_stops_the_run_as_an_error(
