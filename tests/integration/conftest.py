@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 # One worker reports to its controller as several do.
 WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["", "n1"])
 
+# Commands that leave no answer in the answer file $A, and what the program's step says about it.
+NO_ANSWERS = {
+    "broken": ("echo '{broken' > $A", "is not JSON"),
+    "large": ("truncate -s 1G $A", "Larger than"),
+    "bytes": ("printf '\\377' > $A", "is not JSON"),
+    "deep": ("python -c \"print('['*100000)\" > $A", "is not JSON"),
+    "pipe": ("mkfifo $A", "Not a regular file"),
+    "folder": ("mkdir $A", "Is a directory"),
+}
+
 FAKE_KERNEL = """
 import pytest
 from pytest_super.testing import FakeKernel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.conftest import ProgramProject, read_lines
+from tests.integration.conftest import NO_ANSWERS, ProgramProject, read_lines
 
 if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer
@@ -166,20 +166,12 @@ def test_how_a_program_ends_is_told(project: CommandProject) -> None:
 
 
 def test_an_answer_file_that_holds_no_answer_is_no_submission(project: CommandProject) -> None:
-    answers = {
-        "broken": ("echo '{broken' > $A", "is not JSON"),
-        "large": ("truncate -s 1G $A", "Larger than"),
-        "bytes": ("printf '\\377' > $A", "is not JSON"),
-        "deep": ("python -c \"print('['*100000)\" > $A", "is not JSON"),
-        "pipe": ("mkfifo $A", "Not a regular file"),
-        "folder": ("mkdir $A", "Is a directory"),
-    }
-    for id, (query, _) in answers.items():
+    for id, (query, _) in NO_ANSWERS.items():
         project.add_task(id, query=query)
     project.run("A={answer_file}; . {query_file}")
     for result in project.results:
         assert (result["submitted"], result["stop_reason"]) == (False, "returned")
-    for id, (_, why) in answers.items():
+    for id, (_, why) in NO_ANSWERS.items():
         assert why in project.steps(id)[-1]["observation"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_super.kernel.conformance.support import until
 from pytest_super.platform import host
-from tests.integration.conftest import FAKE_KERNELS, ProgramProject, read_lines
+from tests.integration.conftest import FAKE_KERNELS, NO_ANSWERS, ProgramProject, read_lines
 from tests.pages import example
 
 # What a program needs to act, in its own process.
@@ -269,19 +269,12 @@ def test_how_a_program_ends_is_told(project: HostProject) -> None:
 
 
 def test_an_answer_file_that_holds_no_answer_is_no_submission(project: HostProject) -> None:
-    answers = {
-        "broken": ("echo '{broken' > $A", "is not JSON"),
-        "large": ("truncate -s 1G $A", "Larger than"),
-        "bytes": ("printf '\\377' > $A", "is not JSON"),
-        "pipe": ("mkfifo $A", "Not a regular file"),
-        "folder": ("mkdir $A", "Is a directory"),
-    }
-    for id, (query, _) in answers.items():
+    for id, (query, _) in NO_ANSWERS.items():
         project.add_task(id, query=query)
     project.run("A={answer_file}; . {query_file}")
     for result in project.results:
         assert (result["submitted"], result["stop_reason"]) == (False, "returned")
-    for id, (_, why) in answers.items():
+    for id, (_, why) in NO_ANSWERS.items():
         assert why in project.printed(id)[-1]
 
 
