@@ -10,6 +10,7 @@ import pytest
 import tests.property_settings  # noqa: F401
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 # One worker reports to its controller as several do.
@@ -166,6 +167,18 @@ class ProgramProject(Folder):
         task = {"id": id, "set": "expert", "query": "What is it? 'Tell' \"me\"", "answer": 42, **fields}
         given = {name: value for name, value in task.items() if value is not None}
         (self.path / f"{id}.task.yaml").write_text(json.dumps(given))
+
+    def run(self, command: str, *arguments: str) -> dict[str, Any]:
+        """Run all tasks with the command as the agent; the result of the last."""
+        raise NotImplementedError
+
+    def run_queries(self, queries: Mapping[str, str], command: str) -> None:
+        """Run a task for each query, which the command runs as a shell script and which submits nothing."""
+        for id, query in queries.items():
+            self.add_task(id, query=query)
+        self.run(command)
+        for result in self.results:
+            assert (result["stop_reason"], result["submitted"], result["error"]) == ("returned", False, None)
 
     @property
     def results(self) -> list[dict[str, Any]]:

@@ -51,7 +51,6 @@ class CommandProject(ProgramProject):
         self.script("one", "2", "42")
 
     def run(self, command: str, *arguments: str) -> dict[str, Any]:
-        """Run all tasks; the result of the last."""
         self.outcome = self.pytester.runpytest(
             f"--super-agent=command: P={self.path}; {command}", "--super-sandbox=local", ".", *arguments
         )
@@ -153,11 +152,7 @@ def test_how_a_program_ends_is_told(project: CommandProject) -> None:
         "ended": ("kill 0", "signal 15", "error"),
         "left": ("(setsid sleep 600 &) ; echo left", "exit code 0", "ok"),
     }
-    for id, (query, _, _) in ends.items():
-        project.add_task(id, query=query)
-    project.run(". {query_file}")
-    for result in project.results:
-        assert (result["stop_reason"], result["submitted"], result["error"]) == ("returned", False, None)
+    project.run_queries({id: query for id, (query, _, _) in ends.items()}, ". {query_file}")
     for id, (_, told, outcome) in ends.items():
         step, answer = project.steps(id)
         assert step["observation"].endswith(f"[The program ended with {told}.]")
@@ -166,11 +161,8 @@ def test_how_a_program_ends_is_told(project: CommandProject) -> None:
 
 
 def test_an_answer_file_that_holds_no_answer_is_no_submission(project: CommandProject) -> None:
-    for id, (query, _) in NO_ANSWERS.items():
-        project.add_task(id, query=query)
-    project.run("A={answer_file}; . {query_file}")
-    for result in project.results:
-        assert (result["submitted"], result["stop_reason"]) == (False, "returned")
+    queries = {id: query for id, (query, _) in NO_ANSWERS.items()}
+    project.run_queries(queries, "A={answer_file}; . {query_file}")
     for id, (_, why) in NO_ANSWERS.items():
         assert why in project.steps(id)[-1]["observation"]
 

@@ -53,7 +53,6 @@ class HostProject(ProgramProject):
         return f"--super-agent=host-command: P={self.path}; PY={sys.executable}; {command}"
 
     def run(self, command: str, *arguments: str) -> dict[str, Any]:
-        """Run all tasks; the result of the last."""
         self.outcome = self.pytester.runpytest_subprocess(self.agent(command), *OPTIONS, *arguments)
         return self.results[-1]
 
@@ -254,11 +253,7 @@ def test_how_a_program_ends_is_told(project: HostProject) -> None:
         "killed": ("kill -9 $$", "signal 9", "error"),
         "fine": ("true", "exit code 0", "ok"),
     }
-    for id, (query, _, _) in ends.items():
-        project.add_task(id, query=query)
-    project.run(". {query_file}")
-    for result in project.results:
-        assert (result["stop_reason"], result["submitted"], result["error"]) == ("returned", False, None)
+    project.run_queries({id: query for id, (query, _, _) in ends.items()}, ". {query_file}")
     for id, (_, told, outcome) in ends.items():
         (step,) = project.steps(id)
         assert step["outcome"] == outcome
@@ -269,11 +264,8 @@ def test_how_a_program_ends_is_told(project: HostProject) -> None:
 
 
 def test_an_answer_file_that_holds_no_answer_is_no_submission(project: HostProject) -> None:
-    for id, (query, _) in NO_ANSWERS.items():
-        project.add_task(id, query=query)
-    project.run("A={answer_file}; . {query_file}")
-    for result in project.results:
-        assert (result["submitted"], result["stop_reason"]) == (False, "returned")
+    queries = {id: query for id, (query, _) in NO_ANSWERS.items()}
+    project.run_queries(queries, "A={answer_file}; . {query_file}")
     for id, (_, why) in NO_ANSWERS.items():
         assert why in project.printed(id)[-1]
 
