@@ -21,7 +21,8 @@ from pytest_super.tasks.task import (
     SubProblem,
     Task,
 )
-from pytest_super.tasks.yaml_reader import MAX_VALUES, STR, Problem, Reader, Unreadable, documents, problem_at
+from pytest_super.tasks.yaml_reader import MAX_VALUES, Problem, Reader, Unreadable, documents, problem_at
+from pytest_super.tasks.yaml_scalars import STR
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

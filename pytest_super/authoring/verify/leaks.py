@@ -49,7 +49,7 @@ def repository_leaks(task: Task, values: Values, read_texts: ReadTexts) -> Itera
     prose = [text for text in texts if text.is_prose]
     others = [text for text in texts if not text.is_prose]
     yield from found_in(task, prose, values, digits_beyond_chance(prose, values))
-    # Phrases of an answer are often quotations of data, so it is no leak that data contains them.
+    # Phrases of an answer are often quotations of data, so data that contains them is not a leak.
     if figures := [value for value in values if isinstance(value, Figure)]:
         yield from found_in(task, others, figures, digits_beyond_chance(others, figures))
 
