@@ -13,9 +13,7 @@ from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
-from pytest_super.session.kernels import ready_kernel
 from pytest_super.session.run import RUN, is_worker, open_run
-from pytest_super.session.sandboxes import choose_place
 from pytest_super.session.scoring import SCORING, read_scoring
 from pytest_super.session.settings import read_settings
 from pytest_super.session.signals import Interrupts, die_with_parent
@@ -40,8 +38,8 @@ def activate(config: pytest.Config) -> None:
     run = open_run(config, settings)
     config.stash[RUN] = run
     config.stash[SCORING] = scoring
-    # Making a snapshot would take processor time of the trial that runs.
-    config.stash[START_AHEAD] = StartAhead(partial(choose_place, may_make=False), ready_kernel)
+    if not config.option.collectonly:
+        config.stash[START_AHEAD] = start_ahead()
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
@@ -53,6 +51,15 @@ def activate(config: pytest.Config) -> None:
         from pytest_super.session.controller import Controller
 
         config.pluginmanager.register(Controller(config, run), "super-controller")
+
+
+def start_ahead() -> StartAhead:
+    # Not at the top: these modules take time to load, and a session that only collects needs none of them.
+    from pytest_super.session.kernels import ready_kernel
+    from pytest_super.session.sandboxes import choose_place
+
+    # Making a snapshot would take processor time of the trial that runs.
+    return StartAhead(partial(choose_place, may_make=False), ready_kernel)
 
 
 def refuse_dist_modes(config: pytest.Config) -> None:

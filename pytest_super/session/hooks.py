@@ -13,7 +13,6 @@ from pytest_super.session.item import TaskItem
 from pytest_super.session.listing import collected_lines, selection_hints
 from pytest_super.session.outcome import judge, status
 from pytest_super.session.run import HINTS, RUN, is_worker
-from pytest_super.session.sandboxes import make_sandbox
 from pytest_super.session.selection import deselect, pair_long_with_short
 from pytest_super.session.start_ahead import START_AHEAD
 from pytest_super.tasks.task import TASK_SUFFIX
@@ -74,7 +73,8 @@ class Session:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Runs after the teardown of the last trial, which must not wait for the start of another one."""
-        session.config.stash[START_AHEAD].end()
+        if START_AHEAD in session.config.stash:
+            session.config.stash[START_AHEAD].end()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -97,4 +97,7 @@ class Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_super_make_sandbox(self, config: pytest.Config, task: Task) -> Sandbox:
+        # Not at the top, for sessions that only collect.
+        from pytest_super.session.sandboxes import make_sandbox
+
         return make_sandbox(config.stash[RUN], task)

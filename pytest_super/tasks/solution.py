@@ -37,8 +37,12 @@ class SolutionCell:
 
 def read_solution(solution: Solution, folder: Path) -> GoldCells:
     """The cells of a solution; `folder` is the folder of the task file. Raises TaskFileError."""
-    cells = solution_cells(solution, folder)
-    return GoldCells([cell.source for cell in cells], answer_index(solution, len(cells)))
+    if solution.notebook is None:
+        # Without SolutionCells: every task that is collected is read here, and making them takes time.
+        sources = solution.cells or []
+    else:
+        sources = [cell.source for cell in cells_of(folder / solution.notebook)]
+    return GoldCells(sources, answer_index(solution, len(sources)))
 
 
 def answer_index(solution: Solution, count: int) -> int:
