@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import tests.property_settings  # noqa: F401
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -26,18 +24,6 @@ NO_ANSWERS = {
     "folder": ("mkdir $A", "Is a directory"),
 }
 
-FAKE_KERNEL = """
-import pytest
-from pytest_super.testing import FakeKernel
-
-@pytest.fixture
-def super_kernel():
-    kernel = FakeKernel()
-    yield kernel
-    kernel.close()
-"""
-
-# A kernel for each attempt.
 FAKE_KERNELS = """
 import pytest
 from pytest_super.testing import FakeKernel
@@ -49,7 +35,7 @@ def super_make_kernel():
 
 # Answers per task id, what a scripted agent does.
 AGENT = """
-import os, signal, time
+import os, signal
 from pathlib import Path
 
 class Agent:
@@ -75,10 +61,6 @@ class Agent:
             trial.submit(42)
         elif id.startswith("crash"):
             os.kill(os.getpid(), signal.SIGKILL)
-        elif id.startswith("hang"):
-            trial.execute("print('begun')")
-            Path("hanging").touch()
-            time.sleep(60)
         else:
             trial.execute("print('half way')")
             trial.execute("print('done')")
@@ -92,11 +74,23 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 class Folder:
-    """A folder in which pytest is run."""
+    """A folder with task files, in which pytest is run."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
         self.path: Path = pytester.path
+        pytester.makeini("[pytest]\npythonpath = .\n")
+
+    def write(self, name: str, text: str) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def add_task(self, id: str, file: str = "", **fields: Any) -> None:
+        """Write a task file; JSON is YAML. A field that is None is left out."""
+        task = {"id": id, "set": "expert", "query": "do it", "answer": 42, **fields}
+        given = {name: value for name, value in task.items() if value is not None}
+        self.write(f"tasks/{file or id}.task.yaml", json.dumps(given))
 
     @property
     def latest(self) -> Path:
@@ -109,21 +103,12 @@ class Folder:
 
 
 class Project(Folder):
-    """A folder with a conftest, an agent and tasks, and runs in it."""
+    """A folder with a conftest, an agent and tasks."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         super().__init__(pytester)
-        pytester.makeconftest(FAKE_KERNEL)
-        pytester.makepyfile(agent=AGENT)
-        pytester.makeini("[pytest]\npythonpath = .\n")
-        (self.path / "tasks").mkdir()
-
-    def add_task(self, id: str, file: str = "", **fields: Any) -> Path:
-        """A task file; JSON is YAML."""
-        task = {"id": id, "set": "expert", "query": "do it", "answer": 42, **fields}
-        path = self.path / "tasks" / f"{file or id}.task.yaml"
-        path.write_text(json.dumps({key: value for key, value in task.items() if value is not None}))
-        return path
+        self.write("conftest.py", FAKE_KERNELS)
+        self.write("agent.py", AGENT)
 
     def run(self, *arguments: str, agent: str = "agent:Agent") -> pytest.RunResult:
         return self.pytester.runpytest(f"--super-agent={agent}", "--super-sandbox=local", *arguments)
@@ -150,23 +135,24 @@ def project(pytester: pytest.Pytester) -> Project:
     return Project(pytester)
 
 
+@pytest.fixture
+def no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a container engine and without bubblewrap."""
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+
 class ProgramProject(Folder):
     """A folder with tasks, and programs that are the agents of its runs."""
 
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        super().__init__(pytester)
-        pytester.makeini("[pytest]\n")
-
     def add_program(self, name: str, source: str) -> None:
-        (self.path / f"{name}.py").write_text(source)
+        self.write(f"{name}.py", source)
 
     def script(self, *answers: Any) -> None:
-        (self.path / "script.yaml").write_text(json.dumps(list(answers)))
+        self.write("script.yaml", json.dumps(list(answers)))
 
-    def add_task(self, id: str = "a", **fields: Any) -> None:
-        task = {"id": id, "set": "expert", "query": "What is it? 'Tell' \"me\"", "answer": 42, **fields}
-        given = {name: value for name, value in task.items() if value is not None}
-        (self.path / f"{id}.task.yaml").write_text(json.dumps(given))
+    def add_task(self, id: str = "a", file: str = "", **fields: Any) -> None:
+        super().add_task(id, file, **{"query": "What is it? 'Tell' \"me\"", **fields})
 
     def run(self, command: str, *arguments: str) -> dict[str, Any]:
         """Run all tasks with the command as the agent; the result of the last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,17 +36,14 @@ LOCAL = ("--super-agent=agent:Agent", "--super-sandbox=local")
         (["--super-agent="], "*--super-agent= is empty: give it a value*"),
         (["--super-agent=gold", "--super-fail-under="], "*--super-fail-under= is empty: give it a value*"),
         (["--super-agent=gold", "--super-category="], "*--super-category= is empty: give it a value*"),
-        (["--super-agent=gold", "--super-image="], "*--super-image= is empty: give it a value*"),
         (["--super-agent=gold", "--super-epochs=0"], "*--super-epochs=0: must be at least 1*"),
         (["--super-agent=gold", "--super-epochs=x"], "*--super-epochs=x: *"),
-        (["--super-agent=gold", "--super-fail-under=2"], "*must be between 0 and 1*"),
         (
             ["--super-agent=gold", "--super-sandbox=moon"],
             "*unknown sandbox `moon`: *docker, bubblewrap, local*",
         ),
         (["--super-agent=gold", "--super-ca-bundle=gone.pem"], "*--super-ca-bundle: there is no file*"),
         (["--super-agent=gold", "--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
-        (["--super-agent=gold", "-n2", "--dist=loadscope"], "*tasks run under --dist=load*"),
         (["--super-agent=gold", "-n2", "--dist=worksteal"], "*tasks run under --dist=load*"),
         ([*LOCAL, "--super-agent=command:agent 'open"], "*No closing quotation*"),
         ([*LOCAL, "--super-agent=host-command: "], "*needs a command line*"),
@@ -101,13 +99,6 @@ def test_no_folder_of_tasks_is_told_with_what_to_do(pytester: pytest.Pytester) -
     result = pytester.runpytest("--super-agent=gold", "--super-sandbox=local")
     assert result.ret == USAGE
     result.stderr.fnmatch_lines(["*to collect tasks from*pytest-super init*"])
-
-
-@pytest.fixture
-def no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without a container engine and without bubblewrap."""
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
-    monkeypatch.setenv("PATH", "/nonexistent")
 
 
 @pytest.mark.usefixtures("no_isolation")
@@ -230,17 +221,10 @@ def start(
     return process
 
 
-def members(session: int) -> list[int]:
-    """Living processes of a session, zombies not counted."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
+def members(session: int) -> list[str]:
+    """The states of a session's living processes, zombies not counted."""
+    listed = subprocess.run(["ps", "--sid", str(session), "-o", "stat="], capture_output=True, text=True)
+    return [state for state in listed.stdout.split() if not state.startswith("Z")]
 
 
 def inhabitants(sandboxes: Path) -> list[int]:
@@ -278,10 +262,7 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
     assert "begun" in trajectory.read_text()
     if len(signals) == 1:
         output = (project.path / "out.txt").read_text()
-        assert (
-            "error   hang: interrupted by KeyboardInterrupt" in output
-            or "error   hang: the run was" in output
-        )
+        assert re.search("error   hang: (interrupted by KeyboardInterrupt|the run was)", output)
         assert row["stop_reason"] == "interrupted"
 
 

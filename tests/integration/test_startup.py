@@ -21,9 +21,7 @@ def test_without_an_agent_nothing_heavy_is_imported_and_nothing_is_made(pytester
     pytester.makeconftest(LIST_MODULES)
     pytester.makepyfile("def test_a(): pass")
     (pytester.path / "a.task.yaml").write_text("nonsense")
-    result = pytester.runpytest_subprocess(
-        "-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:platformdirs", "."
-    )
+    result = pytester.runpytest_subprocess(".")
     result.assert_outcomes(passed=1)
     modules = set(json.loads((pytester.path / "modules.json").read_text()))
     assert "pytest_super.plugin" in modules
