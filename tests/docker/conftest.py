@@ -59,10 +59,8 @@ def make_sandbox(settings: DockerSettings) -> Iterator[MakeSandbox]:
     made: list[DockerSandbox] = []
     common = settings
 
-    def make(
-        code: str | None, spec: SandboxSpec = SPEC, settings: DockerSettings | None = None
-    ) -> DockerSandbox:
-        command = None if code is None else ["python3", "-u", "-c", code]
+    def make(code: str, spec: SandboxSpec = SPEC, settings: DockerSettings | None = None) -> DockerSandbox:
+        command = ["python3", "-u", "-c", code]
         made.append(DockerSandbox(spec, settings or common, command=command))
         return made[-1]
 

@@ -19,10 +19,10 @@ IDLE = "import sys; print('alive', flush=True); sys.stdin.read()"
 
 
 class MakeSandbox(Protocol):
-    """Makes a sandbox in which `code` runs in the bridge's place; the bridge itself when `code` is None."""
+    """Makes a sandbox in which `code` runs in the bridge's place."""
 
     def __call__(
-        self, code: str | None, spec: SandboxSpec = ..., settings: DockerSettings | None = ...
+        self, code: str, spec: SandboxSpec = ..., settings: DockerSettings | None = ...
     ) -> DockerSandbox: ...
 
 
@@ -47,10 +47,7 @@ def inspect(engine: APIClient, sandbox: DockerSandbox) -> dict[str, Any]:
 
 
 def read_all(stream: Stream) -> bytes:
-    output = b""
-    while data := stream.read(2**16):
-        output += data
-    return output
+    return b"".join(iter(lambda: stream.read(2**16), b""))
 
 
 def end_of(sandbox: DockerSandbox) -> str:
