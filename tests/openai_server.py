@@ -127,11 +127,6 @@ class OpenAIServer:
         # Errors are alike in the protocol of Anthropic; answers are not, and are not given in it.
         chat = re.compile(r"(/v1)*/(chat/completions|messages)")
         self.http.expect_request(chat, method="POST").respond_with_handler(self._respond)
-        models = {
-            "object": "list",
-            "data": [{"id": "test", "object": "model", "created": 0, "owned_by": "t"}],
-        }
-        self.http.expect_request(re.compile(r"(/v1)?/models"), method="GET").respond_with_json(models)
 
     @property
     def base_url(self) -> str:

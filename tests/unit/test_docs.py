@@ -105,20 +105,14 @@ def test_every_option_that_the_pages_name_exists() -> None:
     assert named <= {option.flag for option in OPTIONS}
 
 
-def test_every_option_and_its_ini_value_is_described() -> None:
-    described = {cell for row in rows(page("options.md")) for cell in row[:2]}
+def test_every_option_is_described_with_its_ini_value_its_default_and_its_choices() -> None:
+    described = {row[1].strip("`"): row for row in rows(page("options.md")) if len(row) == 4}
+    assert {option.key for option in OPTIONS} | {"super_tasks"} <= set(described)
     for option in OPTIONS:
-        assert f"`{option.key}`" in described
-        assert any(cell.strip("`").split("=")[0] == option.flag for cell in described), option.flag
-    assert "`super_tasks`" in described
-
-
-def test_every_choice_and_default_of_an_option_is_described() -> None:
-    for row in rows(page("options.md")):
-        for option in OPTIONS:
-            if row[1] == f"`{option.key}`":
-                assert option.default is None or row[2] == f"`{option.default}`"
-                assert all(f"`{choice}`" in row[3] for choice in option.choices or ())
+        flag, _, default, meaning = described[option.key]
+        assert flag.strip("`").split("=")[0] == option.flag
+        assert option.default is None or default == f"`{option.default}`"
+        assert all(f"`{choice}`" in meaning for choice in option.choices or ())
 
 
 # The task file
