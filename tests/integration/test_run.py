@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.options import OPTIONS, Option
+from pytest_super.options import OPTIONS, Option, value_of
 from pytest_super.session import fixtures
+from pytest_super.session.run import RUN
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, read_lines
 
 if TYPE_CHECKING:
@@ -254,25 +255,11 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(
 def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
     project.add_task("right")
     (project.path / "given.txt").touch()
-    project.add_to_conftest(
-        """
-import json
-from pathlib import Path
-from pytest_super.options import OPTIONS, value_of
-from pytest_super.session.run import RUN
-
-def pytest_collection_finish(session):
-    values = {option.key: value_of(session.config, option) for option in OPTIONS}
-    settings = session.config.stash[RUN].settings if values["super_agent"] else None
-    Path("seen.json").write_text(json.dumps([values, repr(settings)]))
-""",
-    )
 
     def seen(*arguments: str) -> tuple[dict[str, Any], str]:
-        project.pytester.runpytest("--collect-only", *arguments)
-        values, settings = json.loads((project.path / "seen.json").read_text())
-        (project.path / "seen.json").unlink()
-        return values, settings
+        config = project.pytester.parseconfigure(*arguments)
+        settings = repr(config.stash[RUN].settings) if RUN in config.stash else ""
+        return {option.key: value_of(config, option) for option in OPTIONS}, settings
 
     default, _ = seen()
     given, settings = seen(
@@ -282,6 +269,7 @@ def pytest_collection_finish(session):
         f"{option.key} = {'true' if option.is_flag else given_value(option)}\n" for option in OPTIONS
     )
     project.pytester.makeini(f"[pytest]\npythonpath = .\n{lines}")
+    assert settings
     assert seen() == (given, settings)
     assert [key for key in given if given[key] == default[key]] == []
 
