@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tests.integration.conftest import Project
 
 USAGE = pytest.ExitCode.USAGE_ERROR
-LOCAL = ("--super-agent=agent:Agent", "--super-sandbox=local")
 
 
 @pytest.mark.parametrize(
@@ -32,37 +31,27 @@ LOCAL = ("--super-agent=agent:Agent", "--super-sandbox=local")
         (["--super-agent=nonsense"], "*unknown agent `nonsense`: use gold, *, or package.module:Name*"),
         (["--super-agent=no.such:Agent"], "*the agent `no.such:Agent` cannot be imported*"),
         (["--super-agent=agent:Gone"], "*the agent `agent:Gone` cannot be imported*"),
-        (["--super-epochs=3"], "*--super-epochs needs --super-agent*"),
         (["--super-agent="], "*--super-agent= is empty: give it a value*"),
-        (["--super-agent=gold", "--super-fail-under="], "*--super-fail-under= is empty: give it a value*"),
-        (["--super-agent=gold", "--super-category="], "*--super-category= is empty: give it a value*"),
-        (["--super-agent=gold", "--super-epochs=0"], "*--super-epochs=0: must be at least 1*"),
-        (["--super-agent=gold", "--super-epochs=x"], "*--super-epochs=x: *"),
-        (
-            ["--super-agent=gold", "--super-sandbox=moon"],
-            "*unknown sandbox `moon`: *docker, bubblewrap, local*",
-        ),
-        (["--super-agent=gold", "--super-ca-bundle=gone.pem"], "*--super-ca-bundle: there is no file*"),
-        (["--super-agent=gold", "--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
-        (["--super-agent=gold", "-n2", "--dist=worksteal"], "*tasks run under --dist=load*"),
-        ([*LOCAL, "--super-agent=command:agent 'open"], "*No closing quotation*"),
-        ([*LOCAL, "--super-agent=host-command: "], "*needs a command line*"),
-        (
-            [*LOCAL, "--super-agent=command:agent {query}"],
-            "*unknown placeholder {query}: use {query_file}, {answer_file}, {workdir}, {model}*",
-        ),
-        ([*LOCAL, "--super-agent=react"], "*--super-agent=react needs --super-model*"),
-        ([*LOCAL, "--super-attempts=2"], "*--super-attempts needs --super-model*"),
-        ([*LOCAL, "--super-model=scripted:missing.yaml"], "*missing.yaml*"),
-        (
-            [*LOCAL, "--super-model=openai/gpt-4o", "--super-model-arg=api_key=x"],
-            "*keys come from the environment*",
-        ),
+        (["--super-fail-under="], "*--super-fail-under= is empty: give it a value*"),
+        (["--super-category="], "*--super-category= is empty: give it a value*"),
+        (["--super-epochs=0"], "*--super-epochs=0: must be at least 1*"),
+        (["--super-epochs=x"], "*--super-epochs=x: *"),
+        (["--super-sandbox=moon"], "*unknown sandbox `moon`: *docker, bubblewrap, local*"),
+        (["--super-ca-bundle=gone.pem"], "*--super-ca-bundle: there is no file*"),
+        (["--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
+        (["-n2", "--dist=worksteal"], "*tasks run under --dist=load*"),
+        (["--super-agent=command:agent 'open"], "*No closing quotation*"),
+        (["--super-agent=host-command: "], "*needs a command line*"),
+        (["--super-agent=command:agent {query}"], "*unknown placeholder {query}: use {query_file}, *"),
+        (["--super-agent=react"], "*--super-agent=react needs --super-model*"),
+        (["--super-attempts=2"], "*--super-attempts needs --super-model*"),
+        (["--super-model=scripted:missing.yaml"], "*missing.yaml*"),
+        (["--super-model=openai/gpt-4o", "--super-model-arg=api_key=x"], "*keys come from the environment*"),
     ],
 )
 def test_a_wrong_option_is_one_message(project: Project, arguments: list[str], message: str) -> None:
     project.add_task("right")
-    result = project.pytester.runpytest(*arguments)
+    result = project.run(*arguments)
     assert result.ret == USAGE
     result.stderr.fnmatch_lines([message])
     result.stderr.no_fnmatch_line("*Traceback*")
@@ -95,10 +84,17 @@ def test_a_wrong_ini_value_is_one_message_that_names_it(project: Project, table:
     assert f"the ini value {line.partition(' ')[0]}" in message
 
 
-def test_no_folder_of_tasks_is_told_with_what_to_do(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest("--super-agent=gold", "--super-sandbox=local")
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--super-epochs=3", "*--super-epochs needs --super-agent*"),
+        ("--super-agent=gold", "*to collect tasks from*pytest-super init*"),
+    ],
+)
+def test_an_agent_and_tasks_are_needed(pytester: pytest.Pytester, option: str, message: str) -> None:
+    result = pytester.runpytest(option)
     assert result.ret == USAGE
-    result.stderr.fnmatch_lines(["*to collect tasks from*pytest-super init*"])
+    result.stderr.fnmatch_lines([message])
 
 
 @pytest.mark.usefixtures("no_isolation")
@@ -134,7 +130,7 @@ def test_a_broken_file_stops_the_run_before_money_is_spent(
 ) -> None:
     project.add_task("right")
     project.add_task("right", file="two")
-    (project.path / "tasks" / "bad.task.yaml").write_text("id: x\nset: expert\nqeury: hi\nanswer: 1\n")
+    project.write("tasks/bad.task.yaml", "id: x\nset: expert\nqeury: hi\nanswer: 1\n")
     result = project.run(*workers)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["tasks/bad.task.yaml:3:1: unknown field `qeury`; did you mean `query`[?]"])
@@ -204,12 +200,12 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """A run in a session of its own, as from a shell, with the trial in the middle of a cell."""
     (project.path / "conftest.py").unlink()
-    (project.path / "agent.py").write_text(HANGS)
+    project.write("agent.py", HANGS)
     project.add_task("hang")
-    command = [sys.executable, "-m", "pytest", *LOCAL, *arguments]
+    options = ("--super-agent=agent:Agent", "--super-sandbox=local")
     with (project.path / "out.txt").open("wb") as output:
         process = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "pytest", *options, *arguments],
             cwd=project.path,
             env={**os.environ, "TMPDIR": str(sandboxes)},
             stdout=output,
