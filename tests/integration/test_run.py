@@ -363,7 +363,7 @@ def test_the_files_of_an_unsolved_trial_are_kept(project: Project) -> None:
     project.add_task("missed", solution={"cells": ["%%writefile note.txt\nhello", "41"]})
     result = project.run("--super-keep=failed", agent="gold")
     rows = project.results
-    assert rows["solved[1]"]["kept"] is None
+    assert (rows["solved[1]"]["kept"], rows["solved[1]"]["isolated"]) == (None, False)
     command = rows["missed[1]"]["kept"]
     result.stdout.fnmatch_lines([f"kept    missed: {command}"])
     kept = Path(command.split()[1])
