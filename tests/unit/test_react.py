@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.agents.prompts import read_prompt
-from pytest_super.agents.react.agent import ReActAgent
+from pytest_super.agents.react.agent import ReActAgent, react_prompt
 from pytest_super.agents.react.format import ACTION_TYPES, parse_edit, parse_response, render_response
 from pytest_super.agents.submission import parse_submission
 from pytest_super.metrics.reference import reference_scores
@@ -160,13 +159,13 @@ def demonstrated(prompt: str) -> list[Action]:
     return [parse_response(answer).action for answer in answers]
 
 
-@pytest.mark.parametrize("name", ["react", "react-super"])
-def test_the_demonstrations_are_in_the_format(name: str) -> None:
-    actions = demonstrated(read_prompt(name))
+@pytest.mark.parametrize("edit", [False, True])
+def test_the_demonstrations_are_in_the_format(edit: bool) -> None:
+    actions = demonstrated(react_prompt(edit=edit))
     submissions = [parse_submission(action.content) for action in actions if action.type == "submit"]
     assert submissions == [{"precision": 0.615, "recall": 0.5821}, ["Oslo", "Bern"], None]
     edits = [parse_edit(action.content).path for action in actions if action.type == "edit"]
-    assert edits == (["evaluate.py"] if name == "react-super" else [])
+    assert edits == ["evaluate.py"] * edit
     cells = "\n".join(action.content for action in actions if action.type == "execute")
     assert re.findall("!git clone|README|!pip install|!python -m|read_csv", cells) == [
         *("!git clone", "README", "!pip install", "!python -m", "read_csv")
@@ -174,12 +173,12 @@ def test_the_demonstrations_are_in_the_format(name: str) -> None:
 
 
 def test_only_react_super_is_told_of_edit() -> None:
-    assert "edit" in read_prompt("react-super")
-    assert not re.search(r"\bedit\b|_EDIT>>>", read_prompt("react"))
+    assert "edit" in react_prompt(edit=True)
+    assert not re.search(r"\bedit\b|_EDIT>>>", react_prompt(edit=False))
 
 
-@pytest.mark.parametrize("name", ["react", "react-super"])
-def test_the_prompts_say_what_the_paper_s_do(name: str) -> None:
-    prompt = read_prompt(name)
+@pytest.mark.parametrize("edit", [False, True])
+def test_the_prompts_say_what_the_paper_s_do(edit: bool) -> None:
+    prompt = react_prompt(edit=edit)
     said = [*ACTION_TYPES, "<content>", "null", "1500 tokens", "5 minutes", "conda"]
     assert {what for what in said if what not in prompt} <= {"edit"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # stop text: an answer without it would look like one that was cut.
 STOP = ["\nObservation:"]
 SUBMISSION_HINT = "JSON has keys and texts in double quotes; null means that there is no answer."
+# A part of the prompts' common file that only one of the two agents gets.
+PART = re.compile(r"^<<(react|react-super)>>\n(.*?)^<<end>>\n", re.MULTILINE | re.DOTALL)
 
 
 class ReActAgent:
@@ -31,7 +34,7 @@ class ReActAgent:
     """
 
     def __init__(self, prompt: str | None = None, *, edit: bool) -> None:
-        self.prompt = read_prompt("react-super" if edit else "react") if prompt is None else prompt
+        self.prompt = react_prompt(edit=edit) if prompt is None else prompt
         self.is_fenced = "Observation: ```" in self.prompt
         """Whether the prompt's demonstrations put observations in code fences, as the published ones do."""
         self.types = tuple(type for type in ACTION_TYPES if edit or type != "edit")
@@ -60,6 +63,12 @@ class ReActAgent:
             history = history_text([as_shown(step) for step in trial.history], fenced=self.is_fenced)
             messages.append({"role": "assistant", "content": history})
         return messages
+
+
+def react_prompt(*, edit: bool) -> str:
+    """The prompt of `react-super`, or without `edit` that of `react`."""
+    agent = "react-super" if edit else "react"
+    return PART.sub(lambda part: part[2] if part[1] == agent else "", read_prompt("react"))
 
 
 def act(trial: Trial, action: Action, thought: str) -> Step:
