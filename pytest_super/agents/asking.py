@@ -1,7 +1,8 @@
-"""Asks the model for the next action of SUPER's agents."""
+"""Asks the model for the next answer of SUPER's agents: a thought and one action."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import FilteredError
@@ -10,11 +11,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_super.model.completion import Completion, Message
+    from pytest_super.store.trajectory import Action
     from pytest_super.trial.trial import Trial
 
 # The paper's values.
 DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 1500}
+# Finish reasons of answers that the provider cut: their action can be incomplete.
+CUT = ("length", "content_filter")
+CUT_OFF = "The answer was cut off at its end, so nothing was done: write a shorter one."
 FILTERED = "The model's provider refused the last prompt, so nothing was done."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """A parsed answer of the model."""
+
+    thought: str
+    action: Action
 
 
 def ask(trial: Trial, messages: Callable[[Trial], list[Message]], **parameters: Any) -> Completion:

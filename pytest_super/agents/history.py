@@ -1,11 +1,13 @@
-"""Renders a trial's history for the prompts of SUPER's agents (section 4.1 and appendix C of the paper)."""
+"""Renders a trial's history for the prompts of SUPER's agents, with clipped observations.
+
+Section 4.1 and appendix C of the paper.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.clipping import clipped_observations
 from pytest_super.agents.react.format import AFTER, BEFORE, render_response
 from pytest_super.store.step_values import edit_of
 
@@ -15,6 +17,12 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Action, Step
 
 PRE_EXECUTED_THOUGHT = "[pre-executed by user]"
+# Characters kept from the end of the newest observation and of each earlier one.
+LAST = 50_000
+EARLIER = 500
+# The marks of a clipped beginning in the published prompts.
+LAST_MARK = "... (truncated) ..."
+EARLIER_MARK = "(truncated) ... "
 
 
 def history_text(steps: Sequence[Step], *, fenced: bool = False) -> str:
@@ -39,3 +47,15 @@ def content_text(action: Action) -> str:
     if edit is None:
         return action.content
     return f"{edit['path']}\n{BEFORE}\n{edit['before']}\n{AFTER}\n{edit['after']}"
+
+
+def clipped_observations(steps: Sequence[Step]) -> list[str]:
+    """The observation of each step. The newest one is shown at length."""
+    earlier = [clipped(step.observation, EARLIER, EARLIER_MARK) for step in steps[:-1]]
+    return earlier + [clipped(step.observation, LAST, LAST_MARK) for step in steps[-1:]]
+
+
+def clipped(observation: str, limit: int, mark: str) -> str:
+    """The observation, or `mark` and its last `limit` characters when it is longer."""
+    surplus = len(observation) - limit
+    return mark + observation[surplus:] if surplus > 0 else observation

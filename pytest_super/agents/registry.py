@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,10 +47,9 @@ def find_agent(name: str) -> Factory:
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
-    if name.startswith("command:"):
-        return make_command(name.removeprefix("command:"))
-    if name.startswith("host-command:"):
-        return make_host_command(name.removeprefix("host-command:"))
+    kind, _, command = name.partition(":")
+    if kind in ("command", "host-command"):
+        return make_program(kind, command)
     offered = entry_points(group=GROUP)
     try:
         if ":" in name:
@@ -74,32 +74,21 @@ def make_gold(task: Task, _settings: AgentSettings) -> Agent:
     return GoldAgent(read_solution(task.solution, Path(task._path).parent))
 
 
-def make_command(command: str) -> Factory:
-    from pytest_super.programs.command import CommandAgent
-
+def make_program(kind: str, command: str) -> Factory:
+    made: Callable[[str], Agent]
+    if kind == "command":
+        from pytest_super.programs.command import CommandAgent as made
+    else:
+        from pytest_super.programs.host_command import HostCommandAgent as made
     # Reports a wrong command line at the start of the run, not in the first trial.
-    CommandAgent(command)
-    return lambda _task, _settings: CommandAgent(command)
+    made(command)
+    return lambda _task, _settings: made(command)
 
 
-def make_host_command(command: str) -> Factory:
-    from pytest_super.programs.host_command import HostCommandAgent
-
-    # Checked at the start of the run, as above.
-    HostCommandAgent(command)
-    return lambda _task, _settings: HostCommandAgent(command)
-
-
-def make_react(_task: Task, settings: AgentSettings) -> Agent:
+def make_react(_task: Task, settings: AgentSettings, *, edit: bool = False) -> Agent:
     from pytest_super.agents.react.agent import ReActAgent
 
-    return ReActAgent(settings.prompt, edit=False)
-
-
-def make_react_super(_task: Task, settings: AgentSettings) -> Agent:
-    from pytest_super.agents.react.agent import ReActAgent
-
-    return ReActAgent(settings.prompt, edit=True)
+    return ReActAgent(settings.prompt, edit=edit)
 
 
 def make_swe_agent(_task: Task, settings: AgentSettings) -> Agent:
@@ -123,7 +112,7 @@ def make_replay(task: Task, settings: AgentSettings) -> Agent:
 BUILT_IN: dict[str, Factory] = {
     "gold": make_gold,
     "react": make_react,
-    "react-super": make_react_super,
+    "react-super": partial(make_react, edit=True),
     "swe-agent": make_swe_agent,
     "replay": make_replay,
 }

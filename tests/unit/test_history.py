@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.agents.clipping import EARLIER_MARK, LAST_MARK, clipped
-from pytest_super.agents.history import history_text
+from pytest_super.agents.history import EARLIER_MARK, LAST_MARK, clipped, history_text
 from pytest_super.store.trajectory import Action, Origin, Step
 from tests.unit.test_trial import Bench
 

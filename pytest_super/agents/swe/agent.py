@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import ask
-from pytest_super.agents.clipping import clipped_observations
-from pytest_super.agents.history import PRE_EXECUTED_THOUGHT
+from pytest_super.agents.history import PRE_EXECUTED_THOUGHT, clipped_observations
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.submission import submit
 from pytest_super.agents.swe.commands import CommandError

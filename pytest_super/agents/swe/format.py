@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.response import CUT, CUT_OFF, Response
+from pytest_super.agents.asking import CUT, CUT_OFF, Response
 from pytest_super.agents.swe.commands import (
     END_OF_EDIT,
     CommandError,

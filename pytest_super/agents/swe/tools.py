@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.swe.commands import CommandError, arguments_of, parse_edit, usage
+from pytest_super.agents.swe.commands import ARGUMENTS, CommandError, arguments_of, parse_edit, usage
 from pytest_super.agents.swe.edit import UPDATED, edited, make_edit
 from pytest_super.agents.swe.files import MissingFile, ToolRefused, exists, printable, read, write
 from pytest_super.agents.swe.search import find_file, search_dir, search_lines
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
 # Lines shown above the requested line.
 ABOVE_GOAL = WINDOW // 6
-# The least and the most arguments of each command.
-COUNTS = {
-    "open": (1, 2),
-    "goto": (1, 1),
-    "create": (1, 1),
-    "search_dir": (1, 2),
-    "search_file": (1, 2),
-    "find_file": (1, 2),
-}
 
 
 @dataclass(kw_only=True)
@@ -141,8 +132,8 @@ class Editor:
 
 def checked(name: str, arguments: Sequence[str]) -> Sequence[str]:
     """The arguments. Raises ToolRefused if the command does not take this many."""
-    least, most = COUNTS[name]
-    if not least <= len(arguments) <= most or not all(arguments):
+    # Each command needs the first one of its arguments.
+    if not 1 <= len(arguments) <= len(ARGUMENTS[name]) or not all(arguments):
         raise ToolRefused(
             f"{usage(name)}\nError: got {len(arguments)} arguments; put one with spaces in quotes"
         )
