@@ -18,7 +18,7 @@ from pytest_super.kernel.providers.sandbox_folder import remove_tree
 from pytest_super.model.redaction import is_secret
 from pytest_super.programs import command as inside
 from pytest_super.programs.command import AnswerReader, fill, model_name
-from pytest_super.programs.host_process import HostProgram
+from pytest_super.programs.host_process import host_program
 from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pytest_super.kernel.client import Kernel
+    from pytest_super.programs.host_process import HostProgram
     from pytest_super.trial.trial import Trial
 
 PREFIX = "host-command:"
@@ -65,7 +66,7 @@ class HostCommandAgent:
     def run(self, trial: Trial) -> None:
         def work(_kernel: Kernel) -> tuple[str, str]:
             with fresh_folder(trial.task.query) as folder:
-                return HostRun(trial, folder).run(self.line(trial, folder))
+                return run_beside(trial, folder, self.line(trial, folder))
 
         # The wall limit's signal is put off in `use`; `attend` checks the limit instead.
         trial.use(Action(type=PROGRAM_BESIDE, content=self.command), work)
@@ -81,50 +82,46 @@ class HostCommandAgent:
         return fill(self.command, values)
 
 
-class HostRun:
-    """One program on the host and its trial."""
+def run_beside(trial: Trial, folder: str, line: str) -> tuple[str, str]:
+    """Run the program to its end. Returns its output with a note on its end, and the outcome.
 
-    def __init__(self, trial: Trial, folder: str) -> None:
-        self.trial = trial
-        self.folder = folder
-
-    def run(self, line: str) -> tuple[str, str]:
-        """Run the program to its end. Returns its output with a note on its end, and the outcome.
-
-        Raises InfrastructureError, including ModelError.
-        """
-        endpoint = TrialEndpoint(self.trial)
-        with TrialServer(endpoint.answer) as server:
-            environment = environment_beside(server, os.environ)
-            try:
-                with HostProgram(line, self.folder, environment, endpoint.wake) as program:
-                    attend(endpoint, program)
-                    # Asked before `end`, after which every program has ended.
-                    has_ended = not program.is_running
-                    code = program.end()
-                    endpoint.close()
-                    # The last requests to the model can have failed or spent the budget.
-                    endpoint.is_over()
-                    return self.observation(program, code if has_ended else None, endpoint.note)
-            finally:
+    Raises InfrastructureError, including ModelError.
+    """
+    endpoint = TrialEndpoint(trial)
+    with TrialServer(endpoint.answer) as server:
+        environment = environment_beside(server, os.environ)
+        try:
+            with host_program(line, folder, environment, endpoint.wake) as program:
+                attend(endpoint, program)
+                # Asked before `end`, after which every program has ended.
+                has_ended = not program.is_running
+                code = program.end()
                 endpoint.close()
+                # The last requests to the model can have failed or spent the budget.
+                endpoint.is_over()
+                return observation(trial, folder, program, code if has_ended else None, endpoint.note)
+        finally:
+            endpoint.close()
 
-    def observation(self, program: HostProgram, code: int | None, before: str) -> tuple[str, str]:
-        """`code` is None if we ended the program. `before` is shown before the note on its end."""
-        outcome = Outcome.OK if self.trial.submitted else Outcome.INTERRUPTED
-        result = with_output(CellResult(outcome=outcome), program.output)
-        if code is None:
-            note = lines(before, end_note(self.trial.stop_reason))
-            return ProgramResult(result=result, note=note).observation, outcome
-        ran = ProgramResult(result=with_exit_code(result, code), note=lines(before, exit_note(code)))
-        if self.trial.stop_reason is not None:
-            return ran.observation, ran.result.outcome
-        answer = AnswerReader(f"{self.folder}/{ANSWER}")
-        found, reading = answer.read(read_regular_file)
-        if answer.is_found:
-            self.trial.submit(answer.value)
-            return ran.observation, ran.result.outcome
-        return f"{ran.observation}\n{found}", ran.result.outcome if reading == "ok" else reading
+
+def observation(
+    trial: Trial, folder: str, program: HostProgram, code: int | None, before: str
+) -> tuple[str, str]:
+    """`code` is None if we ended the program. `before` is shown before the note on its end."""
+    outcome = Outcome.OK if trial.submitted else Outcome.INTERRUPTED
+    result = with_output(CellResult(outcome=outcome), program.output)
+    if code is None:
+        note = lines(before, end_note(trial.stop_reason))
+        return ProgramResult(result=result, note=note).observation, outcome
+    ran = ProgramResult(result=with_exit_code(result, code), note=lines(before, exit_note(code)))
+    if trial.stop_reason is not None:
+        return ran.observation, ran.result.outcome
+    answer = AnswerReader(f"{folder}/{ANSWER}")
+    found, reading = answer.read(read_regular_file)
+    if answer.is_found:
+        trial.submit(answer.value)
+        return ran.observation, ran.result.outcome
+    return f"{ran.observation}\n{found}", ran.result.outcome if reading == "ok" else reading
 
 
 def attend(endpoint: TrialEndpoint, program: HostProgram) -> None:

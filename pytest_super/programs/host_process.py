@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,7 @@ from pytest_super.platform import MARKER, is_portable, marked_processes
 from pytest_super.programs.supervisor import ASK, KILL, KILL_SECONDS, STARTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import TracebackType
+    from collections.abc import Callable, Iterator, Mapping
 
 # The time that a program has to end after SIGTERM.
 GRACE_SECONDS = 2.0
@@ -44,53 +43,45 @@ main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
 PACKAGE = Path(__file__).parents[1]
 
 
-class HostProgram:
-    """A context manager that runs a line of the host's `sh` in its own session, with empty input.
+@contextmanager
+def host_program(
+    command: str, folder: str, environment: Mapping[str, str], on_end: Callable[[], None]
+) -> Iterator[HostProgram]:
+    """Run a line of the host's `sh` in its own session, with empty input.
 
-    Its exit kills the program and all its descendants, in any session and with any environment.
+    The end of the block kills the program and all its descendants, in any session and with any environment.
+    The program runs in `folder`, which is then removed, also when this process is killed. `on_end` is called
+    in a thread when the program has ended. Raises InfrastructureError when no process can be started.
     """
+    # Identifies the processes of a program that has killed its supervisor.
+    mark = secrets.token_hex(16)
+    with ExitStack() as stack:
+        try:
+            supervisor = Supervisor(command, folder, {**environment, MARKER: mark})
+            stack.callback(supervisor.close)
+            supervisor.await_start()
+        except OSError as error:
+            raise InfrastructureError(f"the program cannot be started: {error}") from error
+        program = HostProgram(supervisor, mark, on_end)
+        stack.callback(program.end)
+        yield program
 
-    def __init__(
-        self, command: str, folder: str, environment: Mapping[str, str], on_end: Callable[[], None]
-    ) -> None:
-        """`on_end` is called in a thread when the program has ended.
 
-        The program runs in `folder`, which is removed at the exit, and also when this process is killed.
-        """
+class HostProgram:
+    """A program that has been started by its supervisor."""
+
+    def __init__(self, supervisor: Supervisor, mark: str, on_end: Callable[[], None]) -> None:
         self.output = CellOutput()
-        self._command = command
-        self._folder = folder
-        # Identifies the processes of a program that has killed its supervisor.
-        self._mark = secrets.token_hex(16)
-        self._environment = {**environment, MARKER: self._mark}
+        self._supervisor = supervisor
+        self._mark = mark
         self._on_end = on_end
-        self._supervisor: Supervisor | None = None
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._waiter = threading.Thread(target=self._await_end, daemon=True)
         self._ended = threading.Event()
         self._is_drained = False
         self._code: int | None = None
-
-    def __enter__(self) -> HostProgram:
-        """Raises InfrastructureError when no process can be started."""
-        try:
-            self._start()
-        except OSError as error:
-            self._close()
-            raise InfrastructureError(f"the program cannot be started: {error}") from error
-        except BaseException:
-            # For an interrupt: `with` does not call __exit__ when __enter__ raises.
-            self._close()
-            raise
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
-    ) -> None:
-        try:
-            self.end()
-        finally:
-            self._close()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._waiter = threading.Thread(target=self._await_end, daemon=True)
+        self._reader.start()
+        self._waiter.start()
 
     @property
     def is_running(self) -> bool:
@@ -103,21 +94,14 @@ class HostProgram:
         """
         if self._code is None:
             try:
-                if self.is_running and self._supervisor is not None:
+                if self.is_running:
                     self._supervisor.send(ASK)
                     self._ended.wait(GRACE_SECONDS)
             finally:
                 self._code = self._kill()
         return self._code
 
-    def _start(self) -> None:
-        self._supervisor = Supervisor(self._command, self._folder, self._environment)
-        self._supervisor.await_start()
-        self._reader.start()
-        self._waiter.start()
-
     def _await_end(self) -> None:
-        assert self._supervisor is not None
         self._supervisor.await_end()
         self._ended.set()
         self._on_end()
@@ -125,7 +109,6 @@ class HostProgram:
 
     def _kill(self) -> int:
         supervisor = self._supervisor
-        assert supervisor is not None
         supervisor.send(KILL)
         self._waiter.join(KILL_SECONDS + GRACE_SECONDS)
         if self._waiter.is_alive():
@@ -137,12 +120,7 @@ class HostProgram:
         self._reader.join()
         return supervisor.code
 
-    def _close(self) -> None:
-        if self._supervisor is not None:
-            self._supervisor.close()
-
     def _read(self) -> None:
-        assert self._supervisor is not None
         descriptor = self._supervisor.output
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         # Not `select`, which does not support descriptors above 1023.

@@ -13,8 +13,6 @@ from pytest_super.kernel.inside import endpoint
 from pytest_super.trial.model_endpoint import refusal
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from pytest_super.kernel.http_requests import Answer
 
 # Interval at which the server checks whether it has to end.
@@ -43,9 +41,7 @@ class TrialServer:
         threading.Thread(target=serve, args=(POLL_SECONDS,), daemon=True, name="super-trial").start()
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop listening and cancel the running requests."""
         self._server.shutdown()
         self._server.server_close()

@@ -98,10 +98,10 @@ def test_without_linux_an_orphan_of_a_program_ends_when_pytest_is_killed(tmp_pat
     starter = f"""
 import os, time
 from pytest_super import platform
-from pytest_super.programs.host_process import HostProgram
+from pytest_super.programs.host_process import host_program
 platform.use_portable()
 environment = {{"PATH": os.environ["PATH"], "SUPER_TEST_MARK": "c3d4"}}
-with HostProgram({orphan!r}, {str(tmp_path / "folder")!r}, environment, lambda: None):
+with host_program({orphan!r}, {str(tmp_path / "folder")!r}, environment, lambda: None):
     time.sleep(600)
 """
     with subprocess.Popen([sys.executable, "-c", starter]) as process:
