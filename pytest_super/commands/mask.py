@@ -143,7 +143,7 @@ def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
     """A kernel in which the task's repository is provided. Raises InfrastructureError."""
     from pytest_super.kernel.sandbox import missing_capabilities
     from pytest_super.session.kernels import ready_kernel
-    from pytest_super.session.sandboxes import Placement
+    from pytest_super.session.start_ahead import Placement
     from pytest_super.snapshots.prefix import Prefix
 
     sandbox = maker(task)

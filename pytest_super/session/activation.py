@@ -55,8 +55,7 @@ def activate(config: pytest.Config) -> None:
 
 def start_ahead() -> StartAhead:
     # Not at the top: these modules take time to load, and a session that only collects needs none of them.
-    from pytest_super.session.kernels import ready_kernel
-    from pytest_super.session.sandboxes import choose_place
+    from pytest_super.session.kernels import choose_place, ready_kernel
 
     # Making a snapshot would take processor time of the trial that runs.
     return StartAhead(partial(choose_place, may_make=False), ready_kernel)

@@ -98,6 +98,6 @@ class Session:
     @pytest.hookimpl(trylast=True)
     def pytest_super_make_sandbox(self, config: pytest.Config, task: Task) -> Sandbox:
         # Not at the top, for sessions that only collect.
-        from pytest_super.session.sandboxes import make_sandbox
+        from pytest_super.session.kernels import make_sandbox
 
         return make_sandbox(config.stash[RUN], task)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.session.item import TaskItem
-    from pytest_super.session.sandboxes import Placement
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 
@@ -28,6 +28,13 @@ END_SECONDS = 4.0
 OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception)
 
 START_AHEAD = pytest.StashKey["StartAhead"]()
+
+
+class Placement(NamedTuple):
+    """The sandbox of a trial, not open yet, and how its prefix is run there."""
+
+    sandbox: Sandbox
+    prefix: Prefix
 
 
 class ReadyKernel(NamedTuple):

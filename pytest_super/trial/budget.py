@@ -113,6 +113,6 @@ class Budget:
         return next((name for name, is_reached in reached.items() if is_reached), None)
 
 
-def budget_for(task: Task, clock: Callable[[], float] = time.monotonic) -> Budget:
+def budget_for(task: Task) -> Budget:
     """The budget that a task file states, with the paper's token limit for its set."""
-    return Budget(task.limits, tokens=TOKEN_BUDGETS[task.set], clock=clock)
+    return Budget(task.limits, tokens=TOKEN_BUDGETS[task.set])

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.agents.swe.edit import make_edit, replaced
+from pytest_super.agents.swe.edit import introduced_error, make_edit, replaced
 from pytest_super.agents.swe.files import LARGEST
-from pytest_super.agents.swe.syntax import introduced_error
 from pytest_super.agents.swe.tools import Editor
 from pytest_super.agents.swe.window import lines_of, window
 from pytest_super.store.trajectory import Action

@@ -1,14 +1,15 @@
-"""SWE-agent's edit: replaces lines of a file by their numbers."""
+"""SWE-agent's edit: replaces lines of a file by their numbers, unless that introduces a syntax error."""
 
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.swe.commands import usage
 from pytest_super.agents.swe.files import ToolRefused
-from pytest_super.agents.swe.syntax import error_line, introduced_error
 from pytest_super.agents.swe.window import window
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ NOT_APPLIED = """\
 Your changes have NOT been applied. Please fix your edit command and try again.
 You either need to 1) Specify the correct start/end line arguments or 2) Correct your edit code.
 DO NOT re-run the same failed edit command. Running it again will lead to the same error."""
+
+# Larger files are not checked: nobody writes them by hand, and the parser is slow on hostile input.
+CHECKED_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,3 +109,43 @@ This is the original code before your edit
 {window(path, lines, above + (old + 1) // 2, old + 10)}
 {RULE}
 {NOT_APPLIED}"""
+
+
+def introduced_error(before: bytes, after: bytes, first: int, last: int) -> SyntaxError | None:
+    """The error that an edit introduces; its new lines are `first` to `last` of `after`.
+
+    Python reports only the first error of a file. If the file had an error before, an error outside the new
+    lines can be an older one that was hidden, so it is ignored; otherwise such a file could never be edited.
+    """
+    error = syntax_error(after)
+    if error is None:
+        return None
+    old = syntax_error(before)
+    if old is None:
+        return error
+    is_old = (old.msg, old.text) == (error.msg, error.text)
+    return error if not is_old and first <= (error.lineno or 0) <= last else None
+
+
+def syntax_error(source: bytes) -> SyntaxError | None:
+    """The error of this Python's compiler; None if there is none, or if the source is too large to check."""
+    if len(source) > CHECKED_BYTES:
+        return None
+    try:
+        with warnings.catch_warnings():
+            # Under `-W error`, a warning about an invalid escape sequence would be raised as an error.
+            warnings.simplefilter("ignore")
+            compile(source, "<edited>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return error
+    except ValueError as error:
+        return SyntaxError(str(error))
+    except (RecursionError, MemoryError, OverflowError):
+        return None
+    return None
+
+
+def error_line(error: SyntaxError) -> str:
+    """The error in the form of linters. The sandbox's Python can be newer and accept more."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return f"- E999 {type(error).__name__}: {error.msg} (line {error.lineno}, as Python {version} reads it)"
