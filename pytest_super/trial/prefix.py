@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome, SandboxLostError
@@ -25,45 +25,37 @@ def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
     kernel or an edit fails, because the agent has done nothing yet.
     """
     for number, part in enumerate(task.pre_execute[after:], after + 1):
-        yield edit_step(part.edit, kernel, number) if part.edit else cell_step(part, kernel, number)
+        started = now()
+        fields = edited(part.edit, kernel, number) if part.edit else executed(part, kernel, number)
+        yield Step(number=number, origin="pre_execute", started=started, ended=now(), **fields)
 
 
-def cell_step(part: PreExecuted, kernel: Kernel, number: int) -> Step:
+def executed(part: PreExecuted, kernel: Kernel, number: int) -> dict[str, Any]:
+    """Run a cell. Returns fields of its step."""
     assert part.cell is not None
-    started = now()
     # No cell limit: a prefix runs to its end, unless pytest-timeout ends the item.
     result = kernel.execute(part.cell)
     if result.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
         raise InfrastructureError(
             f"pre-executed cell {number} ended in {result.outcome.value}: {result.detail}"
         )
-    return Step(
-        number=number,
-        origin="pre_execute",
-        action=Action(type="execute", content=part.cell),
-        observation=observation_of(result),
-        outcome=result.outcome.value,
-        outputs=result.outputs,
-        omitted_characters=result.omitted,
-        started=started,
-        ended=now(),
-        seconds=result.seconds,
-    )
+    return {
+        "action": Action(type="execute", content=part.cell),
+        "observation": observation_of(result),
+        "outcome": result.outcome.value,
+        "outputs": result.outputs,
+        "omitted_characters": result.omitted,
+        "seconds": result.seconds,
+    }
 
 
-def edit_step(edit: Edit, kernel: Kernel, number: int) -> Step:
-    started = now()
+def edited(edit: Edit, kernel: Kernel, number: int) -> dict[str, Any]:
+    """Make an edit. Returns fields of its step."""
     try:
         observation, outcome = edit_file(kernel, edit.path, edit.before, edit.after)
     except SandboxLostError as lost:
         observation, outcome = str(lost), "error"
     if outcome != "ok":
         raise InfrastructureError(f"pre-executed edit {number} of {edit.path} cannot be made: {observation}")
-    return Step(
-        number=number,
-        origin="pre_execute",
-        action=Action(type="edit", content=json.dumps(edit.model_dump(), ensure_ascii=False)),
-        observation=observation,
-        started=started,
-        ended=now(),
-    )
+    content = json.dumps(edit.model_dump(), ensure_ascii=False)
+    return {"action": Action(type="edit", content=content), "observation": observation}

@@ -71,6 +71,26 @@ class Bench:
         )
 
 
+class Failing:
+    """A model whose calls raise `error`."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def complete(self, *_: object, **__: object) -> Completion:
+        raise self.error
+
+
+def swallowing(act: Callable[[Trial], object]) -> Callable[[Trial], None]:
+    """Does `act`, catches whatever it raises, and returns."""
+
+    def swallow(trial: Trial) -> None:
+        with contextlib.suppress(BaseException):
+            act(trial)
+
+    return swallow
+
+
 def make_task(**fields: Any) -> Task:
     return Task.model_validate({"id": "t", "set": "expert", "query": "do it", "answer": 42, **fields})
 
@@ -156,22 +176,12 @@ def test_the_step_and_token_and_cost_and_wall_budgets_end_the_trial() -> None:
 def test_an_agent_that_raises_ends_only_its_own_trial() -> None:
     bench = Bench()
     assert bench.run(lambda trial: trial.task.nonsense) == "agent_error"  # type: ignore[attr-defined]
-    assert bench.trial.error is not None
-    assert "nonsense" in bench.trial.error
+    assert "nonsense" in (bench.trial.error or "")
 
 
 def test_an_agent_that_exits_or_swallows_the_end_does_not_change_the_reason() -> None:
-    def leave(_trial: Trial) -> None:
-        sys.exit(3)
-
-    def swallow(trial: Trial) -> None:
-        try:
-            trial.execute("sleep(1000)")
-        except BaseException:
-            return
-
-    assert Bench().run(leave) == "agent_error"
-    assert Bench(compute=100).run(swallow) == "compute"
+    assert Bench().run(lambda _: sys.exit(3)) == "agent_error"
+    assert Bench(compute=100).run(swallowing(lambda trial: trial.execute("sleep(1000)"))) == "compute"
 
 
 def test_a_dead_kernel_is_told_and_replaced() -> None:
@@ -189,25 +199,19 @@ def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing() -> None:
 
 
 def test_a_lost_engine_is_not_the_agents_doing_whatever_the_agent_catches() -> None:
-    def swallow(trial: Trial) -> None:
-        try:
-            trial.execute("fail_engine()")
-        except BaseException:
-            return
+    def act(trial: Trial) -> object:
+        return trial.execute("fail_engine()")
 
-    with pytest.raises(EngineError):
-        Bench().run(lambda trial: trial.execute("fail_engine()"))
-    with pytest.raises(EngineError):
-        Bench().run(swallow)
+    for agent in (act, swallowing(act)):
+        with pytest.raises(EngineError):
+            Bench().run(agent)
 
 
-def test_a_sandbox_that_is_lost_during_an_edit_is_the_agents_doing() -> None:
+def test_a_sandbox_that_is_lost_during_an_edit_is_the_agents_doing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bench = Bench()
-
-    def lost(path: str, limit: int = 0) -> bytes:  # noqa: ARG001
-        raise SandboxLostError(f"killed while {path} was read")
-
-    bench.kernel.read_file = lost  # type: ignore[method-assign]
+    monkeypatch.setattr(bench.kernel, "read_file", Failing(SandboxLostError("killed")).complete)
     assert bench.run(lambda trial: trial.edit("f", "a", "b")) == "sandbox_lost"
     assert bench.recorded[-1].outcome == "sandbox_lost"
 
@@ -248,11 +252,8 @@ def test_a_model_call_is_charged_and_told_by_the_step_that_follows_it() -> None:
     assert bench.trial.complete(ASK, temperature=0.2) is answer
     steps = [bench.trial.execute("1"), bench.trial.execute("2")]
     assert [(step.prompt_tokens, step.completion_tokens) for step in steps] == [(70, 5), (0, 0)]
-    assert (bench.budget.cost_usd, bench.budget.model_seconds, bench.budget.compute_seconds) == (
-        0.5,
-        2.0,
-        0.0,
-    )
+    budget = bench.budget
+    assert (budget.cost_usd, budget.model_seconds, budget.compute_seconds) == (0.5, 2.0, 0.0)
 
 
 def test_a_call_that_passes_the_token_limit_ends_the_trial_and_is_the_last() -> None:
@@ -274,24 +275,13 @@ def test_a_call_that_passes_the_token_limit_ends_the_trial_and_is_the_last() -> 
 
 @pytest.mark.parametrize("limit", ["tokens", "cost", "context"])
 def test_a_call_that_would_pass_a_limit_ends_the_trial(limit: str) -> None:
-    class Spent:
-        def complete(self, *_: object, **__: object) -> Completion:
-            raise BudgetSpentError(limit)
-
-    assert Bench(model=Spent()).run(lambda trial: trial.complete(ASK)) == limit
+    model = Failing(BudgetSpentError(limit))
+    assert Bench(model=model).run(lambda trial: trial.complete(ASK)) == limit
 
 
 def test_a_model_that_fails_is_no_fault_of_the_agent_whatever_it_catches() -> None:
-    class Broken:
-        def complete(self, *_: object, **__: object) -> Completion:
-            raise ModelError("no answer")
-
-    def carry_on(trial: Trial) -> None:
-        with contextlib.suppress(BaseException):
-            trial.complete(ASK)
-
     with pytest.raises(ModelError, match="no answer"):
-        Bench(model=Broken()).run(carry_on)
+        Bench(model=Failing(ModelError("no answer"))).run(swallowing(lambda trial: trial.complete(ASK)))
 
 
 def test_an_agent_that_needs_a_model_where_none_is_named_is_told_the_option() -> None:
