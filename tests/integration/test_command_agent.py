@@ -62,10 +62,9 @@ def project(pytester: pytest.Pytester) -> CommandProject:
     return CommandProject(pytester)
 
 
-ASK_ONCE = "python $P/ask.py {query_file} {answer_file} 1"
+ASK_ONCE, ASK_THRICE = (f"python $P/ask.py {{query_file}} {{answer_file}} {times}" for times in (1, 3))
 # What the first trial does; the others submit.
 FIRST = "if test ! -e $P/was; then touch $P/was; %s; fi; echo 42 > {answer_file}"
-ASK_THRICE = "python $P/ask.py {query_file} {answer_file} 3"
 
 
 def test_a_program_asks_the_model_for_which_its_trial_is_charged_and_submits(project: CommandProject) -> None:
@@ -73,19 +72,12 @@ def test_a_program_asks_the_model_for_which_its_trial_is_charged_and_submits(pro
     usage = {"prompt_tokens": 10, "completion_tokens": 3}
     project.script(*({"text": text, "usage": usage} for text in ("one", "2", "42")))
     result = project.run(ASK_THRICE, SCRIPT, "--super-record=calls")
-    assert (result["solved"], result["stop_reason"], result["metrics"]["landmarks"]) == (
-        True,
-        "submitted",
-        1.0,
-    )
+    told = (result["solved"], result["stop_reason"], result["metrics"]["landmarks"])
+    assert told == (True, "submitted", 1.0)
     command, answer, submission = project.steps()
     assert command["action"]["type"] == "command"
-    assert command["observation"].splitlines() == [
-        "model says one",
-        "model says 2",
-        "model says 42",
-        "[The program ended with exit code 0.]",
-    ]
+    said = "model says one\nmodel says 2\nmodel says 42\n"
+    assert command["observation"] == f"{said}[The program ended with exit code 0.]"
     assert (command["outcome"], command["landmarks"]) == ("ok", [0])
     assert (answer["observation"], submission["action"]["content"]) == ("42", "42")
     (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
@@ -303,15 +295,11 @@ def test_a_request_that_is_wrong_is_the_programs_own_matter(project: CommandProj
     assert project.steps()[0]["observation"].startswith("one\n")
 
 
-def test_only_the_models_paths_are_offered(project: CommandProject) -> None:
-    project.add_task()
-    project.add_program(
-        "paths",
-        """
+PATHS = """
 from asker import *
 base = os.environ["OPENAI_BASE_URL"]
 for url, data in [
-    (base + "/models", None), (base + "/embeddings", b"{}"), (base + "/../super/trials", b"{}"),
+    (base + "/models", None), (base + "/responses", b"{}"), (base + "/../super/trials", b"{}"),
     (base[:-3] + "/super/trials", b'{"name": "x", "task": "x", "epoch": 1}'),
     (base.replace(base.split("/")[3], "other") + "/models", None),
 ]:
@@ -319,10 +307,20 @@ for url, data in [
         print(urllib.request.urlopen(url, data).status)
     except urllib.error.HTTPError as error:
         print(error.code)
-""",
-    )
-    project.run("python $P/paths.py", SCRIPT)
-    assert project.steps()[0]["observation"].split()[:5] == ["200", "404", "404", "404", "404"]
+"""
+
+
+def test_only_the_models_paths_are_offered_and_the_step_tells_what_was_asked_for_in_vain(
+    project: CommandProject,
+) -> None:
+    project.add_task()
+    project.add_program("paths", PATHS)
+    project.run("python $P/paths.py; exit 3", SCRIPT)
+    *statuses, note, end = project.steps()[0]["observation"].splitlines()
+    assert statuses == ["200", "404", "404", "404", "404"]
+    assert note.startswith("[The program asked for POST /v1/responses, POST /v1/../super/trials")
+    assert note.endswith("only POST /v1/chat/completions and GET /v1/models are offered here.]")
+    assert end == "[The program ended with exit code 3.]"
 
 
 def test_a_program_that_kills_the_sandbox_is_not_solved_and_the_next_trial_is_not_affected(
@@ -331,11 +329,8 @@ def test_a_program_that_kills_the_sandbox_is_not_solved_and_the_next_trial_is_no
     project.add_task("a")
     project.add_task("b")
     project.run(FIRST % "kill -9 $(ps -o ppid= -p $PPID); sleep 60")
-    rows = project.results
-    assert [(row["stop_reason"], row["solved"]) for row in rows] == [
-        ("sandbox_lost", False),
-        ("submitted", True),
-    ]
+    ends = [(row["stop_reason"], row["solved"]) for row in project.results]
+    assert ends == [("sandbox_lost", False), ("submitted", True)]
 
 
 def test_a_kernel_that_the_program_kills_takes_nothing_with_it(project: CommandProject) -> None:
@@ -381,34 +376,6 @@ def test_whether_a_program_ran_the_entrypoint_is_not_known_and_solves_nothing(
     project.add_task(set="auto", answer=None, entrypoint={"path": "train.py", "min_seconds": 0})
     result = project.run("touch train.py; python train.py", "--junitxml=junit.xml")
     assert (result["metrics"]["script_executed"], result["solved"], result["error"]) == (None, False, None)
-    project.outcome.stdout.fnmatch_lines(
-        [
-            "set *executed*",
-            "auto * 0.000 * - *0",
-            "missed  a: the agent ended without a submission; trials/a/1.0/trajectory.jsonl",
-        ]
-    )
+    missed = "missed  a: the agent ended without a submission; trials/a/1.0/trajectory.jsonl"
+    project.outcome.stdout.fnmatch_lines(["set *executed*", "auto * 0.000 * - *0", missed])
     assert '"super.script_executed" value=""' in (project.path / "junit.xml").read_text()
-
-
-# As agents do that know OpenAI's newer API only.
-RESPONDER = """
-from asker import *
-request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/responses", b'{"input": "hello"}')
-try:
-    urllib.request.urlopen(request)
-except urllib.error.HTTPError as error:
-    print(error.code, json.load(error)["error"]["message"])
-"""
-
-
-def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: CommandProject) -> None:
-    project.add_task()
-    project.add_program("responder", RESPONDER)
-    offered = "only POST /v1/chat/completions and GET /v1/models"
-    project.run("python $P/responder.py; exit 3", SCRIPT)
-    assert project.steps()[0]["observation"].splitlines() == [
-        f"404 POST /v1/responses is not offered here, {offered}: chat completions",
-        f"[The program asked for POST /v1/responses: {offered} are offered here.]",
-        "[The program ended with exit code 3.]",
-    ]

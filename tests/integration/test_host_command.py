@@ -62,11 +62,8 @@ class HostProject(ProgramProject):
 
     def printed(self, id: str = "a") -> list[str]:
         """The lines that the task's program has printed, with the note behind them."""
-        (observation,) = [
-            step["observation"] for step in self.steps(id) if step["action"]["type"] == "host_command"
-        ]
-        lines: list[str] = observation.splitlines()
-        return lines
+        (step,) = [step for step in self.steps(id) if step["action"]["type"] == "host_command"]
+        return str(step["observation"]).splitlines()
 
     def numbers(self, name: str) -> list[int]:
         """Process ids that a program has written down."""
@@ -99,12 +96,9 @@ def test_a_shell_line_solves_a_task(project: HostProject) -> None:
         pytest-super trial execute < /dev/null; echo "then $?"
     """
     result = project.run(line)
-    assert (result["solved"], result["stop_reason"], result["metrics"]["landmarks"]) == (
-        True,
-        "submitted",
-        1.0,
-    )
-    assert (result["metrics"]["script_executed"], result["compute_seconds"] > 0) == (1.0, True)
+    metrics = result["metrics"]
+    assert (result["solved"], result["stop_reason"], metrics["landmarks"]) == (True, "submitted", 1.0)
+    assert (metrics["script_executed"], result["compute_seconds"] > 0) == (1.0, True)
     write, run, _, submission, program = project.steps()
     assert (write["thought"], run["observation"], run["landmarks"]) == ("write", "half way\n", [0])
     assert submission["action"] == {"type": "submit", "content": "42"}
@@ -128,18 +122,8 @@ def test_the_exit_status_of_the_client_tells_how_the_action_went(project: HostPr
     project.run(lines)
     statuses = [line for line in project.printed() if line.rpartition(" ")[2] in ("0", "1", "2")]
     assert statuses == [
-        "execute 1",
-        "execute 1",
-        "continue-wait 0",
-        "interrupt 1",
-        "edit 1",
-        "edit 1",
-        "submit 1",
-        "history 0",
-        "task 2",
-        "task 2",
-        "task 2",
-        "submit 2",
+        *("execute 1", "execute 1", "continue-wait 0", "interrupt 1", "edit 1", "edit 1", "submit 1"),
+        *("history 0", "task 2", "task 2", "task 2", "submit 2"),
     ]
 
 
@@ -208,17 +192,13 @@ act("submit", answer=42 if same else 0)
     assert all(project.steps(id)[3]["observation"] == repr(id) for id in "abcd")
 
 
-def test_the_step_that_tells_of_it_takes_no_submission_of_its_own_from_the_limit(
-    project: HostProject,
-) -> None:
+def test_its_own_step_takes_no_submission_from_the_limit_of_steps(project: HostProject) -> None:
     project.add_task(limits={"steps": 2})
     result = project.run("echo x=41 | pytest-super trial execute; echo 42 > {answer_file}")
     assert (result["solved"], result["steps"]) == (True, 3)
 
 
-def test_what_it_prints_earns_nothing_and_what_it_did_can_be_replayed_without_it(
-    project: HostProject,
-) -> None:
+def test_what_it_prints_earns_nothing_and_what_it_did_can_be_replayed(project: HostProject) -> None:
     project.add_task(landmarks=["trained"])
     line = "echo x=41 | pytest-super trial execute; echo trained; echo 42 > {answer_file}; exit 3"
     result = project.run(line)
@@ -236,11 +216,8 @@ def test_an_attempt_without_a_submission_is_followed_by_another(project: HostPro
     line = "if grep -q 'say it' {query_file}; then echo 42 > {answer_file}; fi"
     result = project.run(line, SCRIPT, "--super-attempts=2")
     assert (result["solved"], result["stop_reason"]) == (True, "submitted")
-    assert [(step["attempt"], step["action"]["type"]) for step in project.steps()] == [
-        (1, "host_command"),
-        (2, "submit"),
-        (2, "host_command"),
-    ]
+    taken = [(step["attempt"], step["action"]["type"]) for step in project.steps()]
+    assert taken == [(1, "host_command"), (2, "submit"), (2, "host_command")]
 
 
 # How a program ends
@@ -305,12 +282,6 @@ def deaf(project: HostProject, source: str) -> str:
         ({"compute": 30}, "act('execute', code='sleep(60)')", "compute spent"),
         pytest.param({"wall": 1.5}, "", "wall spent", marks=pytest.mark.slow),
         pytest.param({"steps": 1}, "act('execute', code='1')", "steps spent", marks=pytest.mark.slow),
-        pytest.param(
-            {},
-            "act('execute', code='lose()')",
-            "the trial was over (sandbox_lost)",
-            marks=pytest.mark.slow,
-        ),
         ({}, "act('submit', answer=0)", "the trial was over (submitted)"),
     ],
 )
@@ -334,14 +305,6 @@ def test_what_the_model_failed_with_comes_before_a_submission_and_ends_the_progr
     assert (result["stop_reason"], result["submitted"]) == ("error", False)
     assert result["error"] == "scripted: bad key"
     assert all(is_dead(pid) for pid in project.numbers("pids"))
-
-
-def test_a_limit_that_the_model_reached_comes_before_a_submission(project: HostProject) -> None:
-    project.add_task(limits={"tokens": 30})
-    project.script(*["on and on"] * 100)
-    source = "while 'error' not in ask('x'): pass\nact('submit', answer=42)"
-    result = project.run_python(source, SCRIPT)
-    assert (result["stop_reason"], result["submitted"]) == ("tokens", False)
 
 
 def test_a_machine_that_has_no_room_for_the_program_makes_the_trial_an_error(project: HostProject) -> None:

@@ -1,3 +1,5 @@
+"""The history in the prompts of SUPER's agents."""
+
 from __future__ import annotations
 
 import pytest
@@ -21,21 +23,12 @@ def step(
     return Step(number=1, origin=origin, action=action, thought=thought, observation=observation)
 
 
-def test_a_step_is_written_as_the_prompt_writes_it() -> None:
-    assert history_text([step("a\nb")]) == (
-        "Thought: Look.\nAction: execute\n<content>\n!ls\n</content>\nObservation:\na\nb\n\n"
-    )
-
-
-def test_a_fenced_observation_stands_between_back_ticks_as_in_the_published_prompts() -> None:
-    assert history_text([step("a\nb")], fenced=True).endswith("</content>\nObservation: ```\na\nb\n```\n\n")
-
-
-def test_steps_stand_in_their_order() -> None:
-    names = ["one", "two", "three"]
-    assert history_text([step(name) for name in names]) == "".join(
-        history_text([step(name)]) for name in names
-    )
+def test_steps_are_written_as_the_prompts_write_them_and_content_is_never_cut() -> None:
+    code = "print(1)\n" * 20_000
+    head = f"Thought: Look.\nAction: execute\n<content>\n{code}\n</content>\nObservation:"
+    steps = [step("a\nb", content=code), step("c", content=code)]
+    assert history_text(steps) == f"{head}\na\nb\n\n{head}\nc\n\n"
+    assert history_text(steps, fenced=True) == f"{head} ```\na\nb\n```\n\n{head} ```\nc\n```\n\n"
 
 
 def test_only_the_last_observation_is_shown_at_length() -> None:
@@ -45,19 +38,9 @@ def test_only_the_last_observation_is_shown_at_length() -> None:
     assert last == "... (truncated) ..." + "x" * 50_000 + "\n\n"
 
 
-def test_content_is_never_cut() -> None:
-    code = "print(1)\n" * 20_000
-    assert f"<content>\n{code}\n</content>" in history_text([step(content=code), step()])
-
-
-def test_pre_executed_steps_have_the_fixed_thought() -> None:
-    assert history_text([step(thought="", origin="pre_execute")]).startswith(
-        "Thought: [pre-executed by user]\nAction: execute\n"
-    )
-
-
-def test_an_agent_that_writes_the_fixed_thought_keeps_its_own() -> None:
+def test_pre_executed_steps_have_the_fixed_thought_and_an_agent_keeps_its_own() -> None:
     own = "[pre-executed by user]\n\n"
+    assert history_text([step(thought="", origin="pre_execute")]).startswith(f"Thought: {own[:-2]}\nAction: ")
     assert history_text([step(thought=own)]).startswith(f"Thought: {own}\nAction: ")
 
 
@@ -67,12 +50,6 @@ def test_a_step_that_was_no_action_is_an_ordinary_one() -> None:
     assert history_text(bench.recorded) == (
         "Thought: \nAction: \n<content>\n\n</content>\nObservation:\nThought or action not found.\n\n"
     )
-
-
-def test_a_submission_is_shown_as_json() -> None:
-    bench = Bench()
-    bench.trial.submit({"a": [1.0, None, True]})
-    assert '<content>\n{"a": [1.0, null, true]}\n</content>' in history_text(bench.recorded)
 
 
 def test_an_edit_is_shown_as_an_agent_writes_it() -> None:

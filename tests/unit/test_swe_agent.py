@@ -19,6 +19,7 @@ from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import FakeModel
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.test_trial import Bench as TrialBench
+from tests.unit.test_trial import Failing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,12 +110,9 @@ def test_earlier_observations_are_shown_by_their_ends(bench: Callable[..., Bench
 def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callable[..., Bench]) -> None:
     edit = json.dumps({"path": "a.py", "before": "x = 1\n", "after": "{y}\n"})
     run = bench(say("print(2)", "[pre-executed by user]\n\n"), say("submit 1"))
-    for number, action in enumerate(
-        (Action(type="execute", content="!ls"), Action(type="edit", content=edit)), 1
-    ):
-        run.trial.add_pre_executed(
-            Step(number=number, origin="pre_execute", action=action, thought="", observation="seen\n")
-        )
+    for type, content in (("execute", "!ls"), ("edit", edit)):
+        action = Action(type=type, content=content)
+        run.trial.add_pre_executed(Step(number=1, origin="pre_execute", action=action, observation="seen\n"))
     run.ask()
     assert run.said(1, 2) == say("!ls", "[pre-executed by user]")
     assert run.said(1, 3) == "seen"
@@ -181,25 +179,11 @@ def test_a_cell_past_its_limit_is_waited_for_or_interrupted_and_nothing_else_is_
     bench: Callable[..., Bench], tmp_path: Path
 ) -> None:
     (tmp_path / "a").write_text("x\n")
-    run = bench(
-        say("sleep(700)"),
-        say("open a"),
-        say("print(1)"),
-        say("continue_wait"),
-        say('action: {"type": "interrupt"}'),
-        say("interrupt"),
-        say("submit 1"),
-    )
+    commands = ["sleep(700)", "open a", "print(1)", "continue_wait", 'action: {"type": "interrupt"}']
+    run = bench(*map(say, commands), say("interrupt"), say("submit 1"))
     run.ask()
-    assert run.steps == [
-        ("execute", "timed_out"),
-        ("open", "error"),
-        ("execute", "error"),
-        ("continue_wait", "timed_out"),
-        ("interrupt", "interrupted"),
-        ("interrupt", "error"),
-        ("submit", "ok"),
-    ]
+    ends = ["timed_out", "error", "error", "timed_out", "interrupted", "error", "ok"]
+    assert [outcome for _, outcome in run.steps] == ends
     assert "still running" in run.said(2)
     assert run.said(4, -2) == say("continue_wait")
     assert run.said(5, -2) == say("interrupt")
@@ -217,10 +201,8 @@ def test_the_tools_time_is_not_charged(bench: Callable[..., Bench]) -> None:
 def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(*_: object) -> None:
-        raise SandboxLostError("killed")
-
     run = bench(say("open a"), say("open a"))
+    lost = Failing(SandboxLostError("killed")).complete
     monkeypatch.setattr(run.kernel, "read_file", lost)
     monkeypatch.setattr(run.kernel, "resolve", lost)
     assert run.ask() == "sandbox_lost"
@@ -231,11 +213,10 @@ def test_a_provider_that_refuses_once_is_asked_again_with_less(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = bench(say("print('a' * 600)"), say("submit 1"))
-    complete, calls = run.model.complete, []
+    complete, calls = run.model.complete, iter((1, 2, 3))
 
     def refuse_second(*arguments: Any, **parameters: Any) -> Completion:
-        calls.append(arguments)
-        if len(calls) == 2:
+        if next(calls) == 2:
             raise FilteredError("no")
         return complete(*arguments, **parameters)
 
@@ -245,14 +226,9 @@ def test_a_provider_that_refuses_once_is_asked_again_with_less(
     assert run.said(1, 3).startswith("(truncated) ... aaa")
 
 
-def test_a_provider_that_refuses_always_ends_the_trial(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> Completion:
-        raise FilteredError("no")
-
+def test_a_provider_that_refuses_always_ends_the_trial(bench: Callable[..., Bench]) -> None:
     run = bench()
-    monkeypatch.setattr(run.model, "complete", refuse)
+    run.trial.model = Failing(FilteredError("no"))
     assert run.ask() == "agent_error"
     assert run.steps == [("", "error")]
 
