@@ -16,7 +16,6 @@ from pytest_super.agents.react.format import (
     parse_response,
     render_response,
 )
-from pytest_super.agents.submission import parse_submission
 from pytest_super.store.trajectory import Action
 
 LS = Action(type="execute", content="!ls")
@@ -51,6 +50,7 @@ EDIT = "a.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2"
         pytest.param("Thought: look\nAction: execute\n```\n!ls\n```", id="fence instead of tags"),
         pytest.param("Thought: look\nAction: execute\n```python\n!ls\n```\n", id="fence with a language"),
         pytest.param("Thought: look\nAction: execute\n```bash\n!ls\n```\n", id="fence of a shell"),
+        pytest.param("Thought: look\nAction: execute\n```Python\n!ls\n```", id="fence with a capital"),
         pytest.param(
             "Thought: look\nAction: execute\n```\n!ls\n```\nThis lists all.", id="words after the fence"
         ),
@@ -67,13 +67,11 @@ def test_all_ways_to_write_an_action_are_the_same_action(answer: str) -> None:
     assert (response.thought, response.action) == ("look", LS)
 
 
-def test_what_stands_before_the_label_is_thought_too() -> None:
-    answer = "Sure, here it is.\nThought: do it\nAction: execute\n<content>\n!ls\n</content>"
-    assert parse_response(answer).thought == "Sure, here it is.\ndo it"
-
-
-def test_an_action_needs_no_thought() -> None:
-    assert parse_response("Action: execute\n<content>\n!ls\n</content>").thought == ""
+@pytest.mark.parametrize(
+    ("before", "thought"), [("Sure, here it is.\nThought: do it\n", "Sure, here it is.\ndo it"), ("", "")]
+)
+def test_a_thought_has_the_text_before_its_label_and_can_be_missing(before: str, thought: str) -> None:
+    assert parse_response(f"{before}Action: execute\n<content>\n!ls\n</content>").thought == thought
 
 
 @pytest.mark.parametrize(
@@ -296,9 +294,3 @@ def test_no_edit_is_read_from_a_content_without_both_marks(content: str) -> None
     except FormatError:
         return
     assert content.index("<<<BEFORE_EDIT>>>") < content.rindex("<<<AFTER_EDIT>>>")
-
-
-@pytest.mark.parametrize("fence", ["```", "```json", "```JSON"])
-def test_a_submission_may_stand_in_a_fence(fence: str) -> None:
-    answer = f'Thought: done\nAction: Submit\n<content>\n{fence}\n{{"a": 1}}\n```\n</content>'
-    assert parse_submission(parse_response(answer).action.content) == {"a": 1}

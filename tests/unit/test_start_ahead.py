@@ -49,6 +49,10 @@ class Starts:
         return ReadyKernel(cast("Any", self.kernel), f"repository of {task.id}", Prefix(task))
 
 
+def choose(*_: Any) -> Any:
+    """The tests' starts need no sandbox."""
+
+
 @pytest.fixture
 def starts() -> Starts:
     return Starts()
@@ -56,7 +60,7 @@ def starts() -> Starts:
 
 @pytest.fixture
 def prefetch(starts: Starts) -> StartAhead:
-    return StartAhead(lambda _item, _task: cast("Any", None), starts.start)
+    return StartAhead(choose, starts.start)
 
 
 def begin(prefetch: StartAhead, next: Any) -> None:
@@ -83,9 +87,13 @@ def test_a_kernel_that_is_being_started_is_waited_for(prefetch: StartAhead, star
     assert prefetch.take(one, one.task)
 
 
-def test_another_trial_does_not_take_it(prefetch: StartAhead) -> None:
+def test_another_trial_does_not_take_it_and_one_that_nobody_took_is_closed(
+    prefetch: StartAhead, starts: Starts
+) -> None:
     one, two = item("one"), item("two")
+    begin(prefetch, item("skipped"))
     begin(prefetch, two)
+    assert starts.kernel.is_closed.wait(SECONDS)
     assert prefetch.take(one, one.task) is None
     assert prefetch.take(two, two.task)
 
@@ -105,18 +113,11 @@ def test_a_project_whose_fixture_changes_tasks_gets_none_that_it_cannot_use(
 def test_it_is_begun_once_for_an_item_and_for_none_when_there_is_no_next(
     prefetch: StartAhead, starts: Starts
 ) -> None:
-    begin(prefetch, None)
     one = item("one")
-    begin(prefetch, one)
-    begin(prefetch, one)
+    for next in (None, one, one):
+        begin(prefetch, next)
     prefetch.end()
     assert starts.begun == ["one"]
-
-
-def test_one_that_nobody_took_is_closed(prefetch: StartAhead, starts: Starts) -> None:
-    begin(prefetch, item("skipped"))
-    begin(prefetch, item("one"))
-    assert starts.kernel.is_closed.wait(SECONDS)
 
 
 def test_the_end_waits_for_the_start_and_closes(prefetch: StartAhead, starts: Starts) -> None:
@@ -140,9 +141,6 @@ def test_one_that_has_died_meanwhile_is_not_given(prefetch: StartAhead, starts: 
 def test_what_fails_is_left_to_the_trial_to_meet(where: str, error: BaseException) -> None:
     def fail(*_: Any) -> Any:
         raise error
-
-    def choose(*_: Any) -> Any:
-        return None
 
     prefetch = StartAhead(fail if where == "choose" else choose, fail)
     one = item("one")
