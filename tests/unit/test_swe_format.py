@@ -93,6 +93,11 @@ def test_a_refusal_keeps_what_was_meant_and_why() -> None:
     assert (refused.value.action.type, refused.value.action.content) == ("edit", "edit 1:2\nx")
 
 
+@pytest.mark.parametrize("content", ["scroll_down", "open a.py", "edit 1:2\nend_of_edit"])
+def test_a_command_may_stand_where_the_language_of_a_fence_does(content: str) -> None:
+    assert action(f"```{content}\n```") == (content.split()[0], content)
+
+
 def test_a_command_may_hold_fences() -> None:
     readme = "%%writefile README.md\nRun\n```bash\nmake\n```\ndone"
     assert command(readme) == ("execute", readme)
@@ -182,20 +187,16 @@ def test_what_to_do_with_a_running_cell_is_understood_in_every_published_form(co
     assert command(content.replace("interrupt", "continue_wait"))[0] == "continue_wait"
 
 
-def test_a_command_may_stand_where_the_language_of_a_fence_does() -> None:
-    assert action("```scroll_down\n```") == ("scroll_down", "scroll_down")
-    assert action("```open a.py\n```") == ("open", "open a.py")
-    assert action("```edit 1:2\nend_of_edit\n```") == ("edit", "edit 1:2\nend_of_edit")
-
-
-def test_an_open_quote_is_told() -> None:
-    with pytest.raises(CommandError, match="quote is not closed"):
-        arguments_of("search_file don't a.py")
-    with pytest.raises(CommandError, match="too long"):
-        arguments_of("search_file " + "x" * 5000)
-
-
 # Submissions
+
+REFUSED = "not JSON"
+
+
+def submission(content: str) -> Any:
+    try:
+        return parse_submission(submission_text(content))
+    except ValueError:
+        return REFUSED
 
 
 @pytest.mark.parametrize(
@@ -206,18 +207,12 @@ def test_an_open_quote_is_told() -> None:
         ("submit null", None),
         ('submit({"a": true})', {"a": True}),
         ("submit '{\"a\": 1}'", {"a": 1}),
+        *((content, REFUSED) for content in ("submit", "submit()", "submit {'a': 1}", "submit the answer")),
     ],
 )
 def test_a_submission_is_a_json_value(content: str, answer: object) -> None:
     assert command(content) == ("submit", content)
-    assert parse_submission(submission_text(content)) == answer
-
-
-@pytest.mark.parametrize("content", ["submit", "submit()", "submit {'a': 1}", "submit the answer"])
-def test_a_submission_that_is_no_json_is_refused(content: str) -> None:
-    assert command(content)[0] == "submit"
-    with pytest.raises(ValueError, match="not JSON"):
-        parse_submission(submission_text(content))
+    assert submission(content) == answer
 
 
 # All answers there can be
@@ -242,13 +237,6 @@ def test_every_answer_is_read_or_refused_and_reads_the_same_when_it_is_shown_aga
     assert parse_answer(render_answer(answer.thought, answer.action.content)) == answer
 
 
-def submission(content: str) -> Any:
-    try:
-        return parse_submission(submission_text(content))
-    except ValueError:
-        return None
-
-
 def is_read_or_refused(read: Callable[[str], Any], text: str) -> bool:
     """Whether it is, a refusal with words; anything else is raised."""
     try:
@@ -256,6 +244,15 @@ def is_read_or_refused(read: Callable[[str], Any], text: str) -> bool:
     except CommandError as error:
         return bool(str(error))
     return True
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("search_file don't a.py", "quote is not closed"), ("search_file " + "x" * 5000, "too long")],
+)
+def test_arguments_that_cannot_be_read_are_refused(content: str, why: str) -> None:
+    with pytest.raises(CommandError, match=why):
+        arguments_of(content)
 
 
 @given(ANSWERS)
