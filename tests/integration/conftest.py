@@ -68,6 +68,33 @@ class Agent:
 """
 
 
+# By which a program acts in its trial and asks the model, in a process of its own.
+CLIENT = """
+import json, os, sys, threading, time, urllib.error, urllib.request
+
+def send(url, body=None):
+    key = os.environ.get("SUPER_TRIAL_TOKEN", "sk-of-the-program")
+    request = urllib.request.Request(url, body, {"Authorization": "Bearer " + key})
+    try:
+        with urllib.request.urlopen(request) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+def act(name, **fields):
+    return send(os.environ["SUPER_TRIAL_URL"] + "/" + name, json.dumps(fields).encode())
+
+def ask_with(body):
+    return send(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body)
+
+def ask(text, **fields):
+    body = {"model": "any", "messages": [{"role": "user", "content": text}], **fields}
+    answer = ask_with(json.dumps(body).encode())
+    return answer["choices"][0]["message"]["content"] if "choices" in answer else answer["error"]["code"]
+"""
+SCRIPT = "--super-model=scripted:script.yaml"
+
+
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects in a file of JSON lines."""
     return [json.loads(line) for line in path.read_text().splitlines()]
@@ -144,6 +171,10 @@ def no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class ProgramProject(Folder):
     """A folder with tasks, and programs that are the agents of its runs."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        super().__init__(pytester)
+        self.add_program("client", CLIENT)
 
     def add_program(self, name: str, source: str) -> None:
         self.write(f"{name}.py", source)

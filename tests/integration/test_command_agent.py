@@ -7,38 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.conftest import NO_ANSWERS, ProgramProject, read_lines
+from tests.integration.conftest import NO_ANSWERS, SCRIPT, ProgramProject, read_lines
 
 if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer
 
 # Asks as many times as its first argument says, prints the answers and submits the last.
-ASKER = """
-import json, os, sys, urllib.request
-
-def send(body):
-    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-    request = urllib.request.Request(url, body, {"Authorization": "Bearer sk-of-the-program"})
-    try:
-        with urllib.request.urlopen(request) as response:
-            return json.load(response)
-    except urllib.error.HTTPError as error:
-        return json.load(error)
-
-def ask(text, **fields):
-    body = {"model": "any", "messages": [{"role": "user", "content": text}], **fields}
-    answer = send(json.dumps(body).encode())
-    return answer["choices"][0]["message"]["content"] if "choices" in answer else answer["error"]["code"]
-"""
 ASK = """
-from asker import *
+from client import *
 query, answer_file, times = sys.argv[1:]
 for number in range(int(times)):
     text = ask(f"{open(query).read()} {number}")
     print("model says", text, flush=True)
     open(answer_file, "w").write(text)
 """
-SCRIPT = "--super-model=scripted:script.yaml"
 
 
 class CommandProject(ProgramProject):
@@ -46,7 +28,6 @@ class CommandProject(ProgramProject):
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         super().__init__(pytester)
-        self.add_program("asker", ASKER)
         self.add_program("ask", ASK)
         self.script("one", "2", "42")
 
@@ -105,7 +86,7 @@ def test_a_stream_is_answered_as_one(project: CommandProject) -> None:
     project.add_program(
         "stream",
         """
-from asker import *
+from client import *
 body = {"messages": [{"role": "user", "content": "x"}], "stream": True}
 body["stream_options"] = {"include_usage": True}
 url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
@@ -208,7 +189,7 @@ def test_a_wall_limit_counts_the_model_too_and_ends_its_call(
 
 # Leaves its second request before that is answered.
 LEAVER = """
-from asker import *
+from client import *
 print(ask("x"))
 body = json.dumps({"messages": [{"role": "user", "content": "step " * 100}]}).encode()
 try:
@@ -238,7 +219,7 @@ def test_a_call_that_the_program_left_is_in_the_trials_figures(
 
 # Asks on, whatever it is answered, from several threads.
 INSISTENT = """
-from asker import *
+from client import *
 import threading
 def insist():
     while True:
@@ -276,12 +257,12 @@ def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
 
 
 WRONG_REQUESTS = """
-from asker import *
+from client import *
 ask("x", tools="none")
 ask("x", messages=1)
-send(b"[" * 100_000)
+ask_with(b"[" * 100_000)
 for n in range(900, 1000, 3):
-    send(b'{"messages": [{"a":' + b"[" * n + b"]" * n + b"}]}")
+    ask_with(b'{"messages": [{"a":' + b"[" * n + b"]" * n + b"}]}")
 print(ask("x"))
 """
 
@@ -296,7 +277,7 @@ def test_a_request_that_is_wrong_is_the_programs_own_matter(project: CommandProj
 
 
 PATHS = """
-from asker import *
+from client import *
 base = os.environ["OPENAI_BASE_URL"]
 for url, data in [
     (base + "/models", None), (base + "/responses", b"{}"), (base + "/../super/trials", b"{}"),

@@ -13,30 +13,9 @@ import pytest
 
 from pytest_super.kernel.conformance.support import until
 from pytest_super.platform import host
-from tests.integration.conftest import FAKE_KERNELS, NO_ANSWERS, ProgramProject, read_lines
+from tests.integration.conftest import FAKE_KERNELS, NO_ANSWERS, SCRIPT, ProgramProject, read_lines
 from tests.pages import example
 
-# What a program needs to act, in its own process.
-REMOTE = """
-import json, os, sys, threading, time, urllib.error, urllib.request
-
-def send(url, body=None):
-    headers = {"Authorization": "Bearer " + os.environ["SUPER_TRIAL_TOKEN"]}
-    data = None if body is None else json.dumps(body).encode()
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers)) as response:
-            return json.load(response)
-    except urllib.error.HTTPError as error:
-        return json.load(error)
-
-def act(name, **fields):
-    return send(os.environ["SUPER_TRIAL_URL"] + "/" + name, fields)
-
-def ask(text, **fields):
-    messages = [{"role": "user", "content": text}]
-    return send(os.environ["OPENAI_BASE_URL"] + "/chat/completions", {"messages": messages, **fields})
-"""
-SCRIPT = "--super-model=scripted:script.yaml"
 OPTIONS = ("--super-sandbox=local", "-p", "no:cacheprovider", ".")
 
 
@@ -46,7 +25,6 @@ class HostProject(ProgramProject):
     def __init__(self, pytester: pytest.Pytester) -> None:
         super().__init__(pytester)
         pytester.makeconftest(FAKE_KERNELS)
-        self.add_program("remote", REMOTE)
         self.script("42")
 
     def agent(self, command: str) -> str:
@@ -57,7 +35,7 @@ class HostProject(ProgramProject):
         return self.results[-1]
 
     def run_python(self, source: str, *arguments: str) -> dict[str, Any]:
-        self.add_program("program", f"from remote import *\n{source}")
+        self.add_program("program", f"from client import *\n{source}")
         return self.run("$PY $P/program.py", *arguments)
 
     def printed(self, id: str = "a") -> list[str]:
@@ -251,7 +229,7 @@ def test_what_was_submitted_stays_whatever_comes_after(project: HostProject) -> 
     project.add_task()
     source = """
 act("submit", answer=42)
-print(act("submit", answer=0)["error"]["code"], ask("x")["error"]["code"])
+print(act("submit", answer=0)["error"]["code"], ask("x"))
 open("answer.json", "w").write("0")
 """
     result = project.run_python(source, SCRIPT)
@@ -373,7 +351,7 @@ def test_output_is_cut_in_the_middle_and_earns_no_landmark(project: HostProject)
 def start(project: HostProject, *arguments: str) -> subprocess.Popen[bytes]:
     """A run whose program hangs, under way."""
     project.add_task()
-    project.add_program("program", "from remote import *\n" + deaf(project, ""))
+    project.add_program("program", "from client import *\n" + deaf(project, ""))
     command = [sys.executable, "-m", "pytest", project.agent("$PY $P/program.py"), *OPTIONS, *arguments]
     process = subprocess.Popen(
         command,
@@ -403,7 +381,7 @@ def test_no_program_outlives_its_run(
 
 def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: HostProject) -> None:
     project.add_task()
-    asking = 'import os; from remote import send; send(os.environ["OPENAI_BASE_URL"] + "/responses", {})'
+    asking = 'import os; from client import send; send(os.environ["OPENAI_BASE_URL"] + "/responses", b"{}")'
     project.run(f"cd $P; $PY -c '{asking}'; exit 3", SCRIPT)
     observations = [step["observation"] for step in project.steps()]
     offered = "only POST /v1/chat/completions and GET /v1/models"

@@ -53,22 +53,12 @@ def asked(project: Project) -> list[Any]:
 def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan_and_a_kernel_of_its_own(
     trying: Project,
 ) -> None:
-    script = [
-        "x = 1; print('half way')",
-        "stop",
-        "Well. Plan: compute it. [END] Bye.",
-        "print('x' in dir(), 'done')",
-        "submit 42",
-    ]
-    row = run(
-        trying, script, "--super-attempts=3", landmarks=["half", "done"], pre_execute=["print('ready')"]
-    )
-    assert (row["metrics"]["accuracy"], row["metrics"]["landmarks"], row["stop_reason"], row["steps"]) == (
-        1.0,
-        1.0,
-        "submitted",
-        3,
-    )
+    plan = "Well. Plan: compute it. [END] Bye."
+    script = ["x = 1; print('half way')", "stop", plan, "print('x' in dir(), 'done')", "submit 42"]
+    task = {"landmarks": ["half", "done"], "pre_execute": ["print('ready')"]}
+    row = run(trying, script, "--super-attempts=3", **task)
+    assert (row["metrics"]["accuracy"], row["metrics"]["landmarks"]) == (1.0, 1.0)
+    assert (row["stop_reason"], row["steps"]) == ("submitted", 3)
     steps = steps_of(trying)
     assert [step["number"] for step in steps] == [1, 2, 3, 4, 5]
     assert [step["attempt"] for step in steps] == [1, 1, 2, 2, 2]
@@ -106,10 +96,8 @@ def test_an_attempt_that_was_too_long_is_reflected_on_by_its_later_steps(trying:
     script = ["print('first')", "print('second')", too_long, too_long, "Plan: p [END]", "submit 42"]
     row = run(trying, script, "--super-attempts=2")
     assert (row["metrics"]["accuracy"], row["stop_reason"]) == (1.0, "submitted")
-    whole, half = asked(trying)[3][1]["content"], asked(trying)[4][1]["content"]
-    assert "first" in whole
-    assert "first" not in half
-    assert "second" in half
+    shown = [messages[1]["content"] for messages in asked(trying)[3:5]]
+    assert [("first" in text, "second" in text) for text in shown] == [(True, True), (False, True)]
 
 
 def test_a_reflection_that_is_refused_leaves_the_task_as_it_was(trying: Project) -> None:

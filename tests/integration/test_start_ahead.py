@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONFTEST = """
-from pathlib import Path
 from pytest_super.kernel.providers.local import LocalSandbox
 
 class Noted(LocalSandbox):
@@ -78,11 +77,8 @@ def test_each_trial_begins_in_a_fresh_kernel_that_was_started_before(
 ) -> None:
     # The agent would wait for ever otherwise.
     run(project, *workers).assert_outcomes(passed=3)
-    assert sorted(line for line in life(project.path) if line.startswith("open")) == [
-        "open task1",
-        "open task2",
-        "open task3",
-    ]
+    opened = [line for line in life(project.path) if line.startswith("open")]
+    assert sorted(opened) == ["open task1", "open task2", "open task3"]
 
 
 def test_a_sandbox_that_no_trial_came_to_is_closed(
