@@ -71,37 +71,28 @@ def test_two_classes_of_litellm_decide(status: int, exception: str, failure: Fai
     assert classify(status, exceptions={exception, "Exception"}) is failure
 
 
+@pytest.mark.parametrize("is_sent", [True, False])
 @pytest.mark.parametrize(
-    "exceptions",
-    [
-        {"OSError", "Exception"},
-        {"ConnectError", "TransportError"},
-        {"APITimeoutError"},
-        {"EndpointConnectionError"},
-        {"ProxyError"},
-        {"litellm.InternalServerError", "OpenAIError", "RemoteProtocolError", "TransportError"},
-    ],
+    "name",
+    ["OSError", "ConnectError", "EndpointConnectionError", "APITimeoutError", "ProxyError", "TransportError"],
 )
-def test_a_failed_connection_is_transient_whether_anything_was_sent_or_not(exceptions: set[str]) -> None:
-    assert classify(None, exceptions=exceptions) is Failure.TRANSIENT
-    assert classify(None, exceptions=exceptions, is_sent=False) is Failure.TRANSIENT
+def test_a_failed_connection_is_transient_whether_anything_was_sent_or_not(name: str, is_sent: bool) -> None:
+    for exceptions in ({name, "Exception"}, {name, "litellm.InternalServerError", "OpenAIError"}):
+        assert classify(None, exceptions=exceptions, is_sent=is_sent) is Failure.TRANSIENT
 
 
 @pytest.mark.parametrize(
-    "exceptions",
+    "names",
     [
-        {"litellm.APIConnectionError", "KeyError"},
-        {"litellm.Timeout"},
-        {"litellm.AuthenticationError"},
-        {"ImportError", "litellm.APIConnectionError"},
-        {"OpenAIError"},
-        set[str](),
+        "litellm.APIConnectionError KeyError",
+        "litellm.Timeout",
+        "litellm.AuthenticationError",
+        "OpenAIError",
+        "",
     ],
 )
-def test_what_fails_before_anything_was_sent_concerns_the_request_or_all_requests(
-    exceptions: set[str],
-) -> None:
-    assert classify(None, exceptions=exceptions, is_sent=False) is Failure.DENIED
+def test_what_fails_before_anything_was_sent_concerns_the_request_or_all_requests(names: str) -> None:
+    assert classify(None, exceptions=set(names.split()), is_sent=False) is Failure.DENIED
 
 
 def test_an_answer_that_cannot_be_read_is_unclear() -> None:

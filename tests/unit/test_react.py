@@ -165,13 +165,9 @@ def test_the_demonstrations_are_in_the_format(edit: bool) -> None:
     ]
 
 
-def test_only_react_super_is_told_of_edit() -> None:
-    assert "edit" in react_prompt(edit=True)
-    assert not re.search(r"\bedit\b|_EDIT>>>", react_prompt(edit=False))
-
-
 @pytest.mark.parametrize("edit", [False, True])
-def test_the_prompts_say_what_the_paper_s_do(edit: bool) -> None:
+def test_the_prompts_say_what_the_paper_s_do_and_only_one_tells_of_edit(edit: bool) -> None:
     prompt = react_prompt(edit=edit)
+    assert bool(re.search(r"\bedit\b|_EDIT>>>", prompt)) == edit
     said = [*ACTION_TYPES, "<content>", "null", "1500 tokens", "5 minutes", "conda"]
     assert {what for what in said if what not in prompt} <= {"edit"}
