@@ -7,6 +7,7 @@ the item was interrupted or its worker died, the result is read from the trial's
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,7 @@ from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import RunFolder, TrialResult, create_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Generator, Iterator
 
     from pytest_super.session.run import Run
 
@@ -89,8 +90,9 @@ class Controller:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         data = getattr(report, "super_result", None)
-        if data is not None:
-            self.store(lambda folder: folder.record(TrialResult.from_data(data)))
+        if data is not None and self.folder is not None:
+            with self.noted():
+                self.folder.record(TrialResult.from_data(data))
         if report.failed:
             self.failed_reports += 1
             is_error = report.when != "call" or data is None or data["error"] is not None
@@ -109,14 +111,16 @@ class Controller:
         elif report.when == "teardown" and report.failed:
             trouble = getattr(report, "super_trouble", {"id": name, "error": report.longreprtext})
             self.afterwards[name] = trouble["error"]
-            self.store(lambda folder: folder.record_trouble(trouble))
+            if self.folder is not None:
+                with self.noted():
+                    self.folder.record_trouble(trouble)
 
-    def store(self, write: Callable[[RunFolder], None]) -> None:
-        if self.folder is None:
-            return
-        # An exception in a hook would end the run as an internal error of pytest.
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Keep an error of the block for the summary."""
+        # Raised in a hook, it would end the run as an internal error of pytest.
         try:
-            write(self.folder)
+            yield
         except InfrastructureError as error:
             self.trouble.append(str(error))
 
@@ -148,17 +152,17 @@ class Controller:
                 self.finish(session, self.folder)
 
     def finish(self, session: pytest.Session, folder: RunFolder) -> None:
-        try:
+        with self.noted():
             if session.exitstatus == pytest.ExitCode.INTERRUPTED:
                 folder.sweep("interrupted", "the run was interrupted")
             else:
                 folder.sweep("crashed", "the process that ran this trial died")
-        except InfrastructureError as error:
-            self.trouble.append(str(error))
         results = folder.final()
         self.call_finished_hook(results)
         if xml := self.config.getoption("xmlpath", None):
-            self.complete_junit(xml, folder)
+            doubled = self.failed_trials & self.afterwards.keys()
+            with self.noted():
+                rewrite_junit(xml, folder, self.run.junit_facts(), self.scoring.metrics, doubled)
         session.exitstatus = self.exit_status(session.exitstatus, results)
 
     def call_finished_hook(self, results: list[TrialResult]) -> None:
@@ -167,13 +171,6 @@ class Controller:
         except Exception as error:
             # Raising here would lose the summary of a run that was paid for.
             self.trouble.append(f"pytest_super_run_finished raised {words_of(error)}")
-
-    def complete_junit(self, path: str, folder: RunFolder) -> None:
-        doubled = self.failed_trials & self.afterwards.keys()
-        try:
-            rewrite_junit(path, folder, self.run.junit_facts(), self.scoring.metrics, doubled)
-        except InfrastructureError as error:
-            self.trouble.append(str(error))
 
     def exit_status(self, status: int, results: list[TrialResult]) -> int:
         """Pytest's exit status, changed by gates, allowed errors, and results that could not be stored.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,17 +60,15 @@ def super_make_kernel(request: pytest.FixtureRequest, super_task: Task) -> Itera
     """Makes a fresh kernel for each attempt at the task, and closes the previous one."""
     from pytest_super.session.kernels import start_kernel
 
-    made: list[Kernel] = []
+    with ExitStack() as last:
 
-    def make() -> Kernel:
-        for kernel in made:
-            kernel.close()
-        made.append(start_kernel(request.node, super_task))
-        return made[-1]
+        def make() -> Kernel:
+            last.close()
+            kernel = start_kernel(request.node, super_task)
+            last.callback(kernel.close)
+            return kernel
 
-    yield make
-    for kernel in made:
-        kernel.close()
+        yield make
 
 
 @pytest.fixture
