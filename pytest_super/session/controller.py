@@ -17,10 +17,10 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines
 from pytest_super.report.text import words_of
-from pytest_super.session.listing import keyword_hints
 from pytest_super.session.outcome import REQUEUED, is_task
 from pytest_super.session.run import HINTS, facts_of
 from pytest_super.session.scoring import SCORING
+from pytest_super.session.selection import keyword_hints
 from pytest_super.store.results import RunFolder, TrialResult, create_run
 
 if TYPE_CHECKING:

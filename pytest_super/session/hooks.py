@@ -10,10 +10,14 @@ import pytest
 from pytest_super.agents.registry import find_agent
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.item import TaskItem
-from pytest_super.session.listing import collected_lines, selection_hints
 from pytest_super.session.outcome import judge, status
 from pytest_super.session.run import HINTS, RUN, is_worker
-from pytest_super.session.selection import deselect, pair_long_with_short
+from pytest_super.session.selection import (
+    collected_lines,
+    deselect,
+    pair_long_with_short,
+    selection_hints,
+)
 from pytest_super.session.start_ahead import START_AHEAD
 from pytest_super.tasks.task import TASK_SUFFIX
 
