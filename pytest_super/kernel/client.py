@@ -6,8 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.connection import OWN_SILENCE_SECONDS, SILENCE_SECONDS
-from pytest_super.kernel.files import ANSWER_SECONDS, READ_LIMIT, FileEntry, FileSearch
+from pytest_super.kernel.files import READ_LIMIT, FileEntry, FileSearch
 from pytest_super.kernel.live import LiveKernel
 
 if TYPE_CHECKING:
@@ -30,31 +29,13 @@ class Kernel:
     Call it from one thread; `interrupt`, `busy_seconds`, `is_running` and `close` from any.
     """
 
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        start_seconds: float = START_SECONDS,
-        silence_seconds: float = SILENCE_SECONDS,
-        own_silence_seconds: float = OWN_SILENCE_SECONDS,
-        file_seconds: float = ANSWER_SECONDS,
-    ) -> None:
-        """`clock` measures `busy_seconds` and the `seconds` of results, nothing else.
-
-        A sandbox that sends nothing for `silence_seconds`, or does not continue with a file for
-        `file_seconds`, counts as lost. A sandbox that hears nothing from us for `own_silence_seconds`,
-        because this process hangs or is stopped, ends itself.
-        """
+    def __init__(self, sandbox: Sandbox, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` measures `busy_seconds` and the `seconds` of results, nothing else."""
         self.workdir = sandbox.workdir
         self.actions = 0
         """Number of cells, restarts, writes, uploads and HTTP servers: has anything acted inside?"""
         self._sandbox = sandbox
         self._clock = clock
-        self._start_seconds = start_seconds
-        self._silence_seconds = silence_seconds
-        self._own_silence_seconds = own_silence_seconds
-        self._file_seconds = file_seconds
         self._started: LiveKernel | None = None
         self._is_closed = False
 
@@ -66,23 +47,18 @@ class Kernel:
         Raises what `Sandbox.open` raises, and InfrastructureError when no kernel starts.
         """
         self._started = LiveKernel(
-            self._sandbox.open(),
-            clock=self._clock,
-            cause_of_death=self._sandbox.cause_of_death,
-            silence=self._silence_seconds,
-            own_silence=self._own_silence_seconds,
-            file_seconds=self._file_seconds,
+            self._sandbox.open(), clock=self._clock, cause_of_death=self._sandbox.cause_of_death
         )
-        self._started.start(self._start_seconds)
+        self._started.start(START_SECONDS)
 
-    def restart(self, timeout: float | None = None) -> None:
+    def restart(self, timeout: float = START_SECONDS) -> None:
         """Kill everything that runs in the sandbox and start a new kernel in it, without the old state.
 
         A running cell ends without a result. When no kernel starts within `timeout` seconds, which code in
         the sandbox can cause, the next cell reports it: KERNEL_DIED or SANDBOX_LOST.
         """
         self.actions += 1
-        self._live.restart(self._start_seconds if timeout is None else min(timeout, self._start_seconds))
+        self._live.restart(min(timeout, START_SECONDS))
 
     def keep(self) -> str:
         """Save the sandbox's files for a person; returns the command that opens them. Before `close`.

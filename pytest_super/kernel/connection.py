@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 READ_SIZE = 2**18
 PING_SECONDS = 5.0
-# A bridge that sends nothing for this long, not even a pong, hangs.
+# A bridge that sends nothing for this long, not even a pong, hangs: we give its sandbox up.
 SILENCE_SECONDS = 60.0
-# A host process that is suspended (Ctrl-Z) for less than this finds its sandboxes alive.
+# The bridge gives us up after this time. A host process that is suspended (Ctrl-Z) for less finds it alive.
 OWN_SILENCE_SECONDS = 300.0
 
 
@@ -33,18 +33,11 @@ class Connection:
         *,
         on_frame: Callable[[int, list[bytes]], None],
         on_end: Callable[[str], None],
-        silence: float,
-        own_silence: float,
     ) -> None:
-        """`on_end` is called once: with our reason if we ended the stream, else with "".
-
-        We give up a sandbox that is silent for `silence` seconds. It gives us up after `own_silence`.
-        """
+        """`on_end` is called once: with our reason if we ended the stream, else with ""."""
         self._stream = stream
         self._on_frame = on_frame
         self._on_end = on_end
-        self._silence = silence
-        self._own_silence = own_silence
         self._sending = threading.Lock()
         self._ended = threading.Event()
         self._last_received = time.monotonic()
@@ -104,18 +97,13 @@ class Connection:
             self._ended.set()
             self._on_end(self._why)
 
-    @property
-    def _interval(self) -> float:
-        # Several pings within each limit, so that a late one does not end a living sandbox.
-        return min(PING_SECONDS, self._silence / 4, self._own_silence / 4)
-
     def _ping(self) -> None:
-        while not self._ended.wait(self._interval):
-            self.send_control("ping", silence=self._own_silence)
+        while not self._ended.wait(PING_SECONDS):
+            self.send_control("ping", silence=OWN_SILENCE_SECONDS)
 
     def _watch(self) -> None:
         """Give up a silent sandbox. Not part of `_ping`, because a stopped bridge blocks every send."""
-        while not self._ended.wait(self._interval):
-            if time.monotonic() - self._last_received > self._silence:
-                self.give_up(f"the sandbox did not answer for {self._silence:.0f} seconds")
+        while not self._ended.wait(PING_SECONDS):
+            if time.monotonic() - self._last_received > SILENCE_SECONDS:
+                self.give_up(f"the sandbox did not answer for {SILENCE_SECONDS:.0f} seconds")
                 return

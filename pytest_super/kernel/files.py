@@ -62,16 +62,14 @@ class FileChannel:
         *,
         lost: Callable[[], Exception],
         give_up: Callable[[str], None],
-        timeout: float,
     ) -> None:
         """`lost` makes the exception to raise when the sandbox is gone.
 
-        `give_up` ends a sandbox that does not answer for `timeout` seconds; then `end` is called.
+        `give_up` ends a sandbox that does not answer for ANSWER_SECONDS; then `end` is called.
         """
         self._send_control = send_control
         self._lost = lost
         self._give_up = give_up
-        self._timeout = timeout
         self._ids = count(1)
         # The id of the current request, or 0.
         self._number = 0
@@ -156,12 +154,12 @@ class FileChannel:
 
         Raises the exception of `lost` when the sandbox is gone or was given up for not answering.
         """
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
                 answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                self._give_up(f"it did not answer a file request for {self._timeout:.0f} seconds")
+                self._give_up(f"it did not answer a file request for {ANSWER_SECONDS:.0f} seconds")
                 self._await_end()
                 answer = None
             if answer is None:

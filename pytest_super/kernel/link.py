@@ -47,29 +47,13 @@ class Events(Protocol):
 class Link:
     """Sends requests to the kernel, and passes what arrives to `events`, `files` and `http`."""
 
-    def __init__(
-        self,
-        stream: Stream,
-        events: Events,
-        *,
-        lost: Callable[[], Exception],
-        silence: float,
-        own_silence: float,
-        file_seconds: float,
-    ) -> None:
-        """`lost` makes the exception of file and HTTP operations once the stream has ended.
-
-        The seconds are those of Connection and FileChannel.
-        """
+    def __init__(self, stream: Stream, events: Events, *, lost: Callable[[], Exception]) -> None:
+        """`lost` makes the exception of file and HTTP operations once the stream has ended."""
         self._events = events
         self._session: Session | None = None
-        self._connection = Connection(
-            stream, on_frame=self._on_frame, on_end=self._on_end, silence=silence, own_silence=own_silence
-        )
+        self._connection = Connection(stream, on_frame=self._on_frame, on_end=self._on_end)
         self.http = HttpChannel(self._connection.send_control, lost=lost)
-        self.files = FileChannel(
-            self._connection.send_control, lost=lost, give_up=self._connection.give_up, timeout=file_seconds
-        )
+        self.files = FileChannel(self._connection.send_control, lost=lost, give_up=self._connection.give_up)
 
     def start(self) -> None:
         self._connection.start()

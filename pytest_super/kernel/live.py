@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, CellStateError, Outcome, SandboxLostError
@@ -13,8 +12,7 @@ from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.listeners import OUTPUT_KINDS, Listeners
 from pytest_super.kernel.output import CellOutput
-from pytest_super.kernel.readiness import PROOF_SECONDS, Readiness
-from pytest_super.kernel.running_cell import RunningCell
+from pytest_super.kernel.running_cell import Probe, RunningCell, execute_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +28,8 @@ BEGIN_SECONDS = 2.0
 CALLBACK_SECONDS = 0.05
 # A cell that is not over by then is followed by a probe: code can break the messages that would end it.
 PROBE_SECONDS = 1.0
-# The pause between two requests of a cell that the kernel refused.
-REFUSED_SECONDS = 0.05
+# How long the published message of an answered probe can take before the next probe.
+PROOF_SECONDS = 0.02
 
 
 class LiveKernel:
@@ -48,11 +46,8 @@ class LiveKernel:
         *,
         clock: Callable[[], float],
         cause_of_death: Callable[[], str],
-        silence: float,
-        own_silence: float,
-        file_seconds: float,
     ) -> None:
-        """`cause_of_death` is the sandbox's. The seconds are those of the Link."""
+        """`cause_of_death` is the sandbox's."""
         self._changed = threading.Condition()
         self._clock = clock
         self._cause_of_death = cause_of_death
@@ -65,15 +60,8 @@ class LiveKernel:
         self._end: str | None = None
         self._end_detail: str | None = None
         self._listeners = Listeners()
-        self._readiness = Readiness()
-        self._link = Link(
-            stream,
-            self,
-            lost=self._lost,
-            silence=silence,
-            own_silence=own_silence,
-            file_seconds=file_seconds,
-        )
+        self._probe: Probe | None = None
+        self._link = Link(stream, self, lost=self._lost)
         self.files, self.http = self._link.files, self._link.http
 
     # Life
@@ -98,7 +86,6 @@ class LiveKernel:
                 self._forget(self._cell)
             self._restarting_since = self._clock()
             self._death = None
-            self._readiness.reset()
             self._link.restart()
         try:
             self._await_ready(seconds)
@@ -132,15 +119,22 @@ class LiveKernel:
             return self._busy + restarting + (0.0 if cell is None else cell.seconds(now))
 
     def _await_ready(self, seconds: float) -> None:
-        """Return when it is proven that published messages arrive. Raises InfrastructureError."""
+        """Return when it is proven that published messages arrive. Raises InfrastructureError.
+
+        An answered request alone proves nothing: the subscription to IOPub may not be established yet, and
+        whatever is published before that is lost without a trace. A print sent right after the first answer
+        was lost in six of eight fresh kernels.
+        """
         deadline = time.monotonic() + seconds
         with self._changed:
             self._await_start(lambda: self._link.has_kernel, deadline)
-            while not self._readiness.is_proven:
-                before = self._readiness.answers
-                self._readiness.asked(self._link.request("kernel_info_request", {}))
-                self._await_start(partial(self._readiness.has_more_than, before), deadline)
-                self._changed.wait_for(lambda: self._readiness.is_proven, PROOF_SECONDS)
+            while not self._is_heard(self._send_probe(), deadline):
+                pass
+
+    def _is_heard(self, probe: Probe, deadline: float) -> bool:
+        """Wait for the answer to a probe; whether what the kernel published meanwhile has arrived too."""
+        self._await_start(lambda: probe.is_answered, deadline)
+        return self._changed.wait_for(lambda: probe.has_begun, PROOF_SECONDS)
 
     def _await_start(self, condition: Callable[[], bool], deadline: float) -> None:
         if not self._changed.wait_for(lambda: condition() or not self.is_alive, deadline - time.monotonic()):
@@ -169,15 +163,14 @@ class LiveKernel:
         # Without the lock, because a listener can be slow. Only one thread runs cells.
         self._listeners.notify_of_leftover(listener, output)
         with self._changed:
-            self._request(RunningCell(code, listener, output=output, started=self._clock()))
+            self._begin(execute_request(code), listener, output)
 
     def evaluate(self, expression: str) -> str:
         """See Kernel.evaluate."""
         with self._changed:
             if self._cell is not None:
                 raise CellStateError("a cell still runs")
-            cell = RunningCell("", None, output=CellOutput(), started=self._clock(), expression=expression)
-            self._request(cell)
+            cell = self._begin(execute_request("", expression), None, CellOutput())
         result = self.await_cell(None)
         if cell.value is None:
             raise InfrastructureError(
@@ -189,7 +182,7 @@ class LiveKernel:
         """Interrupt the running cell and wait for its end at most `seconds`."""
         with self._changed:
             cell = self._require_cell()
-            cell.interrupted()
+            cell.is_interrupted = True
             # Between cells the kernel ignores the signal, and an interrupt that comes too early is lost.
             self._changed.wait_for(
                 lambda: cell.has_begun or cell.is_over or not self.is_alive, min(seconds, BEGIN_SECONDS)
@@ -197,7 +190,7 @@ class LiveKernel:
             if cell.has_begun:
                 self._changed.wait_for(lambda: cell.is_over or not self.is_alive, CALLBACK_SECONDS)
             self._link.interrupt()
-            self._probe(cell)
+            self._follow(cell)
         return self.await_cell(seconds, is_interrupt=True)
 
     def await_cell(self, seconds: float | None, *, is_interrupt: bool = False) -> CellResult:
@@ -210,41 +203,37 @@ class LiveKernel:
         deadline = None if seconds is None else began + seconds
         with self._changed:
             cell = self._require_cell()
-            while self.is_alive and not self._is_settled(cell):
+            while self.is_alive and not cell.is_over:
                 left = PROBE_SECONDS if deadline is None else deadline - time.monotonic()
                 if left <= 0:
                     return cell.result(Outcome.TIMED_OUT, "", self._clock())
                 self._changed.wait(min(left, PROBE_SECONDS))
                 if time.monotonic() - began > PROBE_SECONDS:
-                    self._probe(cell)
+                    self._follow(cell)
             self._forget(cell)
         self._listeners.raise_error()
         return cell.result(*self._outcome(cell, is_interrupt), self._clock())
 
-    def _request(self, cell: RunningCell) -> None:
-        """Send the request. If the sandbox has ended, the wait for the cell ends at once."""
-        self._cell = cell
-        if self._end is None:
-            request_id = self._link.request("execute_request", cell.request())
-            self._listeners.add(request_id, cell.listener)
-            cell.requested(request_id)
+    def _begin(self, request: dict[str, Any], listener: Listener | None, output: CellOutput) -> RunningCell:
+        """Send the request of a cell. If the sandbox has ended, the wait for the cell ends at once."""
+        request_id = self._link.request("execute_request", request) if self._end is None else ""
+        self._listeners.add(request_id, listener)
+        self._cell = RunningCell(request_id, output=output, started=self._clock())
+        return self._cell
 
-    def _probe(self, cell: RunningCell) -> None:
-        """Send a request after the cell's: when the kernel handles it, the cell is over."""
-        if not cell.is_probed:
-            cell.probed(self._link.request("kernel_info_request", {}))
+    def _send_probe(self) -> Probe:
+        self._probe = Probe(self._link.request("kernel_info_request", {}))
+        return self._probe
+
+    def _follow(self, cell: RunningCell) -> None:
+        """Send a probe after the cell's request: when the kernel handles it, the cell is over."""
+        if cell.probe is None:
+            cell.probe = self._send_probe()
 
     def _require_cell(self) -> RunningCell:
         if self._cell is None:
             raise CellStateError("no cell runs")
         return self._cell
-
-    def _is_settled(self, cell: RunningCell) -> bool:
-        """Whether the cell is over; a cell that the kernel refused is requested again."""
-        if cell.is_over and cell.is_refused:
-            self._changed.wait(REFUSED_SECONDS)
-            self._request(cell)
-        return cell.is_over
 
     def _forget(self, cell: RunningCell) -> None:
         cell.stop(self._clock())
@@ -295,6 +284,8 @@ class LiveKernel:
             self._listeners.notify(listener, text)
             return
         with self._changed:
-            if not self._readiness.handle(message) and self._cell is not None:
+            if self._probe is not None:
+                self._probe.handle(message)
+            if self._cell is not None:
                 self._cell.handle(message, self._clock())
             self._changed.notify_all()

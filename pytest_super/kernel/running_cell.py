@@ -10,9 +10,40 @@ from pytest_super.kernel.messages import as_text
 from pytest_super.kernel.output import CellOutput, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_super.kernel.link import Message
+
+
+def execute_request(code: str, expression: str | None = None) -> dict[str, Any]:
+    """The content of a cell's execute_request.
+
+    `expression` is evaluated instead of `code`, and the kernel's history does not record it.
+    """
+    is_seen = expression is None
+    return {
+        # A model can write half of a surrogate pair, which cannot be encoded.
+        "code": code.encode("utf-8", "replace").decode(),
+        "silent": not is_seen,
+        "store_history": is_seen,
+        "user_expressions": {} if is_seen else {"value": expression},
+        "allow_stdin": False,
+        # With True the kernel refuses the requests that follow an error for a while.
+        "stop_on_error": False,
+    }
+
+
+class Probe:
+    """A request that is sent for what it shows: the kernel has come so far, and its messages arrive."""
+
+    def __init__(self, request_id: str) -> None:
+        self._id = request_id
+        self.has_begun = False
+        """Whether a message has arrived that the kernel published when it handled the request."""
+        self.is_answered = False
+
+    def handle(self, message: Message) -> None:
+        if message.parent == self._id:
+            self.has_begun |= message.channel == frames.IOPUB
+            self.is_answered |= message.channel == frames.SHELL
 
 
 class RunningCell:
@@ -27,60 +58,19 @@ class RunningCell:
     The clock of the cell runs until it is over: code can send an idle message or a reply long before its end.
     """
 
-    def __init__(
-        self,
-        code: str,
-        listener: Callable[[str], None] | None,
-        *,
-        output: CellOutput,
-        started: float,
-        expression: str | None = None,
-    ) -> None:
-        """`expression` is evaluated instead of `code`, and the kernel's history does not record it."""
-        self.listener = listener
-        self._code = code
-        self._expression = expression
+    def __init__(self, request_id: str, *, output: CellOutput, started: float) -> None:
+        self.is_interrupted = False
+        self.has_begun = False
+        """Whether the kernel has announced the cell: from then on an interrupt reaches it."""
+        self.probe: Probe | None = None
+        """The probe that was sent after the request, if any."""
+        self._id = request_id
         self._output = output
-        self._id = self._probe_id = ""
-        self._is_interrupted = self._has_begun = False
         self._started = started
         self._ended: float | None = None
         self._reply: dict[str, Any] | None = None
-        self._is_idle = self._probe_began = self._probe_answered = False
+        self._is_idle = False
         self._error: dict[str, Any] | None = None
-
-    # Requests
-
-    def request(self) -> dict[str, Any]:
-        """The content of the execute_request."""
-        is_seen = self._expression is None
-        return {
-            # A model can write half of a surrogate pair, which cannot be encoded.
-            "code": self._code.encode("utf-8", "replace").decode(),
-            "silent": not is_seen,
-            "store_history": is_seen,
-            "user_expressions": {} if is_seen else {"value": self._expression},
-            "allow_stdin": False,
-            # With True the kernel refuses the requests that follow an error for a while.
-            "stop_on_error": False,
-        }
-
-    def requested(self, request_id: str) -> None:
-        """The request was sent. After a refusal it is sent again, and the cell starts over."""
-        self._id, self._probe_id = request_id, ""
-        self._ended = self._reply = None
-        self._is_idle = self._probe_began = self._probe_answered = False
-
-    @property
-    def is_probed(self) -> bool:
-        """Whether a probe was sent after the request."""
-        return bool(self._probe_id)
-
-    def probed(self, request_id: str) -> None:
-        self._probe_id = request_id
-
-    def interrupted(self) -> None:
-        self._is_interrupted = True
 
     # Messages of the kernel
 
@@ -89,19 +79,16 @@ class RunningCell:
         return message.parent == self._id
 
     def handle(self, message: Message, now: float) -> None:
-        """Handle a message about the progress of the cell or the probe."""
+        """Handle a message about the progress of the cell."""
         content = message.content
         if self.owns(message):
             if message.kind == "execute_input":
-                self._has_begun = True
+                self.has_begun = True
             # Code in the cell can publish a message of this kind on IOPUB.
             elif message.kind == "execute_reply" and message.channel == frames.SHELL:
                 self._reply = content
             elif message.kind == "status" and content.get("execution_state") == "idle":
                 self._is_idle = True
-        elif self.is_probed and message.parent == self._probe_id:
-            self._probe_began |= message.channel == frames.IOPUB
-            self._probe_answered |= message.channel == frames.SHELL
         if self.is_over:
             self.stop(now)
 
@@ -119,19 +106,9 @@ class RunningCell:
     # State
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the kernel has announced the cell: from then on an interrupt reaches it."""
-        return self._has_begun
-
-    @property
     def is_over(self) -> bool:
-        is_superseded = self._probe_began and self._probe_answered
+        is_superseded = self.probe is not None and self.probe.has_begun and self.probe.is_answered
         return is_superseded or (self._is_idle and self._reply is not None)
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the kernel refused to run the cell because an earlier one had failed."""
-        return self._reply is not None and self._reply.get("status") == "aborted"
 
     def seconds(self, now: float) -> float:
         return (now if self._ended is None else self._ended) - self._started
@@ -153,14 +130,15 @@ class RunningCell:
             return self._outcome_without_error(while_interrupting)
         name = as_text(error.get("ename"))
         # A cell can raise KeyboardInterrupt by itself, or turn our interrupt into another error.
-        is_ours = self._is_interrupted and (name == "KeyboardInterrupt" or while_interrupting)
+        is_ours = self.is_interrupted and (name == "KeyboardInterrupt" or while_interrupting)
         detail = f"{name}: {as_text(error.get('evalue'))}".removesuffix(": ")[:1000]
         return (Outcome.INTERRUPTED if is_ours else Outcome.ERROR), detail
 
     def _outcome_without_error(self, while_interrupting: bool) -> tuple[Outcome, str]:
-        if while_interrupting or (self._is_interrupted and self._reply is None):
+        if while_interrupting or (self.is_interrupted and self._reply is None):
             return Outcome.INTERRUPTED, ""
-        if self._reply is None:
+        # Code inside can also make the kernel refuse a cell, with the status "aborted".
+        if self._reply is None or self._reply.get("status") == "aborted":
             return Outcome.ERROR, "the kernel ended the cell without a reply"
         return Outcome.OK, ""
 

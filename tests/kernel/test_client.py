@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
+from pytest_super.kernel import client, connection, files
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until
@@ -33,8 +35,8 @@ def do_nothing(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
 
 
 @contextmanager
-def started(bridge: ScriptedBridge, **settings: Any) -> Iterator[Kernel]:
-    kernel = Kernel(ScriptedSandbox(bridge), **settings)
+def started(bridge: ScriptedBridge, clock: Callable[[], float] = time.monotonic) -> Iterator[Kernel]:
+    kernel = Kernel(ScriptedSandbox(bridge), clock=clock)
     try:
         kernel.start()
         yield kernel
@@ -43,8 +45,8 @@ def started(bridge: ScriptedBridge, **settings: Any) -> Iterator[Kernel]:
 
 
 @contextmanager
-def scripted(script: Script, **settings: Any) -> Iterator[Kernel]:
-    with started(ScriptedBridge(script), **settings) as kernel:
+def scripted(script: Script) -> Iterator[Kernel]:
+    with started(ScriptedBridge(script)) as kernel:
         yield kernel
 
 
@@ -69,11 +71,13 @@ def test_ready_only_when_a_message_came_on_iopub() -> None:
     ],
     ids=["dies", "silent", "ends"],
 )
-def test_a_failed_start_is_an_infrastructure_error_that_says_why(on_info: Script, message: str) -> None:
+def test_a_failed_start_is_an_infrastructure_error_that_says_why(
+    on_info: Script, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bridge = ScriptedBridge(finish)
     bridge.on_info = on_info
-    seconds = 0.05 if on_info is do_nothing else 30
-    with pytest.raises(InfrastructureError, match=message), started(bridge, start_seconds=seconds):
+    monkeypatch.setattr(client, "START_SECONDS", 0.05 if on_info is do_nothing else 30)
+    with pytest.raises(InfrastructureError, match=message), started(bridge):
         pass
 
 
@@ -148,18 +152,13 @@ def test_messages_of_others_end_nothing() -> None:
         assert (result.outcome, result.text) == (Outcome.TIMED_OUT, "")
 
 
-def test_a_refused_cell_is_requested_again() -> None:
+def test_a_refused_cell_is_an_error() -> None:
     def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
-        if len(bridge.codes) < 3:
-            bridge.reply(request, "aborted")
-            bridge.idle(request)
-        else:
-            finish(bridge, request)
+        bridge.reply(request, "aborted")
+        bridge.idle(request)
 
-    bridge = ScriptedBridge(script)
-    with started(bridge) as kernel:
-        assert kernel.execute("x", timeout=30).text == "ran x\n"
-    assert bridge.codes == ["x"] * 3
+    with scripted(script) as kernel:
+        assert kernel.execute("1", timeout=30).outcome is Outcome.ERROR
 
 
 def test_an_error_ends_with_its_reply_not_before() -> None:
@@ -234,9 +233,13 @@ def test_an_engine_that_does_not_answer_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("is_send_blocked", [False, True])
-def test_a_sandbox_that_says_nothing_is_given_up(is_send_blocked: bool) -> None:
+def test_a_sandbox_that_says_nothing_is_given_up(
+    is_send_blocked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "PING_SECONDS", 0.05)
     bridge = ScriptedBridge(do_nothing)
-    with started(bridge, silence_seconds=0.2) as kernel:
+    with started(bridge) as kernel:
         if is_send_blocked:
             bridge.stop()
         result = kernel.execute("1", timeout=30)
@@ -428,10 +431,11 @@ def test_what_comes_from_earlier_cells_while_one_runs_goes_to_their_listener() -
 # Files
 
 
-def test_a_sandbox_that_does_not_go_on_with_a_file_is_given_up() -> None:
+def test_a_sandbox_that_does_not_go_on_with_a_file_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "ANSWER_SECONDS", 0.05)
     bridge = ScriptedBridge(finish)
     bridge.on_file = do_nothing
-    with started(bridge, file_seconds=0.05) as kernel:
+    with started(bridge) as kernel:
         with pytest.raises(SandboxLostError, match="did not answer a file request"):
             kernel.write_file("pipe", b"x")
         assert kernel.execute("1", timeout=30).outcome is Outcome.SANDBOX_LOST

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.kernel import connection
 from pytest_super.kernel.cell import Outcome
-from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import started, until
 from pytest_super.kernel.inside.processes import parent_of
@@ -28,6 +28,7 @@ from pytest_super.platform import marked_processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.tasks.task import SandboxSpec
 
@@ -50,10 +51,13 @@ WHEEL = {
 }
 HOST = """
 import sys
+from pytest_super.kernel import connection
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.local import LocalSandbox
+connection.OWN_SILENCE_SECONDS = float(sys.argv[1])
+connection.PING_SECONDS = connection.OWN_SILENCE_SECONDS / 4
 sandbox = LocalSandbox()
-kernel = Kernel(sandbox, own_silence_seconds=float(sys.argv[1]))
+kernel = Kernel(sandbox)
 kernel.start()
 kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])")
 print(sandbox.marker, sandbox.workdir, flush=True)
@@ -160,17 +164,17 @@ def test_what_a_killed_bridge_leaves_is_killed_at_close() -> None:
 
 
 @pytest.mark.slow
-def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent() -> None:
-    kernel = Kernel(LocalSandbox(), silence_seconds=2)
-    try:
-        kernel.start()
+def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "SILENCE_SECONDS", 2)
+    monkeypatch.setattr(connection, "PING_SECONDS", 0.5)
+    with started(LocalSandbox()) as kernel:
         bridge = int(kernel.execute("import os; print(os.getppid())", timeout=30).text)
         os.kill(bridge, signal.SIGSTOP)
         result = kernel.execute("#" * 20_000_000)
         assert result.outcome is Outcome.SANDBOX_LOST
         assert "did not answer" in result.detail
-    finally:
-        kernel.close()
 
 
 @pytest.mark.parametrize("is_bridge_stopped", [False, True])
