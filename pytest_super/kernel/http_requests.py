@@ -25,7 +25,7 @@ PIECE = 256 * 2**10
 # Bytes of request bodies in memory at any time; also the most that one body can have.
 MAX_BODIES = 16 * 2**20
 # More than the connections that the endpoint serves at once, because their end can be reported late.
-MAX_REQUESTS = 128
+MAX_REQUESTS = 192
 MAX_ANSWERING = 16
 LISTEN_SECONDS = 30.0
 LONGEST_PATH = 1000

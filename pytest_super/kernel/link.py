@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.sandbox import Stream
 
+# Characters of a cause of death, which code inside can choose.
+LONGEST_CAUSE = 500
+
 
 class Message(NamedTuple):
     """One Jupyter message of the kernel."""
@@ -103,7 +106,7 @@ class Link:
         if op in ("hello", "restarted"):
             self._open_session(str(fields.get("key")))
         elif op == "died":
-            self._events.on_death(cause_of_death(fields))
+            self._events.on_death(str(fields.get("why"))[:LONGEST_CAUSE])
         elif op in ("data", "more", "done", "failed"):
             self.files.answer(fields, payload)
         elif op in ("listening", "call"):
@@ -129,16 +132,3 @@ class Link:
         if not (isinstance(content, dict) and isinstance(parent, dict)):
             return None
         return Message(channel, str(parent.get("msg_id", "")), fields["msg_type"], content)
-
-
-def cause_of_death(fields: dict[str, Any]) -> str:
-    """Why the kernel died, from the bridge's report."""
-    if fields.get("out_of_memory") is True:
-        return "out of memory"
-    words = str(fields.get("stderr") or "").strip()
-    last = f": {words.splitlines()[-1][:500]}" if words else ""
-    if isinstance(fields.get("signal"), int):
-        return f"killed by signal {fields['signal']}{last}"
-    if isinstance(fields.get("code"), int):
-        return f"exit code {fields['code']}{last}"
-    return last.removeprefix(": ") or "unknown cause"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_super.kernel.messages import MAKERS
 from pytest_super.kernel.output import CellOutput, output_text
 
 if TYPE_CHECKING:
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 
     Listener = Callable[[str], None]
 
-OUTPUT_KINDS = frozenset(
-    ("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output")
-)
+OUTPUT_KINDS = frozenset((*MAKERS, "clear_output"))
 # Messages that only the cell that sent them can use.
 OWN_KINDS = frozenset(("clear_output", "error"))
 

@@ -49,10 +49,7 @@ class CellOutput:
         if kind == "clear_output":
             self._clear(waits=bool(content.get("wait")))
             return ""
-        make = MAKERS.get(kind)
-        if make is None:
-            return ""
-        output = make(content)
+        output = MAKERS[kind](content)
         if self._clears_next:
             self._clear(waits=False)
         text = output_text(output)

@@ -125,6 +125,16 @@ def test_an_installation_touches_nothing_of_the_host(kernel: Kernel, tmp_path: P
     assert importlib.util.find_spec("tinypackage") is None
 
 
+def test_a_kernel_that_cannot_start_says_why(tmp_path: Path) -> None:
+    (tmp_path / "ipykernel.py").write_text("raise ImportError('No module named traitlets')")
+    broken = LocalSandbox(env={"PYTHONPATH": str(tmp_path)})
+    with (
+        pytest.raises(InfrastructureError, match=r"exit code 1: .*No module named traitlets$"),
+        started(broken),
+    ):
+        pass
+
+
 def test_the_folder_is_gone_after_close() -> None:
     sandbox = LocalSandbox()
     with started(sandbox) as kernel:

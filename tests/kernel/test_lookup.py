@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.kernel.conformance.support import started
-from pytest_super.kernel.inside.lookup import Chunks, count_lines, search
+from pytest_super.kernel.inside.lookup import OutOfTime, count_lines, search, text_chunks
 from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
@@ -141,8 +141,10 @@ def test_more_files_than_are_named_are_counted(tmp_path: Path) -> None:
 def test_a_search_whose_time_is_over_gives_what_it_has(tmp_path: Path) -> None:
     make(tmp_path, "a", "b")
     assert not found(tmp_path, seconds=-1)["is_complete"]
-    late = Chunks(io.BytesIO(bytes(b"x" * 3 * 2**20)), deadline=-1)
-    assert (sum(map(len, late)), late.is_late) == (2**20, True)
+    late = text_chunks(io.BytesIO(b"x" * 3 * 2**20), deadline=-1)
+    assert len(next(late)) == 2**20
+    with pytest.raises(OutOfTime):
+        next(late)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -169,7 +171,7 @@ def test_a_file_that_has_nothing_to_give_now_is_empty() -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     with open(reading, "rb") as file, open(writing, "wb"):
-        assert list(Chunks(file, deadline=math.inf)) == []
+        assert list(text_chunks(file, deadline=math.inf)) == []
 
 
 # How many lines

@@ -190,7 +190,7 @@ def test_no_more_are_answered_at_once_than_the_limit(host: Host) -> None:
 
 
 def test_connections_beyond_the_limit_do_not_keep_the_kernel_from_running(host: Host) -> None:
-    opened = [host.raw(host.head(10)) for _ in range(2 * endpoint.MAX_CONNECTIONS + 20)]
+    opened = [host.raw(host.head(10)) for _ in range(endpoint.MAX_CONNECTIONS + 20)]
     assert host.kernel.execute("6 * 7", timeout=30).text == "42\n"
     for connection in opened:
         connection.close()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.kernel.listeners import OUTPUT_KINDS
 from pytest_super.kernel.output import BINARY, HEAD, TAIL, WHOLE, CellOutput, readable
 
 NAMES = st.sampled_from(["stdout", "stderr"])
@@ -203,15 +204,7 @@ def test_displays_stand_on_lines_of_their_own() -> None:
 @given(st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.text())))
 def test_whatever_content_comes_it_is_taken(content: dict[str, Any]) -> None:
     output = CellOutput()
-    for kind in (
-        "stream",
-        "display_data",
-        "update_display_data",
-        "execute_result",
-        "error",
-        "clear_output",
-        "x",
-    ):
+    for kind in OUTPUT_KINDS:
         output.add(kind, content)
         for key in ("data", "metadata", "transient", "traceback", "text", "ename"):
             output.add(kind, {key: content})

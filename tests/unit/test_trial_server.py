@@ -277,7 +277,7 @@ def strangers(program: Beside) -> Iterator[None]:
     """More connections than are served at once, none of which has shown the token."""
     place = urlsplit(program.server.url)
     with ExitStack() as stack:
-        for number in range(2 * endpoint.MAX_CONNECTIONS):
+        for number in range(2 * endpoint.MAX_UNAUTHENTICATED):
             client = stack.enter_context(socket.create_connection((place.hostname, place.port), timeout=30))
             client.sendall(SLOW[number % len(SLOW)])
         yield
@@ -305,7 +305,7 @@ def test_the_server_ends_whoever_is_connected() -> None:
 
     def run() -> None:
         with program.server, strangers(program):
-            until(lambda: threading.active_count() - others >= endpoint.MAX_CONNECTIONS, 30)
+            until(lambda: threading.active_count() - others >= endpoint.MAX_UNAUTHENTICATED, 30)
             program.server.__exit__(None, None, None)
             ended.set()
 

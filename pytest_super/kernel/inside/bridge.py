@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import zmq
 
 from pytest_super.kernel.inside import frames, processes
-from pytest_super.kernel.inside.channels import Channels, receive
 from pytest_super.kernel.inside.filework import FileWork
 from pytest_super.kernel.inside.message_size import Clipper
 from pytest_super.kernel.inside.outbox import Outbox
@@ -61,8 +60,8 @@ class Bridge:
         self._is_stopped = False
         # What is left of the last message on IOPUB.
         self._pieces: Iterator[bytes] = iter(())
-        # None while the kernel lives, empty once the death needs no report.
-        self._death: dict[str, Any] | None = None
+        # Why the kernel died: None while it lives, "" once the death needs no report.
+        self._death: str | None = None
         self._last_message = 0.0
 
     def run(self) -> None:
@@ -77,12 +76,13 @@ class Bridge:
 
     def _connect(self, kernel: processes.KernelProcess) -> None:
         self._kernel = kernel
-        self._channels = Channels(self._context, kernel)
+        # Only two of Jupyter's four sockets: `input()` is refused, and signals interrupt the kernel.
+        self._shell = connect(self._context, zmq.DEALER, kernel.address_of(frames.SHELL))
+        self._iopub = connect(self._context, zmq.SUB, kernel.address_of(frames.IOPUB))
         self._clipper = Clipper(kernel.key)
         self._pieces = iter(())
         self._poller = zmq.Poller()
-        sockets = (self._channels.shell, self._channels.iopub)
-        for source in (self._input, self._wake, kernel.stderr, *sockets):
+        for source in (self._input, self._wake, kernel.stderr, self._shell, self._iopub):
             self._poller.register(source, zmq.POLLIN)
 
     def _send_control(self, op: str, **fields: Any) -> None:
@@ -115,17 +115,17 @@ class Bridge:
         if self._is_stopped and self._outbox.has_room:
             self._is_stopped = False
             self._kernel.signal(signal.SIGCONT)
-            self._poller.register(self._channels.iopub, zmq.POLLIN)
+            self._poller.register(self._iopub, zmq.POLLIN)
         elif self._outbox.is_full and not self._is_stopped:
             self._is_stopped = True
             self._kernel.signal(signal.SIGSTOP)
             # We do not read it now, so messages that wait there would make polling spin.
-            self._poller.unregister(self._channels.iopub)
+            self._poller.unregister(self._iopub)
 
     # From the kernel to the host
 
     def _forward_replies(self) -> None:
-        while (parts := receive(self._channels.shell)) is not None:
+        while (parts := receive(self._shell)) is not None:
             self._last_message = time.monotonic()
             for frame in self._clipper.frames(frames.SHELL, parts):
                 self._outbox.put(frame)
@@ -137,7 +137,7 @@ class Bridge:
             if frame is not None:
                 self._outbox.put(frame)
                 continue
-            parts = receive(self._channels.iopub)
+            parts = receive(self._iopub)
             if parts is None:
                 return
             self._last_message = time.monotonic()
@@ -145,7 +145,7 @@ class Bridge:
 
     def _record_death(self, ended: dict[int, int]) -> None:
         if self._kernel.pid in ended and self._death is None:
-            self._death = self._kernel.death(ended[self._kernel.pid])
+            self._death = self._kernel.cause_of_death(ended[self._kernel.pid])
             self._last_message = time.monotonic()
             # A pipe without writers is always ready to read, so polling it would spin.
             self._poller.unregister(self._kernel.stderr)
@@ -155,8 +155,8 @@ class Bridge:
         is_still = time.monotonic() - self._last_message > STILL_SECONDS
         if not self._death or self._is_stopped or self._outbox.is_full or not is_still:
             return
-        self._send_control("died", **self._death)
-        self._death = {}
+        self._send_control("died", why=self._death)
+        self._death = ""
 
     # From the host
 
@@ -169,7 +169,7 @@ class Bridge:
             if channel == frames.CONTROL:
                 self._handle_control(*frames.decode_control(parts))
             else:
-                self._channels.shell.send_multipart(parts)
+                self._shell.send_multipart(parts)
 
     def _handle_control(self, fields: dict[str, Any], payload: bytes) -> None:
         if fields["op"] in FILE_OPS:
@@ -182,7 +182,7 @@ class Bridge:
     def _on_ping(self, _: bytes, silence: float) -> None:
         """The host lives. From now on it counts as gone after `silence` seconds without a message."""
         self._silence = silence
-        self._outbox.put_first(frames.encode_control("pong"))
+        self._outbox.put(frames.encode_control("pong"), first=True)
 
     def _on_interrupt(self, _: bytes) -> None:
         """Interrupt the kernel and its process group, as Ctrl-C in a terminal does."""
@@ -193,17 +193,18 @@ class Bridge:
         # Also ends the polling of its standard error, which would spin if no new kernel can be started.
         self._record_death(processes.kill_descendants())
         # We killed the kernel ourselves, so its death is not reported.
-        self._death = {}
+        self._death = ""
         self._number += 1
         try:
             # The new kernel starts in our own directory, which code inside can have removed and made again.
             os.chdir(self._workdir)
             kernel = processes.KernelProcess(self._folder, self._number, self._launcher)
         except OSError as error:
-            self._send_control("died", stderr=f"it could not be started: {error}")
+            self._send_control("died", why=f"it could not be started: {error}")
             return
         # Not before the new kernel has started: if it cannot be, polling goes on with the old sockets.
-        self._channels.close()
+        self._shell.close()
+        self._iopub.close()
         os.close(self._kernel.stderr)
         self._death, self._is_stopped = None, False
         self._connect(kernel)
@@ -229,6 +230,29 @@ class Bridge:
 
     def _on_call(self, payload: bytes, **fields: Any) -> None:
         self._endpoint.receive(fields, payload)
+
+
+def connect(context: Any, kind: int, address: str) -> Any:
+    socket = context.socket(kind)
+    socket.linger = 0
+    # With ZMQ's default limits the kernel drops output and its idle message while we are slow.
+    # They must be set before connecting.
+    socket.rcvhwm = socket.sndhwm = 0
+    # The kernel binds in a few tenths of a second; the default would retry only every 0.1 s.
+    socket.reconnect_ivl = 5
+    if kind == zmq.SUB:
+        socket.subscribe(b"")
+    socket.connect(address)
+    return socket
+
+
+def receive(socket: Any) -> list[bytes] | None:
+    """The next message, or None if there is none yet."""
+    try:
+        parts: list[bytes] = socket.recv_multipart(zmq.NOBLOCK)
+    except zmq.Again:
+        return None
+    return parts
 
 
 def claim_stdio() -> tuple[int, int]:

@@ -28,8 +28,8 @@ MAX_BODY = 16 * 2**20
 LONGEST_PATH = 1000
 # Bytes that are still read of a refused request.
 MAX_REFUSED = 2**28
-# Authenticated connections (their path names the secret) served at once; as many more wait for a place.
-MAX_CONNECTIONS = 64
+# Authenticated connections (their path names the secret) served at once. More are refused.
+MAX_CONNECTIONS = 128
 # Connections that have not authenticated yet. When the limit is reached, the oldest is closed.
 MAX_UNAUTHENTICATED = 64
 AUTHENTICATION_SECONDS = 10.0
@@ -108,8 +108,6 @@ class EndpointServer(socketserver.ThreadingTCPServer):
         self._lock = threading.Lock()
         self._unauthenticated: dict[Any, float] = {}
         self._authenticated: set[Any] = set()
-        self._serving = threading.Semaphore(MAX_CONNECTIONS)
-        self._open = threading.Semaphore(2 * MAX_CONNECTIONS)
         super().__init__(("127.0.0.1", 0), EndpointHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -135,27 +133,18 @@ class EndpointServer(socketserver.ThreadingTCPServer):
             return
 
     def admit(self, request: Any) -> bool:
-        """Wait until this authenticated connection can be served. False if too many connections wait."""
+        """Whether this authenticated connection can be served, next to those that are served already."""
         with self._lock:
             self._unauthenticated.pop(request, None)
-            if request in self._authenticated:
-                return True
-            if not self._open.acquire(blocking=False):
-                return False
-            self._authenticated.add(request)
-        # Without the lock, which `process_request` takes: it must not wait for a place.
-        self._serving.acquire()
-        return True
+            if len(self._authenticated) < MAX_CONNECTIONS:
+                self._authenticated.add(request)
+            return request in self._authenticated
 
     def shutdown_request(self, request: Any) -> None:
         """Free the connection's place. Also called when no thread could be started for it (pids limit)."""
         with self._lock:
             self._unauthenticated.pop(request, None)
-            is_authenticated = request in self._authenticated
             self._authenticated.discard(request)
-        if is_authenticated:
-            self._serving.release()
-            self._open.release()
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -187,7 +176,7 @@ class EndpointHandler(BaseHTTPRequestHandler):
         if not self.path.startswith(endpoint.prefix) or len(self.path) > LONGEST_PATH:
             self._refuse(404, "there is nothing here")
         elif not self.server.admit(self.connection):
-            self._refuse(503, f"{2 * MAX_CONNECTIONS} connections are open: close some")
+            self._refuse(503, f"{MAX_CONNECTIONS} connections are open: close some")
         elif "Transfer-Encoding" in self.headers or not (size.isascii() and size.isdigit()):
             self._refuse(411, "state the length of the body as Content-Length")
         # The length first: `int` raises ValueError for thousands of digits.
@@ -238,14 +227,12 @@ class EndpointHandler(BaseHTTPRequestHandler):
         return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 
     def begin_answer(self, status: int, kind: str, size: int) -> None:
-        self.connection.settimeout(WRITE_SECONDS)
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(size))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        self.connection.settimeout(IDLE_SECONDS)
 
     def write_piece(self, payload: bytes) -> int:
         self.connection.settimeout(WRITE_SECONDS)

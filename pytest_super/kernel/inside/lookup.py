@@ -15,6 +15,10 @@ CHUNK = 2**20
 TEXT_SAMPLE = 8192
 
 
+class OutOfTime(Exception):
+    """The search has taken its time."""
+
+
 def search(
     folder: str,
     read: Callable[[str], Any],
@@ -29,20 +33,20 @@ def search(
     deadline = time.monotonic() + seconds
     needle = text.encode("utf-8", "surrogateescape")
     result: dict[str, Any] = {"folder": folder, "found": [], "files": 0, "lines": 0, "is_complete": True}
-    for path in files_below(folder, hidden):
-        if time.monotonic() > deadline:
-            result["is_complete"] = False
-            return result
-        if not has_name(path, name):
-            continue
-        lines, is_read = count_in(os.path.join(folder, path), needle, read, deadline) if needle else (0, True)
-        result["is_complete"] = result["is_complete"] and is_read
-        if needle and not lines:
-            continue
-        result["files"] += 1
-        result["lines"] += lines
-        if len(result["found"]) < most:
-            result["found"].append([path, lines])
+    try:
+        for path in files_below(folder, hidden):
+            check_time(deadline)
+            if not has_name(path, name):
+                continue
+            lines = count_in(os.path.join(folder, path), needle, read, deadline) if needle else 0
+            if needle and not lines:
+                continue
+            result["files"] += 1
+            result["lines"] += lines
+            if len(result["found"]) < most:
+                result["found"].append([path, lines])
+    except OutOfTime:
+        result["is_complete"] = False
     return result
 
 
@@ -80,39 +84,30 @@ def has_name(path: str, name: str) -> bool:
     return own == name or fnmatch.fnmatchcase(own, name)
 
 
-def count_in(path: str, needle: bytes, read: Callable[[str], Any], deadline: float) -> tuple[int, bool]:
-    """The number of lines of a text file that contain `needle`, and whether the file was read to its end."""
+def count_in(path: str, needle: bytes, read: Callable[[str], Any], deadline: float) -> int:
+    """The number of lines of a text file that contain `needle`. Raises OutOfTime."""
     try:
         with read(path) as file:
-            chunks = Chunks(file, deadline)
-            return count_lines(chunks, needle), not chunks.is_late
+            return count_lines(text_chunks(file, deadline), needle)
     except OSError:
-        return 0, True
+        return 0
 
 
-class Chunks:
-    """The pieces of a text file; empty for a binary one. `is_late` if the deadline passed before its end."""
-
-    def __init__(self, file: Any, deadline: float) -> None:
-        self._file = file
-        self._deadline = deadline
-        self.is_late = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        chunk = self._read()
-        if b"\0" in chunk[:TEXT_SAMPLE]:
+def text_chunks(file: Any, deadline: float) -> Iterator[bytes]:
+    """The pieces of a text file; none of a binary one. Raises OutOfTime."""
+    is_first = True
+    # A read returns None when there is no data now, as for some files in /proc.
+    while chunk := file.read(CHUNK):
+        if is_first and b"\0" in chunk[:TEXT_SAMPLE]:
             return
-        while chunk:
-            yield chunk
-            if time.monotonic() > self._deadline:
-                self.is_late = True
-                return
-            chunk = self._read()
+        is_first = False
+        yield chunk
+        check_time(deadline)
 
-    def _read(self) -> bytes:
-        # A read returns None when there is no data now, as for some files in /proc.
-        data: bytes = self._file.read(CHUNK) or b""
-        return data
+
+def check_time(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise OutOfTime
 
 
 def count_lines(chunks: Iterable[bytes], needle: bytes) -> int:

@@ -31,16 +31,10 @@ class Outbox:
     def has_room(self) -> bool:
         return self._size < LOW_WATER
 
-    def put(self, frame: bytes) -> None:
+    def put(self, frame: bytes, *, first: bool = False) -> None:
+        """Put a frame after all others, or before them: a pong, which shows that we are alive."""
         with self._changed:
-            self._frames.append(frame)
-            self._size += len(frame)
-            self._changed.notify_all()
-
-    def put_first(self, frame: bytes) -> None:
-        """Put a frame before all others: for a pong, which shows that we are alive."""
-        with self._changed:
-            self._frames.appendleft(frame)
+            self._frames.insert(0 if first else len(self._frames), frame)
             self._size += len(frame)
             self._changed.notify_all()
 

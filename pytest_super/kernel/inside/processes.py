@@ -84,17 +84,16 @@ class KernelProcess:
         except OSError:
             return
 
-    def death(self, status: int) -> dict[str, Any]:
-        """The cause of death, from the wait status."""
+    def cause_of_death(self, status: int) -> str:
+        """Why the process ended: from its wait status, and the last line that it wrote."""
+        signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        if signal == SIGKILL and oom_kills() > self.oom_kills:
+            return "out of memory"
+        cause = f"killed by signal {signal}" if signal else f"exit code {os.WEXITSTATUS(status)}"
         # The pipe can still contain the process's last words.
         self.read_stderr()
-        killed = os.WIFSIGNALED(status)
-        return {
-            "code": None if killed else os.WEXITSTATUS(status),
-            "signal": os.WTERMSIG(status) if killed else None,
-            "out_of_memory": killed and os.WTERMSIG(status) == SIGKILL and oom_kills() > self.oom_kills,
-            "stderr": self._stderr_end.decode("utf-8", "replace"),
-        }
+        words = self._stderr_end.decode("utf-8", "replace").strip()
+        return f"{cause}: {words.splitlines()[-1]}" if words else cause
 
 
 def spawn(command: list[str], stderr: int, folder: str) -> int:
