@@ -37,7 +37,6 @@ class Kernel:
         self._sandbox = sandbox
         self._clock = clock
         self._started: LiveKernel | None = None
-        self._is_closed = False
 
     # Life
 
@@ -69,9 +68,6 @@ class Kernel:
 
     def close(self) -> None:
         """Kill everything inside and free all resources. Idempotent; never raises."""
-        if self._is_closed:
-            return
-        self._is_closed = True
         if self._started is not None:
             # The stream first: when it ends, the bridge kills all processes and removes its folders.
             self._started.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.messages import MAKERS
-from pytest_super.kernel.output import CellOutput, output_text
+from pytest_super.kernel.output import CellOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,11 +61,6 @@ class Listeners:
         except Exception as error:
             # The reader thread must go on. `raise_error` raises it in the caller's thread.
             self._error = error
-
-    def notify_of_leftover(self, listener: Listener | None, leftover: CellOutput) -> None:
-        """Pass the output that arrived before a cell to the cell's listener."""
-        if listener is not None:
-            self.notify(listener, "".join(map(output_text, leftover.outputs())))
 
     def raise_error(self) -> None:
         """Raise the exception that a listener has raised since the last call."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
@@ -11,7 +12,7 @@ from pytest_super.kernel.cell import CellResult, CellStateError, Outcome, Sandbo
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.listeners import OUTPUT_KINDS, Listeners
-from pytest_super.kernel.output import CellOutput
+from pytest_super.kernel.output import CellOutput, output_text
 from pytest_super.kernel.running_cell import Probe, RunningCell, execute_request
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ class LiveKernel:
         self._death: str | None = None
         # Why the stream ended, "" if only the sandbox knows; None while it is open.
         self._end: str | None = None
-        self._end_detail: str | None = None
         self._listeners = Listeners()
         self._probe: Probe | None = None
         self._link = Link(stream, self, lost=self._lost)
@@ -74,7 +74,7 @@ class LiveKernel:
         except InfrastructureError as error:
             if self._end is None:
                 raise
-            raise InfrastructureError(f"{error}: {self._cause_of_end()}") from None
+            raise InfrastructureError(f"{error}: {self._cause_of_end}") from None
 
     def restart(self, seconds: float) -> None:
         """Start a new kernel; a running cell ends without a result.
@@ -161,7 +161,7 @@ class LiveKernel:
                 raise CellStateError("a cell still runs: wait for it, interrupt it or restart the kernel")
             output = self._listeners.take_leftover()
         # Without the lock, because a listener can be slow. Only one thread runs cells.
-        self._listeners.notify_of_leftover(listener, output)
+        self._listeners.notify(listener, "".join(map(output_text, output.outputs())))
         with self._changed:
             self._begin(execute_request(code), listener, output)
 
@@ -244,17 +244,16 @@ class LiveKernel:
         if cell.is_over:
             return cell.outcome(while_interrupting=is_interrupt)
         if self._end is not None:
-            return Outcome.SANDBOX_LOST, self._cause_of_end()
+            return Outcome.SANDBOX_LOST, self._cause_of_end
         return Outcome.KERNEL_DIED, str(self._death)
 
+    @cached_property
     def _cause_of_end(self) -> str:
         """Why the stream ended. Raises EngineError when the engine failed."""
-        if self._end_detail is None:
-            self._end_detail = self._end or self._cause_of_death()
-        return self._end_detail
+        return self._end or self._cause_of_death()
 
     def _lost(self) -> SandboxLostError:
-        return SandboxLostError(self._cause_of_end())
+        return SandboxLostError(self._cause_of_end)
 
     # What the link's reader thread reports
 

@@ -15,31 +15,28 @@ from pytest_super.kernel.sandbox import Capabilities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Script = Callable[["ScriptedBridge", dict[str, Any]], None]
+
 KEY = "key"
 
 
 class ScriptedBridge:
-    """A Stream. Answers requests for information, proving delivery from the `proven_at`-th on.
+    """A Stream. Answers requests for information as a kernel does.
 
     `on_execute(bridge, request)` answers cells, with `reply`, `publish`, `idle` and `tell`; `on_file` answers
-    requests for files, at first as if all were empty. `heard` holds the ops of all control frames, `codes`
-    the code of each execute_request. Once `stop` was called every write blocks, until the stream is closed.
+    requests for files, at first as if all were empty. `requests` holds each execute_request. Once `stop` was
+    called every write blocks, until the stream is closed.
     """
 
-    def __init__(
-        self, on_execute: Callable[[ScriptedBridge, dict[str, Any]], None], *, proven_at: int = 1
-    ) -> None:
+    def __init__(self, on_execute: Script) -> None:
         self.session = Session(key=KEY.encode())
-        self.heard: list[str] = []
-        self.codes: list[str] = []
-        self.infos = 0
-        self.on_info: Callable[[ScriptedBridge, dict[str, Any]], None] = answer_info
-        self.on_file: Callable[[ScriptedBridge, dict[str, Any]], None] = answer_done
+        self.requests: list[dict[str, Any]] = []
+        self.on_info: Script = answer_info
+        self.on_file: Script = answer_done
         self.has_blocked = threading.Event()
         self._is_stopped = False
         self._closed = threading.Event()
         self._on_execute = on_execute
-        self._proven_at = proven_at
         self._outgoing: queue.Queue[bytes] = queue.Queue()
         self._program_left = len(bridge_program())
         self._decoder = frames.Decoder()
@@ -81,22 +78,16 @@ class ScriptedBridge:
         _, body = self.session.feed_identities(parts)
         request = self.session.deserialize(body)
         if request["msg_type"] == "execute_request":
-            self.codes.append(request["content"]["code"])
+            self.requests.append(request)
             self._on_execute(self, request)
         else:
-            self.infos += 1
             self.on_info(self, request)
 
     def _obey(self, fields: dict[str, Any]) -> None:
-        self.heard.append(fields["op"])
         if fields["op"] == "restart":
             self.tell("restarted", key=KEY)
         elif "path" in fields:
             self.on_file(self, fields)
-
-    @property
-    def is_proven(self) -> bool:
-        return self.infos >= self._proven_at
 
     def send(self, data: bytes) -> None:
         self._outgoing.put(data)
@@ -118,8 +109,7 @@ class ScriptedBridge:
 
 
 def answer_info(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
-    if bridge.is_proven:
-        bridge.idle(request, "busy")
+    bridge.idle(request, "busy")
     bridge.publish(request, "kernel_info_reply", frames.SHELL, status="ok")
 
 
@@ -133,7 +123,6 @@ class ScriptedSandbox:
 
     def __init__(self, bridge: ScriptedBridge, death: Exception | str = "it was turned off") -> None:
         self.bridge = bridge
-        self.closes = 0
         self._death = death
 
     def open(self) -> ScriptedBridge:
@@ -148,4 +137,4 @@ class ScriptedSandbox:
         return "cd /scripted"
 
     def close(self) -> None:
-        self.closes += 1
+        pass

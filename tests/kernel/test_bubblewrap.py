@@ -172,12 +172,9 @@ def test_mounted_folders_are_read_only(tmp_path: Path) -> None:
 
 
 def test_a_mounted_folder_that_is_missing_is_named() -> None:
-    kernel = Kernel(make(mounts={"/no/such/folder": "/data"}))
-    try:
-        with pytest.raises(InfrastructureError, match="/no/such/folder"):
-            kernel.start()
-    finally:
-        kernel.close()
+    missing = make(mounts={"/no/such/folder": "/data"})
+    with pytest.raises(InfrastructureError, match="/no/such/folder"), started(missing):
+        pass
 
 
 def test_a_pip_configuration_is_read(tmp_path: Path) -> None:

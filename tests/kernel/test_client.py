@@ -21,7 +21,7 @@ from tests.kernel.scripted import ScriptedBridge, ScriptedSandbox, answer_info
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Script = Callable[[ScriptedBridge, dict[str, Any]], None]
+    from tests.kernel.scripted import Script
 
 
 def finish(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
@@ -44,19 +44,22 @@ def started(bridge: ScriptedBridge, clock: Callable[[], float] = time.monotonic)
         kernel.close()
 
 
-@contextmanager
-def scripted(script: Script) -> Iterator[Kernel]:
-    with started(ScriptedBridge(script)) as kernel:
-        yield kernel
-
-
 # Readiness
 
 
 def test_ready_only_when_a_message_came_on_iopub() -> None:
-    bridge = ScriptedBridge(finish, proven_at=4)
+    asked: list[dict[str, Any]] = []
+
+    def prove_late(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        asked.append(request)
+        if len(asked) == 4:
+            bridge.idle(request, "busy")
+        bridge.publish(request, "kernel_info_reply", frames.SHELL, status="ok")
+
+    bridge = ScriptedBridge(finish)
+    bridge.on_info = prove_late
     with started(bridge):
-        assert bridge.infos == 4
+        assert len(asked) == 4
 
 
 @pytest.mark.parametrize(
@@ -95,7 +98,7 @@ def test_the_reply_may_come_after_idle() -> None:
         bridge.idle(request)
         bridge.reply(request)
 
-    with scripted(script) as kernel:
+    with started(ScriptedBridge(script)) as kernel:
         assert kernel.execute("1", timeout=5).outcome is Outcome.OK
 
 
@@ -104,7 +107,7 @@ def test_one_message_alone_does_not_end_a_cell(missing: str) -> None:
     def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
         bridge.idle(request) if missing == "reply" else bridge.reply(request)
 
-    with scripted(script) as kernel:
+    with started(ScriptedBridge(script)) as kernel:
         assert kernel.execute("1", timeout=0.05).outcome is Outcome.TIMED_OUT
 
 
@@ -114,23 +117,21 @@ def test_a_later_request_shows_that_a_cell_is_over(missing: str) -> None:
         bridge.publish(request, "stream", name="stdout", text="all of it")
         bridge.idle(request) if missing == "reply" else bridge.reply(request)
 
-    with scripted(script) as kernel:
+    with started(ScriptedBridge(script)) as kernel:
         assert kernel.execute("1", timeout=0.05).text == "all of it"
         assert kernel.interrupt(30).outcome is Outcome.INTERRUPTED
 
 
 def test_a_reply_that_the_probe_overtook_counts() -> None:
-    requests: list[dict[str, Any]] = []
-
     def answer_probe(bridge: ScriptedBridge, probe: dict[str, Any]) -> None:
-        (request,) = requests
+        (request,) = bridge.requests
         bridge.idle(request)
         bridge.idle(probe, "busy")
         bridge.idle(probe)
         bridge.reply(request)
         bridge.publish(probe, "kernel_info_reply", frames.SHELL, status="ok")
 
-    bridge = ScriptedBridge(lambda _, request: requests.append(request))
+    bridge = ScriptedBridge(do_nothing)
     with started(bridge) as kernel:
         bridge.on_info = answer_probe
         assert kernel.execute("1", timeout=30).outcome is Outcome.OK
@@ -144,7 +145,7 @@ def test_messages_of_others_end_nothing() -> None:
         bridge.idle(other)
         bridge.idle(request, "busy")
 
-    with scripted(script) as kernel:
+    with started(ScriptedBridge(script)) as kernel:
         result = kernel.execute("1", timeout=0.1)
         assert (result.outcome, result.text) == (Outcome.TIMED_OUT, "")
 
@@ -154,7 +155,7 @@ def test_a_refused_cell_is_an_error() -> None:
         bridge.reply(request, "aborted")
         bridge.idle(request)
 
-    with scripted(script) as kernel:
+    with started(ScriptedBridge(script)) as kernel:
         assert kernel.execute("1", timeout=30).outcome is Outcome.ERROR
 
 
@@ -162,11 +163,11 @@ def test_an_error_ends_with_its_reply_not_before() -> None:
     def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
         error: dict[str, Any] = {"ename": "ValueError", "evalue": "bad", "traceback": ["ValueError: bad"]}
         bridge.publish(request, "error", **error)
-        if len(bridge.codes) > 1:
+        if len(bridge.requests) > 1:
             bridge.reply(request, "error", **error)
             bridge.idle(request)
 
-    with scripted(script) as kernel:
+    with started(ScriptedBridge(script)) as kernel:
         assert kernel.execute("1", timeout=0.05).is_running
         kernel.restart()
         result = kernel.execute("2", timeout=5)
@@ -174,7 +175,7 @@ def test_an_error_ends_with_its_reply_not_before() -> None:
 
 
 def test_half_a_surrogate_pair_in_code_is_sent_all_the_same() -> None:
-    with scripted(finish) as kernel:
+    with started(ScriptedBridge(finish)) as kernel:
         assert kernel.execute("'\ud800'", timeout=5).text == "ran '?'\n"
 
 
@@ -193,13 +194,13 @@ def garbled(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
 
 
 def test_messages_that_are_none_do_no_harm() -> None:
-    with scripted(garbled) as kernel:
+    with started(ScriptedBridge(garbled)) as kernel:
         assert kernel.execute("x", timeout=5).text == "ran x\n"
 
 
 @pytest.mark.parametrize("data", [b"garbage " * 10, b"\x00\xff\xff\xff\xff", frames.encode(0, [b"[]"])])
 def test_what_is_no_frame_ends_the_sandbox(data: bytes) -> None:
-    with scripted(lambda bridge, _: bridge.send(data)) as kernel:
+    with started(ScriptedBridge(lambda bridge, _: bridge.send(data))) as kernel:
         result = kernel.execute("1", timeout=30)
         assert result.outcome is Outcome.SANDBOX_LOST
         assert "not from the bridge" in result.detail
@@ -209,7 +210,7 @@ def test_what_is_no_frame_ends_the_sandbox(data: bytes) -> None:
 
 
 def test_a_stream_that_ends_is_a_lost_sandbox() -> None:
-    with scripted(lambda bridge, _: bridge.close()) as kernel:
+    with started(ScriptedBridge(lambda bridge, _: bridge.close())) as kernel:
         for _ in range(2):
             result = kernel.execute("1", timeout=30)
             assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "it was turned off")
@@ -277,15 +278,6 @@ def test_a_kernel_that_cannot_be_restarted_is_dead() -> None:
         assert "disk full" in result.detail
 
 
-def test_the_sandbox_is_closed_once() -> None:
-    sandbox = ScriptedSandbox(ScriptedBridge(finish))
-    kernel = Kernel(sandbox)
-    kernel.start()
-    kernel.close()
-    kernel.close()
-    assert sandbox.closes == 1
-
-
 # Time and listeners
 
 
@@ -298,13 +290,12 @@ class Clock:
 
 def test_a_cell_counts_until_it_is_idle_also_while_nobody_waits() -> None:
     clock = Clock()
-    requests: list[dict[str, Any]] = []
-    bridge = ScriptedBridge(lambda _, request: requests.append(request))
+    bridge = ScriptedBridge(do_nothing)
     with started(bridge, clock=clock) as kernel:
         kernel.execute("1", timeout=0.01)
         clock.now += 7
         assert kernel.busy_seconds == 7
-        finish(bridge, requests[0])
+        finish(bridge, bridge.requests[0])
         bridge.tell("done", id=0)
         assert until(lambda: kernel.wait(0.01).text != "" or not kernel.is_running)
         clock.now += 50
@@ -313,19 +304,13 @@ def test_a_cell_counts_until_it_is_idle_also_while_nobody_waits() -> None:
 
 def test_an_idle_message_that_code_has_sent_stops_no_clock() -> None:
     clock = Clock()
-    requests: list[dict[str, Any]] = []
-
-    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
-        requests.append(request)
-        bridge.idle(request)
-
-    bridge = ScriptedBridge(script)
+    bridge = ScriptedBridge(ScriptedBridge.idle)
     with started(bridge, clock=clock) as kernel:
         assert kernel.execute("1", timeout=0.01).is_running
         kernel.read_file("all that was sent has come")
         clock.now += 7
         assert kernel.busy_seconds == 7
-        finish(bridge, requests[0])
+        finish(bridge, bridge.requests[0])
         assert kernel.wait(30).seconds == 7
         clock.now += 50
         assert kernel.busy_seconds == 7
@@ -349,12 +334,11 @@ def test_the_time_of_a_restart_counts() -> None:
 
 
 def test_the_listener_hears_what_comes_after_the_call_returned() -> None:
-    requests: list[dict[str, Any]] = []
     heard: list[str] = []
-    bridge = ScriptedBridge(lambda _, request: requests.append(request))
+    bridge = ScriptedBridge(do_nothing)
     with started(bridge) as kernel:
         kernel.execute("1", timeout=0.01, listener=heard.append)
-        bridge.publish(requests[0], "stream", name="stdout", text="later")
+        bridge.publish(bridge.requests[0], "stream", name="stdout", text="later")
         assert until(lambda: heard == ["later"])
 
 
@@ -362,29 +346,20 @@ def test_an_error_of_the_listener_is_not_lost() -> None:
     def fail(text: str) -> None:
         raise LookupError(text)
 
-    with scripted(finish) as kernel:
+    with started(ScriptedBridge(finish)) as kernel:
         with pytest.raises(LookupError, match="ran 1"):
             kernel.execute("1", timeout=5, listener=fail)
         assert kernel.execute("2", timeout=5).text == "ran 2\n"
 
 
-def keep_and_finish(requests: list[dict[str, Any]]) -> Script:
-    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
-        requests.append(request)
-        finish(bridge, request)
-
-    return script
-
-
 def test_what_comes_between_cells_comes_with_the_next_and_goes_to_its_listener() -> None:
-    requests: list[dict[str, Any]] = []
     first: list[str] = []
     second: list[str] = []
-    bridge = ScriptedBridge(keep_and_finish(requests))
+    bridge = ScriptedBridge(finish)
     with started(bridge) as kernel:
         kernel.execute("1", timeout=5, listener=first.append)
         for text in ("back", "ground\n"):
-            bridge.publish(requests[0], "stream", name="stdout", text=text)
+            bridge.publish(bridge.requests[0], "stream", name="stdout", text=text)
         kernel.read_file("all that was sent has come")
         assert kernel.execute("2", timeout=5, listener=second.append).text == "background\nran 2\n"
         assert kernel.execute("3", timeout=5, listener=second.append).text == "ran 3\n"
@@ -393,13 +368,12 @@ def test_what_comes_between_cells_comes_with_the_next_and_goes_to_its_listener()
 
 
 def test_a_flood_between_cells_is_shortened_for_the_listener_too() -> None:
-    requests: list[dict[str, Any]] = []
     heard: list[str] = []
-    bridge = ScriptedBridge(keep_and_finish(requests))
+    bridge = ScriptedBridge(finish)
     with started(bridge) as kernel:
         kernel.execute("1", timeout=5)
         for number in range(10):
-            bridge.publish(requests[0], "stream", name="stdout", text=f"{number}" * 100_000)
+            bridge.publish(bridge.requests[0], "stream", name="stdout", text=f"{number}" * 100_000)
         kernel.read_file("all that was sent has come")
         result = kernel.execute("2", timeout=5, listener=heard.append)
     assert result.omitted >= 800_000
@@ -409,16 +383,14 @@ def test_a_flood_between_cells_is_shortened_for_the_listener_too() -> None:
 
 
 def test_what_comes_from_earlier_cells_while_one_runs_goes_to_their_listener() -> None:
-    requests: list[dict[str, Any]] = []
     first: list[str] = []
     second: list[str] = []
 
     def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
-        requests.append(request)
-        bridge.publish(requests[0], "stream", name="stdout", text="background\n")
+        bridge.publish(bridge.requests[0], "stream", name="stdout", text="background\n")
         finish(bridge, request)
 
-    with scripted(script) as kernel:
+    with started(ScriptedBridge(script)) as kernel:
         kernel.execute("1", timeout=5, listener=first.append)
         assert kernel.execute("2", timeout=5, listener=second.append).text == "background\nran 2\n"
     assert first == ["background\n", "ran 1\n", "background\n"]

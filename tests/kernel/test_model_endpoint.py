@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pytest_super.kernel import http_requests as calls
-from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.http_requests import HttpChannel, Reply
 from pytest_super.kernel.inside import endpoint
 from pytest_super.kernel.providers.local import LocalSandbox
@@ -22,6 +22,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.http_requests import Answer, HttpRequest
 
 MIB = 2**20
@@ -68,12 +69,8 @@ class Host:
 
 @pytest.fixture(scope="module")
 def module_host() -> Iterator[Host]:
-    kernel = Kernel(LocalSandbox())
-    try:
-        kernel.start()
+    with started(LocalSandbox()) as kernel:
         yield Host(kernel)
-    finally:
-        kernel.close()
 
 
 @pytest.fixture
@@ -243,9 +240,7 @@ def test_requests_are_answered_after_the_kernel_was_restarted(host: Host) -> Non
 
 
 def test_nothing_is_answered_after_the_end() -> None:
-    own = Kernel(LocalSandbox())
-    try:
-        own.start()
+    with started(LocalSandbox()) as own:
         ended = Host(own)
         held = ended.answer = Held()
         connection = ended.raw(ended.head(0))
@@ -259,8 +254,6 @@ def test_nothing_is_answered_after_the_end() -> None:
         with pytest.raises(TimeoutError):
             late.getresponse()
         late.close()
-    finally:
-        own.close()
 
 
 # A bridge that lies

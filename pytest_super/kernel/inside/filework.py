@@ -120,20 +120,13 @@ class FileWork:
 
 
 class Incoming:
-    """Chunks as a readable file object."""
+    """Chunks as a file object for a stream of `tarfile`, which takes pieces of any size."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-        self._buffer = b""
 
-    def read(self, size: int) -> bytes:
-        while len(self._buffer) < size:
-            chunk = next(self._chunks, b"")
-            if not chunk:
-                break
-            self._buffer += chunk
-        taken, self._buffer = self._buffer[:size], self._buffer[size:]
-        return taken
+    def read(self, _: int) -> bytes:
+        return next(self._chunks, b"")
 
 
 def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
