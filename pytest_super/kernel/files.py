@@ -9,8 +9,10 @@ import queue
 import tarfile
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class FileChannel:
         self._lost = lost
         self._give_up = give_up
         self._ids = count(1)
-        # The id of the current request, or 0.
+        # The id of the current request, or 0 if it has failed.
         self._number = 0
         self._turn = threading.Lock()
         # Needs no maximum size: the sandbox sends one answer at a time, and each read has a limit.
@@ -104,31 +106,44 @@ class FileChannel:
         return FileSearch(**{**result, "found": [(name, lines) for name, lines in result["found"]]})
 
     def write(self, path: str, data: bytes) -> None:
-        with self._turn:
-            sender = Sender(self, "write", path, size=len(data))
+        with self._sending("write", path, size=len(data)) as send:
             for start in range(0, len(data), CHUNK):
-                sender.write(data[start : start + CHUNK])
-            sender.finish()
+                send(data[start : start + CHUNK])
 
     def upload(self, tree: Path, path: str) -> None:
+        with self._sending("upload", path) as send:
+            write_archive(tree, send)
+
+    @contextmanager
+    def _sending(self, op: str, path: str, **asked: Any) -> Iterator[Callable[[bytes], int]]:
+        """A request with data; gives a function that sends a piece when the sandbox asks for it."""
+
+        def send(data: bytes) -> int:
+            self._next_answer(path)
+            self._send_control("data", data)
+            return len(data)
+
         with self._turn:
-            sender = Sender(self, "upload", path)
+            self._ask(op, path, **asked)
             try:
-                write_archive(tree, sender)
+                yield send
+                self._next_answer(path)
             except BaseException:
                 # Also for Ctrl-C: otherwise the sandbox would wait for the rest, and later requests for it.
-                sender.abort()
+                if self._number:
+                    self._send_control("end", aborted=True)
                 raise
-            sender.finish()
+            self._send_control("end", aborted=False)
+            self._next_answer(path)
 
     def _value(self, op: str, path: str, limit: int = READ_LIMIT, **asked: Any) -> Any:
         return json.loads(b"".join(self._pieces(op, path, limit, **asked)))
 
     def _pieces(self, op: str, path: str, limit: int, **asked: Any) -> Iterator[bytes]:
         """The answer's pieces. Checks `limit` again, because code inside can tamper with the bridge."""
-        number = self.ask(op, path, limit=limit, **asked)
+        self._ask(op, path, limit=limit, **asked)
         while True:
-            fields, payload = self.next_answer(number, path)
+            fields, payload = self._next_answer(path)
             if fields["op"] == "done":
                 return
             limit -= len(payload)
@@ -138,19 +153,12 @@ class FileChannel:
                 raise OSError(errno.EFBIG, "Larger than allowed", path)
             yield payload
 
-    def ask(self, op: str, path: str, **fields: Any) -> int:
+    def _ask(self, op: str, path: str, **fields: Any) -> None:
         self._number = next(self._ids)
         self._send_control(op, id=self._number, path=os.fspath(path), **fields)
-        return self._number
 
-    def send(self, payload: bytes) -> None:
-        self._send_control("data", payload)
-
-    def send_end(self, aborted: bool = False) -> None:
-        self._send_control("end", aborted=aborted)
-
-    def next_answer(self, number: int, path: str) -> tuple[dict[str, Any], bytes]:
-        """The next answer to a request. Raises the matching OSError if the request failed.
+    def _next_answer(self, path: str) -> tuple[dict[str, Any], bytes]:
+        """The next answer to the current request. Raises the matching OSError if the request failed.
 
         Raises the exception of `lost` when the sandbox is gone or was given up for not answering.
         """
@@ -168,9 +176,10 @@ class FileChannel:
                 raise self._lost()
             fields, payload = answer
             # Queued for an earlier request before that one was given up.
-            if fields.get("id") != number:
+            if fields.get("id") != self._number:
                 continue
             if fields["op"] == "failed":
+                self._number = 0
                 raise failure(fields, path)
             return fields, payload
 
@@ -180,41 +189,8 @@ class FileChannel:
             pass
 
 
-class Sender:
-    """A writable file object that sends each piece when the sandbox asks for it."""
-
-    def __init__(self, channel: FileChannel, op: str, path: str, **asked: Any) -> None:
-        self._channel = channel
-        self._path = path
-        self._number = channel.ask(op, path, **asked)
-        self._failed = False
-
-    def write(self, data: bytes) -> int:
-        self._await("more")
-        self._channel.send(data)
-        return len(data)
-
-    def finish(self) -> None:
-        self._await("more")
-        self._channel.send_end()
-        self._await("done")
-
-    def abort(self) -> None:
-        """Cancel the request, unless the sandbox has reported its failure already."""
-        if not self._failed:
-            self._channel.send_end(aborted=True)
-
-    def _await(self, op: str) -> None:
-        try:
-            while self._channel.next_answer(self._number, self._path)[0]["op"] != op:
-                pass
-        except Exception:
-            self._failed = True
-            raise
-
-
-def write_archive(tree: Path, sender: Sender) -> None:
-    file: Any = sender
+def write_archive(tree: Path, send: Callable[[bytes], int]) -> None:
+    file: Any = SimpleNamespace(write=send)
     with tarfile.open(fileobj=file, mode="w|", bufsize=CHUNK) as archive:
         for name in sorted(os.listdir(tree)):
             archive.add(tree / name, arcname=name, filter=anonymous)

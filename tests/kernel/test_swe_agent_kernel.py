@@ -116,14 +116,3 @@ def test_no_command_shows_a_landmark(kernel: Kernel) -> None:
     kernel.write_file("log.txt", b"trained\n")
     run = Run(kernel, "open log.txt", "search_file trained", "!cat log.txt", "submit null")
     assert [step.landmarks for step in run.steps] == [[], [], [0], []]
-
-
-def test_files_with_odd_names_and_line_ends_are_edited_in_place(kernel: Kernel) -> None:
-    name = "it's a {file}; (x).txt"
-    kernel.write_file(name, b"caf\xe9\r\nb\r\nlast")
-    kernel.execute(f"import os; os.symlink({name!r}, 'link')", timeout=30)
-    edit = "edit 2:2\nnaïve\nend_of_edit"
-    run = Run(kernel, f'open "{name}"', edit, "open link", "submit null")
-    assert [step.outcome for step in run.steps] == ["ok"] * 4
-    assert kernel.read_file(name) == b"caf\xe9\r\nna\xc3\xafve\r\nlast"
-    assert run.prompt_line(3)[0] == f"{kernel.workdir}/{name}"

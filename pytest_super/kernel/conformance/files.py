@@ -107,3 +107,10 @@ def test_a_tree_is_uploaded_whole(kernel: Kernel, tmp_path: Path) -> None:
     assert listed["large"] == ("file", 3 * MEGABYTE)
     assert kernel.read_file("new/place/link") == b"text"
     assert printed(kernel, "!new/place/run.sh; ls -1N new/place/deep") == "ran\nempty\nnaïve name.txt\n"
+
+
+def test_an_upload_that_fails_on_the_host_delays_no_other_file(shared_kernel: Kernel, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        shared_kernel.upload(tmp_path / "missing", "new")
+    shared_kernel.write_file("after", b"1")
+    assert shared_kernel.read_file("after") == b"1"
