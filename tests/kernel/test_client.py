@@ -288,21 +288,7 @@ class Clock:
         return self.now
 
 
-def test_a_cell_counts_until_it_is_idle_also_while_nobody_waits() -> None:
-    clock = Clock()
-    bridge = ScriptedBridge(do_nothing)
-    with started(bridge, clock=clock) as kernel:
-        kernel.execute("1", timeout=0.01)
-        clock.now += 7
-        assert kernel.busy_seconds == 7
-        finish(bridge, bridge.requests[0])
-        bridge.tell("done", id=0)
-        assert until(lambda: kernel.wait(0.01).text != "" or not kernel.is_running)
-        clock.now += 50
-        assert kernel.busy_seconds == 7
-
-
-def test_an_idle_message_that_code_has_sent_stops_no_clock() -> None:
+def test_a_cell_counts_until_it_is_over_whoever_waits_and_whatever_code_has_sent() -> None:
     clock = Clock()
     bridge = ScriptedBridge(ScriptedBridge.idle)
     with started(bridge, clock=clock) as kernel:
@@ -311,9 +297,10 @@ def test_an_idle_message_that_code_has_sent_stops_no_clock() -> None:
         clock.now += 7
         assert kernel.busy_seconds == 7
         finish(bridge, bridge.requests[0])
-        assert kernel.wait(30).seconds == 7
+        kernel.read_file("all that was sent has come")
         clock.now += 50
         assert kernel.busy_seconds == 7
+        assert kernel.wait(30).seconds == 7
 
 
 def test_the_time_of_a_restart_counts() -> None:

@@ -288,7 +288,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No connection is closed for being idle."""
     monkeypatch.setattr(endpoint.EndpointHandler, "timeout", 600.0)
     monkeypatch.setattr(endpoint, "IDLE_SECONDS", 600.0)
-    monkeypatch.setattr(endpoint, "AUTHENTICATION_SECONDS", 600.0, raising=False)
 
 
 @pytest.mark.usefixtures("patient")

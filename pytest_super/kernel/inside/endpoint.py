@@ -7,6 +7,7 @@ them. Requires Python 3.8 or newer.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import queue
@@ -14,7 +15,6 @@ import select
 import socket
 import socketserver
 import threading
-import time
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,6 @@ MAX_REFUSED = 2**28
 MAX_CONNECTIONS = 128
 # Connections that have not authenticated yet. When the limit is reached, the oldest is closed.
 MAX_UNAUTHENTICATED = 64
-AUTHENTICATION_SECONDS = 10.0
 # An idle connection is closed after this time, so that it does not keep others waiting.
 IDLE_SECONDS = 15.0
 # A client can pause for this long while it reads an answer.
@@ -106,31 +105,21 @@ class EndpointServer(socketserver.ThreadingTCPServer):
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._lock = threading.Lock()
-        self._unauthenticated: dict[Any, float] = {}
+        # A dict without values, because it keeps the order of insertion.
+        self._unauthenticated: dict[Any, None] = {}
         self._authenticated: set[Any] = set()
         super().__init__(("127.0.0.1", 0), EndpointHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             if len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
-                # The oldest, because a dict keeps the order of insertion.
-                self._disconnect(next(iter(self._unauthenticated)))
-            self._unauthenticated[request] = time.monotonic()
+                oldest = next(iter(self._unauthenticated))
+                del self._unauthenticated[oldest]
+                # Its thread then reads the end of the input and closes it.
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._unauthenticated[request] = None
         super().process_request(request, client_address)
-
-    def service_actions(self) -> None:
-        latest = time.monotonic() - AUTHENTICATION_SECONDS
-        with self._lock:
-            for request in [request for request, since in self._unauthenticated.items() if since < latest]:
-                self._disconnect(request)
-
-    def _disconnect(self, request: Any) -> None:
-        """Shut the connection down; its thread then reads the end of the input and closes it."""
-        del self._unauthenticated[request]
-        try:
-            request.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
 
     def admit(self, request: Any) -> bool:
         """Whether this authenticated connection can be served, next to those that are served already."""
