@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.kernel.conformance.support import started
+from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.lookup import OutOfTime, count_lines, search, text_chunks
 from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pytest_super.kernel.client import Kernel
@@ -37,10 +38,10 @@ def folder(kernel: Kernel, request: pytest.FixtureRequest) -> str:
     return path
 
 
-def found(tree: Path, **asked: Any) -> dict[str, Any]:
+def found(tree: Path, read: Callable[[str], Any] = open_regular, **asked: Any) -> dict[str, Any]:
     """What the search gives in this process."""
     defaults = {"name": "*", "text": "", "hidden": True, "most": 100, "seconds": math.inf}
-    return search(str(tree), lambda path: open(path, "rb"), **{**defaults, **asked})
+    return search(str(tree), read, **{**defaults, **asked})
 
 
 def make(tree: Path, *names: str, data: bytes = b"here\n") -> None:
@@ -102,12 +103,6 @@ def test_a_folder_that_is_none_raises_what_listing_it_raises(kernel: Kernel, fol
         kernel.resolve("a\0b")
 
 
-def test_pipes_and_links_are_not_read(kernel: Kernel, folder: str) -> None:
-    kernel.execute("import os; os.mkfifo('pipe'); os.symlink('.', 'round'); os.symlink('/etc', 'out')")
-    kernel.write_file("file", b"root")
-    assert kernel.search_files(folder, text="root").found == [("file", 1)]
-
-
 # Which files
 
 
@@ -122,6 +117,14 @@ def test_names_may_be_patterns_and_have_folders(tmp_path: Path) -> None:
         "config": [],
     }
     assert {name: [path for path, _ in found(tmp_path, name=name)["found"]] for name in names} == names
+
+
+def test_pipes_and_links_are_not_read(tmp_path: Path) -> None:
+    make(tmp_path, "file")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "round").symlink_to(".")
+    (tmp_path / "again").symlink_to("file")
+    assert found(tmp_path, text="here")["found"] == [["file", 1]]
 
 
 def test_hidden_and_binary_files_are_left_out_of_a_search_for_text(tmp_path: Path) -> None:
@@ -161,10 +164,9 @@ def test_a_file_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
     def opened(path: str) -> Any:
         if path.endswith("bad"):
             raise OSError("it changed meanwhile")
-        return open(path, "rb")
+        return open_regular(path)
 
-    result = search(str(tmp_path), opened, name="*", text="here", hidden=True, most=9, seconds=math.inf)
-    assert result["found"] == [["good", 1]]
+    assert found(tmp_path, opened, text="here")["found"] == [["good", 1]]
 
 
 def test_a_file_that_has_nothing_to_give_now_is_empty() -> None:

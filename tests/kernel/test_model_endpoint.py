@@ -110,20 +110,14 @@ def test_code_in_a_cell_reaches_the_host(host: Host) -> None:
     assert host.kernel.execute(code, timeout=30).text == "b'GET /v1/models'\n"
 
 
-def test_status_and_type_are_the_hosts(host: Host) -> None:
-    host.answer = lambda _: Reply(status=403, body=b"{}", type="application/json")
-    connection = host.connect()
-    connection.request("GET", f"{host.place.path}/v1/models")
-    response = connection.getresponse()
-    assert (response.status, response.getheader("Content-Type")) == (403, "application/json")
-    connection.close()
-
-
-def test_one_connection_carries_many_requests(host: Host) -> None:
+def test_one_connection_carries_many_requests_whose_status_and_type_are_the_hosts(host: Host) -> None:
+    host.answer = lambda call: Reply(status=403, body=call.body, type="application/x")
     connection = host.connect()
     for number in range(20):
         connection.request("POST", f"{host.place.path}/v1/x", f"{number}")
-        assert connection.getresponse().read() == f"{number}".encode()
+        response = connection.getresponse()
+        assert (response.status, response.getheader("Content-Type")) == (403, "application/x")
+        assert response.read() == f"{number}".encode()
     connection.close()
 
 
@@ -146,18 +140,15 @@ def test_a_larger_request_is_refused_in_plain_words(host: Host) -> None:
     assert f"{endpoint.MAX_BODY} bytes" in json.loads(answer)["error"]["message"]
 
 
-def test_a_request_that_does_not_name_the_secret_is_refused(host: Host) -> None:
-    connection = host.connect()
-    connection.request("POST", "/v1/x", b"body")
-    assert connection.getresponse().status == 404
-    connection.close()
-
-
-def test_a_body_of_unknown_length_is_refused(host: Host) -> None:
-    connection = host.connect()
-    connection.request("POST", f"{host.place.path}/v1/x", iter([b"x"]), encode_chunked=True)
-    assert connection.getresponse().status == 411
-    connection.close()
+@pytest.mark.parametrize(
+    ("path", "header", "status"),
+    [("/other/v1/x", "Content-Length: 4", 404), ("{secret}/v1/x", "Transfer-Encoding: chunked", 411)],
+    ids=["without the secret", "of unknown length"],
+)
+def test_other_requests_are_refused(host: Host, path: str, header: str, status: int) -> None:
+    head = f"POST {path.format(secret=host.place.path)} HTTP/1.1\r\n{header}\r\n\r\n"
+    with host.raw(head.encode() + b"body") as connection:
+        assert connection.recv(1000).startswith(f"HTTP/1.1 {status} ".encode())
 
 
 def test_what_is_no_http_harms_nobody(host: Host) -> None:
