@@ -168,8 +168,9 @@ class FileChannel:
                 answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
                 self._give_up(f"it did not answer a file request for {ANSWER_SECONDS:.0f} seconds")
-                self._await_end()
-                answer = None
+                # `lost` knows the reason only when the reader thread has reported the end.
+                while (answer := self._answers.get()) is not None:
+                    pass
             if answer is None:
                 # The end is reported once, and later calls need it too.
                 self._answers.put(None)
@@ -182,11 +183,6 @@ class FileChannel:
                 self._number = 0
                 raise failure(fields, path)
             return fields, payload
-
-    def _await_end(self) -> None:
-        # `lost` knows the reason only when the reader thread has reported the end.
-        while self._answers.get() is not None:
-            pass
 
 
 def write_archive(tree: Path, send: Callable[[bytes], int]) -> None:

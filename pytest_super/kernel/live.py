@@ -69,12 +69,7 @@ class LiveKernel:
     def start(self, seconds: float) -> None:
         """Start the bridge and return when the kernel runs cells. Raises InfrastructureError."""
         self._link.start()
-        try:
-            self._await_ready(seconds)
-        except InfrastructureError as error:
-            if self._end is None:
-                raise
-            raise InfrastructureError(f"{error}: {self._cause_of_end}") from None
+        self._await_ready(seconds)
 
     def restart(self, seconds: float) -> None:
         """Start a new kernel; a running cell ends without a result.
@@ -142,7 +137,7 @@ class LiveKernel:
         if self._death is not None:
             raise InfrastructureError(f"the kernel in the sandbox did not start: {self._death}")
         if self._end is not None:
-            raise InfrastructureError(f"the sandbox ended before its kernel was ready {self._end}".rstrip())
+            raise InfrastructureError(f"the sandbox ended before its kernel was ready: {self._cause_of_end}")
 
     # Cells
 
