@@ -1,8 +1,10 @@
-"""A client of package indexes: the simple API as JSON (PEP 691) or HTML (PEP 503), by HTTP or in a folder."""
+"""A client of package indexes: the HTML of the simple API (PEP 503), by HTTP or in a folder.
+
+Not its JSON (PEP 691): every index has HTML, a folder has nothing else, and both say the same of a file.
+"""
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import warnings
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_super.sources.pip_settings import PipSettings
 
-JSON_TYPE = "application/vnd.pypi.simple.v1+json"
-ACCEPT = f"{JSON_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+PAGE_TYPES = "application/vnd.pypi.simple.v1+html, text/html;q=0.1"
 CHUNK = 256 * 1024
 RETRIES = 2
 
@@ -61,12 +62,14 @@ class Index:
     def files(self, index: str, project: str) -> list[IndexFile]:
         """The project's files on one of the indexes; [] if it does not have the project."""
         if index.startswith("file:"):
-            return _local_files(_local(index) / project / "index.html")
-        with self._get(f"{index}/{project}/") as response:
+            page = _local(index) / project / "index.html"
+            with _clear_errors(index):
+                return parse_page(page.read_text("utf-8"), page.as_uri()) if page.is_file() else []
+        with self._get(f"{index}/{project}/", accept=PAGE_TYPES) as response:
             if response.status_code == 404:
                 return []
-            _raise_for_status(response)
-            return _parse(response)
+            response.raise_for_status()
+            return parse_page(response.text, response.url)
 
     def read(self, url: str) -> Iterator[bytes]:
         """The content of one of the index's files, in pieces."""
@@ -74,12 +77,12 @@ class Index:
             with _clear_errors(url):
                 yield _local(url).read_bytes()
             return
-        with self._get(url, stream=True) as response:
-            _raise_for_status(response)
+        with self._get(url, accept="*/*") as response:
+            response.raise_for_status()
             yield from response.iter_content(CHUNK)
 
     @contextmanager
-    def _get(self, url: str, *, stream: bool = False) -> Iterator[requests.Response]:
+    def _get(self, url: str, *, accept: str) -> Iterator[requests.Response]:
         import requests
 
         with _clear_errors(url), warnings.catch_warnings():
@@ -88,8 +91,8 @@ class Index:
             response = self._session.get(
                 self._with_credentials(url),
                 # As in pip: some servers declare a `.tar.gz` as compressed in transit; it would be unpacked.
-                headers={"Accept": "*/*" if stream else ACCEPT, "Accept-Encoding": "identity"},
-                stream=stream,
+                headers={"Accept": accept, "Accept-Encoding": "identity"},
+                stream=True,
                 timeout=self._settings.timeout,
                 # Not set on the session: there, an environment variable of requests would override it.
                 verify=not self._is_trusted(url) and (self._settings.cert or True),
@@ -108,47 +111,17 @@ class Index:
         return urlunsplit(parts._replace(netloc=self._netlocs.get(parts.netloc, parts.netloc)))
 
 
-def _local_files(page: Path) -> list[IndexFile]:
-    with _clear_errors(page.as_uri()):
-        return parse_html(page.read_text("utf-8"), page.as_uri()) if page.is_file() else []
-
-
-def parse_json(text: str, base: str) -> list[IndexFile]:
-    """Raises ValueError for a text that is not a page of the simple API."""
-    try:
-        return [
-            IndexFile(
-                # Only the last part, because the name becomes part of a path on this machine.
-                name=posixpath.basename(file["filename"]),
-                url=urljoin(base, file["url"]),
-                sha256=file.get("hashes", {}).get("sha256"),
-                # `yanked` can be the reason instead of true.
-                yanked=file.get("yanked", False) not in (False, None),
-            )
-            for file in json.loads(text)["files"]
-        ]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a page of the simple API: {error!r}") from None
-
-
-def parse_html(text: str, base: str) -> list[IndexFile]:
+def parse_page(text: str, base: str) -> list[IndexFile]:
+    """The files that the links of a page name."""
     parser = _LinkParser(base)
     parser.feed(text)
-    return [_linked_file(link, yanked) for link, yanked in parser.links]
-
-
-def _linked_file(link: str, yanked: bool) -> IndexFile:
-    url, fragment = urldefrag(link)
-    digest = re.search(r"(?:^|&)sha256=([0-9a-f]{64})", fragment)
-    name = posixpath.basename(unquote(urlsplit(url).path))
-    return IndexFile(name=name, url=url, sha256=digest[1] if digest else None, yanked=yanked)
+    return parser.files
 
 
 class _LinkParser(HTMLParser):
     def __init__(self, base: str) -> None:
         super().__init__()
-        self.links: list[tuple[str, bool]] = []
-        """URLs, and whether the file was yanked."""
+        self.files: list[IndexFile] = []
         self._base = base
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -156,12 +129,16 @@ class _LinkParser(HTMLParser):
         if tag == "base" and target:
             self._base = urljoin(self._base, target)
         elif tag == "a" and target:
-            self.links.append((urljoin(self._base, target), "data-yanked" in dict(attrs)))
-
-
-def _parse(response: requests.Response) -> list[IndexFile]:
-    kind = response.headers.get("Content-Type", "").partition(";")[0].strip()
-    return (parse_json if kind == JSON_TYPE else parse_html)(response.text, response.url)
+            url, fragment = urldefrag(urljoin(self._base, target))
+            digest = re.search(r"(?:^|&)sha256=([0-9a-f]{64})", fragment)
+            file = IndexFile(
+                # Only the last part, because the name becomes part of a path on this machine.
+                name=posixpath.basename(unquote(urlsplit(url).path)),
+                url=url,
+                sha256=digest[1] if digest else None,
+                yanked="data-yanked" in dict(attrs),
+            )
+            self.files.append(file)
 
 
 def _new_session(proxy: str | None) -> requests.Session:
@@ -171,22 +148,13 @@ def _new_session(proxy: str | None) -> requests.Session:
 
     session = requests.Session()
     busy = (429, 502, 503, 504)
-    # The last answer is returned and not raised, so that `_raise_for_status` can say what to check.
+    # The last answer is returned and not raised, because its status says more than "too many retries".
     retry = Retry(total=RETRIES, backoff_factor=0.2, status_forcelist=busy, raise_on_status=False)
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry))
     if proxy:
         session.proxies = {"http": proxy, "https": proxy}
     return session
-
-
-def _raise_for_status(response: requests.Response) -> None:
-    if response.status_code >= 400:
-        place = redacted(response.url)
-        raise InfrastructureError(
-            f"the package index answered {response.status_code} {response.reason} for {place}; "
-            "check the index and credentials in pip's configuration"
-        )
 
 
 @contextmanager
@@ -198,7 +166,7 @@ def _clear_errors(url: str) -> Iterator[None]:
     except (requests.RequestException, ValueError, OSError) as error:
         raise InfrastructureError(
             f"the package index cannot be read at {redacted(url)}: {redacted(str(error))}; "
-            "check the network and the index in pip's configuration"
+            "check the network, and the index and its credentials in pip's configuration"
         ) from None
 
 

@@ -13,9 +13,9 @@ DEFAULT_INDEX = "https://pypi.org/simple"
 TIMEOUT = 60.0
 
 # Later sections override earlier ones, as in pip.
-SECTIONS = ("global", "install", "download", ":env:")
+SECTIONS = ("global", "install", "download")
 
-_LINE = re.compile(r"(:env:|\w+)\.([\w-]+)=(.+)")
+_LINE = re.compile(r"(\w+)\.([\w-]+)=(.+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +31,8 @@ class PipSettings:
 
 
 def read_pip_settings() -> PipSettings:
-    """The settings from `pip config list`, or only from pip's environment variables if pip is missing."""
-    listed = _config_list()
-    values: dict[str, str] = {}
-    for section in SECTIONS:
-        values |= {key: value for (where, key), value in listed.items() if where == section}
-    return settings_from(values | _from_environment())
-
-
-def settings_from(values: dict[str, str]) -> PipSettings:
+    """The settings of pip's files and environment variables, or only of the variables if pip is missing."""
+    values = _config_list() | _from_environment()
     urls = [values.get("index-url") or DEFAULT_INDEX, *values.get("extra-index-url", "").split()]
     timeout = values.get("timeout") or values.get("default-timeout") or ""
     return PipSettings(
@@ -51,20 +44,16 @@ def settings_from(values: dict[str, str]) -> PipSettings:
     )
 
 
-def parse_config_list(text: str) -> dict[tuple[str, str], str]:
-    """Parse the output of `pip config list` to (section, key) -> value."""
-    matches = filter(None, map(_LINE.fullmatch, text.splitlines()))
-    # pip prints each value as a Python literal.
-    return {(match[1], match[2]): str(ast.literal_eval(match[3])) for match in matches}
-
-
-def _config_list() -> dict[tuple[str, str], str]:
+def _config_list() -> dict[str, str]:
+    """The values of pip's files; {} if pip is missing."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return parse_config_list(done.stdout)
+    lines = list(filter(None, map(_LINE.fullmatch, done.stdout.splitlines())))
+    # pip prints each value as a Python literal.
+    return {line[2]: str(ast.literal_eval(line[3])) for name in SECTIONS for line in lines if line[1] == name}
 
 
 def _from_environment() -> dict[str, str]:

@@ -59,9 +59,8 @@ def find_release(index: Index, project: str, version: str, sha256: str) -> Index
         return unchecked[0]
     if errors:
         raise InfrastructureError("\n".join(errors))
-    if named and named[0].sha256:
-        # This raises: a file with the task's digest would have been returned above.
-        _check_digest(named[0].name, expected=sha256, actual=named[0].sha256)
+    if named:
+        raise _other_digest(named[0].name, expected=sha256, actual=str(named[0].sha256))
     raise InfrastructureError(f"{project} {version}: {_why_not_found(files, sources, sha256)}")
 
 
@@ -83,11 +82,10 @@ def _why_not_found(files: list[IndexFile], sources: list[IndexFile], sha256: str
     return f"the package index has no such source distribution, but {known}; check repository"
 
 
-def _check_digest(name: str, *, expected: str, actual: str) -> None:
-    if actual != expected:
-        raise InfrastructureError(
-            f"{name} has sha256 {actual}, but the task pins {expected}: check repository.version and .sha256"
-        )
+def _other_digest(name: str, *, expected: str, actual: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"{name} has sha256 {actual}, but the task pins {expected}: check repository.version and .sha256"
+    )
 
 
 def _download(index: Index, file: IndexFile, archive: Path, sha256: str) -> None:
@@ -99,4 +97,5 @@ def _download(index: Index, file: IndexFile, archive: Path, sha256: str) -> None
                 target.write(chunk)
     except OSError as error:
         raise InfrastructureError(f"{redacted(file.url)} cannot be stored: {error}") from None
-    _check_digest(file.name, expected=sha256, actual=digest.hexdigest())
+    if digest.hexdigest() != sha256:
+        raise _other_digest(file.name, expected=sha256, actual=digest.hexdigest())

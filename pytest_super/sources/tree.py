@@ -11,6 +11,7 @@ import textwrap
 from dataclasses import dataclass
 from email.parser import Parser
 from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -38,11 +39,7 @@ class Tree:
     @cached_property
     def files(self) -> list[str]:
         """Regular files, those near the top first; without .git and names that are not printable."""
-        found: list[str] = []
-        for path in self._walk():
-            found.append(path)
-            if len(found) == MOST_FILES:
-                break
+        found = islice(self._walk(), MOST_FILES)
         return sorted(found, key=lambda path: (path.count("/"), path))
 
     @cached_property

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import subprocess
 import sys
@@ -11,19 +10,14 @@ import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.errors import InfrastructureError, TaskFileError
 from pytest_super.sources import fetch, pip_settings
-from pytest_super.sources.index import parse_html, parse_json
-from pytest_super.sources.pip_settings import (
-    DEFAULT_INDEX,
-    parse_config_list,
-    read_pip_settings,
-    settings_from,
-)
+from pytest_super.sources.index import parse_page
+from pytest_super.sources.pip_settings import DEFAULT_INDEX, read_pip_settings
 from pytest_super.tasks.task import Repository
 
 if TYPE_CHECKING:
@@ -45,7 +39,8 @@ class PackageIndex:
             def do_GET(self) -> None:
                 index.requests.append((self.path, self.headers["Authorization"]))
                 kind, body = index.pages.get(self.path, ("text/plain", b""))
-                self.send_response(200 if self.path in index.pages else 404)
+                status = 500 if kind.startswith("500") else 200
+                self.send_response(status if self.path in index.pages else 404)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -57,17 +52,12 @@ class PackageIndex:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def put(self, name: str, content: bytes, *, project: str, as_json: bool, sha256: str | None) -> None:
+    def put(self, name: str, content: bytes, *, project: str = "p", fragment: str | None = None) -> None:
+        """Offer a file; the fragment of its link declares the digest."""
+        fragment = f"#sha256={digest(content)}" if fragment is None else fragment
+        page = f'<!DOCTYPE html><a href="../../files/{name}{fragment}">{name}</a>'
         self.pages[f"/files/{name}"] = ("application/octet-stream", content)
-        if as_json:
-            hashes = {"sha256": sha256} if sha256 else {}
-            file = {"filename": name, "url": f"../../files/{name}", "hashes": hashes}
-            page = json.dumps({"meta": {"api-version": "1.0"}, "files": [file]})
-            self.pages[f"/simple/{project}/"] = ("application/vnd.pypi.simple.v1+json", page.encode())
-        else:
-            fragment = f"#sha256={sha256}" if sha256 else ""
-            page = f'<!DOCTYPE html><a href="../../files/{name}{fragment}">{name}</a>'
-            self.pages[f"/simple/{project}/"] = ("text/html; charset=utf-8", page.encode())
+        self.pages[f"/simple/{project}/"] = ("text/html; charset=utf-8", page.encode())
 
 
 @pytest.fixture
@@ -126,25 +116,27 @@ SETUP = "raise SystemExit('a setup.py was run')"
 RELEASE = tar({"My.Project-1.0/setup.py": SETUP, "My.Project-1.0/run.py": "print(1)"})
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-@pytest.mark.parametrize("declares", [True, False])
+def first_of(content: bytes, project: str = "p") -> dict[str, Any]:
+    """The fields that pin a project's version 1."""
+    return {"pypi": project, "version": "1", "sha256": digest(content)}
+
+
+@pytest.mark.parametrize("fragment", [None, ""], ids=["declared", "undeclared"])
 def test_a_release_is_fetched_once_from_the_index(
-    index: PackageIndex, get: Callable[..., Path], as_json: bool, declares: bool
+    index: PackageIndex, get: Callable[..., Path], fragment: str | None
 ) -> None:
-    sha256 = digest(RELEASE)
-    declared = sha256 if declares else None
-    index.put("My.Project-1.0.tar.gz", RELEASE, project="my-project", as_json=as_json, sha256=declared)
-    folder = get(pypi="My_Project", version="1.0", sha256=sha256)
+    index.put("My.Project-1.tar.gz", RELEASE, project="my-project", fragment=fragment)
+    folder = get(**first_of(RELEASE, "My_Project"))
     assert folder.name == "My.Project-1.0"
     assert (folder / "run.py").read_text() == "print(1)"
     index.pages.clear()
-    assert get(pypi="My_Project", version="1.0", sha256=sha256) == folder
+    assert get(**first_of(RELEASE, "My_Project")) == folder
 
 
 def test_a_zip_is_a_source_distribution_too(index: PackageIndex, get: Callable[..., Path]) -> None:
     content = zipped({"p-1/run.py": "1"})
-    index.put("p-1.zip", content, project="p", as_json=True, sha256=digest(content))
-    assert (get(pypi="p", version="1", sha256=digest(content)) / "run.py").read_text() == "1"
+    index.put("p-1.zip", content)
+    assert (get(**first_of(content)) / "run.py").read_text() == "1"
 
 
 def test_credentials_of_the_index_are_used_and_not_shown(
@@ -152,15 +144,14 @@ def test_credentials_of_the_index_are_used_and_not_shown(
 ) -> None:
     url = index.url.replace("://", "://me:secret@")
     monkeypatch.setenv("PIP_INDEX_URL", f"{url}/simple")
-    index.put("p-1.tar.gz", RELEASE, project="p", as_json=True, sha256=digest(RELEASE))
+    index.put("p-1.tar.gz", RELEASE)
     page = index.pages["/simple/p/"][1].replace(b"../../files", f"{index.url}/files".encode())
     index.pages["/simple/p/"] = (index.pages["/simple/p/"][0], page)
-    get(pypi="p", version="1", sha256=digest(RELEASE))
+    get(**first_of(RELEASE))
     assert [authorization for _, authorization in index.requests] == ["Basic bWU6c2VjcmV0"] * 2
-    index.server.server_close()
     monkeypatch.setenv("PIP_INDEX_URL", "http://me:secret@127.0.0.1:9/simple")
     with pytest.raises(InfrastructureError) as caught:
-        get(pypi="q", version="1", sha256="0" * 64)
+        get(**first_of(b""))
     assert "secret" not in str(caught.value)
 
 
@@ -172,16 +163,16 @@ def test_a_further_index_is_asked_where_the_first_has_it_not(
     page = f'<a href="../../p-1.tar.gz#sha256={digest(RELEASE)}">p-1.tar.gz</a>'
     (tmp_path / "simple" / "p" / "index.html").write_text(page)
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{index.url}/nothing {(tmp_path / 'simple').as_uri()}")
-    assert (get(pypi="p", version="1", sha256=digest(RELEASE)) / "run.py").is_file()
+    assert (get(**first_of(RELEASE)) / "run.py").is_file()
 
 
 @pytest.mark.parametrize(
-    "declared", [digest(RELEASE), None, "0" * 64], ids=["declared", "undeclared", "declared wrongly"]
+    "fragment", [None, "", f"#sha256={'0' * 64}"], ids=["declared", "undeclared", "declared wrongly"]
 )
 def test_another_digest_names_both(
-    index: PackageIndex, get: Callable[..., Path], tmp_path: Path, declared: str | None
+    index: PackageIndex, get: Callable[..., Path], tmp_path: Path, fragment: str | None
 ) -> None:
-    index.put("p-1.tar.gz", RELEASE, project="p", as_json=True, sha256=declared)
+    index.put("p-1.tar.gz", RELEASE, fragment=fragment)
     with pytest.raises(InfrastructureError, match=rf"{digest(RELEASE)}.*{'0' * 64}"):
         get(pypi="p", version="1", sha256="0" * 64)
     assert list((tmp_path / "cache").iterdir()) == []
@@ -191,30 +182,26 @@ def test_a_release_that_is_not_there_is_told_with_what_is(
     index: PackageIndex, get: Callable[..., Path]
 ) -> None:
     with pytest.raises(InfrastructureError, match="no source distribution"):
-        get(pypi="p", version="1", sha256="0" * 64)
-    index.put("p-2.tar.gz", RELEASE, project="p", as_json=True, sha256=digest(RELEASE))
+        get(**first_of(b""))
+    index.put("p-2.tar.gz", RELEASE)
     with pytest.raises(InfrastructureError, match=r"p 1: the package index has no such .* but p-2\.tar\.gz"):
-        get(pypi="p", version="1", sha256="0" * 64)
-
-
-def test_the_digest_of_a_wheel_is_told(index: PackageIndex, get: Callable[..., Path]) -> None:
-    index.put("p-1-py3-none-any.whl", RELEASE, project="p", as_json=True, sha256=digest(RELEASE))
+        get(**first_of(b""))
+    index.put("p-1-py3-none-any.whl", RELEASE)
     with pytest.raises(InfrastructureError, match="the digest of a wheel"):
-        get(pypi="p", version="1", sha256=digest(RELEASE))
+        get(**first_of(RELEASE))
 
 
-def test_an_index_that_does_not_answer_is_told(
+def test_an_index_that_does_not_answer_or_refuses_is_told(
     index: PackageIndex, get: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    index.pages["/simple/p/"] = ("500 Server Error", b"")
+    with pytest.raises(InfrastructureError, match=r"cannot be read at .*/simple/p/: 500 .*credentials"):
+        get(**first_of(b""))
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     with pytest.raises(
         InfrastructureError, match=r"cannot be read at http://127\.0\.0\.1:9/simple/p/.*network"
     ):
-        get(pypi="p", version="1", sha256="0" * 64)
-    index.pages["/simple/p/"] = ("application/vnd.pypi.simple.v1+json", b"[]")
-    monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
-    with pytest.raises(InfrastructureError, match="not a page of the simple API"):
-        get(pypi="p", version="1", sha256="0" * 64)
+        get(**first_of(b""))
 
 
 def link(name: str, target: str) -> tarfile.TarInfo:
@@ -241,9 +228,9 @@ def link(name: str, target: str) -> tarfile.TarInfo:
 def test_an_archive_that_leads_out_or_is_broken_is_refused(
     index: PackageIndex, get: Callable[..., Path], tmp_path: Path, name: str, content: bytes
 ) -> None:
-    index.put(name, content, project="p", as_json=True, sha256=digest(content))
+    index.put(name, content)
     with pytest.raises(InfrastructureError, match=r"p-1\.(tar\.gz|zip) (cannot be unpacked|is not a source)"):
-        get(pypi="p", version="1", sha256=digest(content))
+        get(**first_of(content))
     assert not list(tmp_path.rglob("evil"))
 
 
@@ -251,24 +238,24 @@ def test_links_that_lead_out_are_left_out(index: PackageIndex, get: Callable[...
     content = tar(
         {"p-1/a": "x"}, link("p-1/abs", "/etc/passwd"), link("p-1/up", "../../x"), link("p-1/in", "a")
     )
-    index.put("p-1.tar.gz", content, project="p", as_json=True, sha256=digest(content))
-    folder = get(pypi="p", version="1", sha256=digest(content))
+    index.put("p-1.tar.gz", content)
+    folder = get(**first_of(content))
     assert sorted(path.name for path in folder.iterdir()) == ["a", "in"]
 
 
 def test_many_at_once_get_the_same_whole_folder(
     index: PackageIndex, get: Callable[..., Path], tmp_path: Path
 ) -> None:
-    index.put("p-1.tar.gz", RELEASE, project="p", as_json=True, sha256=digest(RELEASE))
+    index.put("p-1.tar.gz", RELEASE)
     with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(get, pypi="p", version="1", sha256=digest(RELEASE)) for _ in range(8)]
+        runs = [pool.submit(get, **first_of(RELEASE)) for _ in range(8)]
     assert len({run.result() for run in runs}) == 1
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["pypi"]
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
-    repository = Repository(pypi="p", version="1", sha256="0" * 64)
+    repository = Repository(**first_of(b""))
     with pytest.raises(InfrastructureError, match=r"the source cache .* cannot be written"):
         fetch(repository, base=tmp_path, cache=tmp_path / "cache")
 
@@ -396,29 +383,12 @@ def test_a_folder_that_holds_tasks_or_solutions_is_refused(beside: Path, get: Ca
         get(path="project")
 
 
-def test_pages_of_the_simple_api_are_read() -> None:
+def test_a_page_of_the_simple_api_is_read() -> None:
     page = f'<base href="https://x.org/"><a href="/f/a%2B1.tar.gz#sha256={"a" * 64}&x=1">a</a><a>b</a>'
-    files = parse_html(page, "https://y.org/simple/a/")
+    files = parse_page(page, "https://y.org/simple/a/")
     assert [(file.name, file.url, file.sha256) for file in files] == [
         ("a+1.tar.gz", "https://x.org/f/a%2B1.tar.gz", "a" * 64)
     ]
-    for text in ("[]", "{}", '{"files": [{}]}', '{"files": [1]}', "x"):
-        with pytest.raises(ValueError, match=r"simple API|Expecting"):
-            parse_json(text, "https://y.org/simple/a/")
-
-
-def test_a_file_that_was_yanked_is_marked_with_or_without_a_reason() -> None:
-    names = [f"a-{number}.tar.gz" for number in range(4)]
-    given: list[dict[str, object]] = [{}, {"yanked": False}, {"yanked": True}, {"yanked": "a bad build"}]
-    page = {"files": [{"filename": name, "url": name, **one} for name, one in zip(names, given, strict=True)]}
-    assert [file.yanked for file in parse_json(json.dumps(page), "https://x.org/")] == [
-        False,
-        False,
-        True,
-        True,
-    ]
-    html = '<a href="a">a</a><a href="b" data-yanked>b</a><a data-yanked="a bad build" href="c">c</a>'
-    assert [file.yanked for file in parse_html(html, "https://x.org/")] == [False, True, True]
 
 
 @pytest.mark.usefixtures("no_pip_settings")
@@ -426,25 +396,20 @@ def test_pip_s_settings_are_read_in_pip_s_order(tmp_path: Path, monkeypatch: pyt
     config = tmp_path / "pip.conf"
     config.write_text(
         "[global]\nindex-url = https://g.org/simple\ncert = /g.pem\n"
-        "[install]\nextra-index-url = https://e.org/simple\n  https://f.org/simple/\n"
+        "[install]\nextra-index-url = https://e.org/simple\n  https://f.org/simple/\ntimeout = 5\n"
     )
     monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
     settings = read_pip_settings()
     assert settings.indexes == ["https://g.org/simple", "https://e.org/simple", "https://f.org/simple"]
-    assert settings.cert == "/g.pem"
+    assert (settings.cert, settings.timeout) == ("/g.pem", 5.0)
     monkeypatch.setenv("PIP_INDEX_URL", "https://env.org/simple")
-    assert read_pip_settings().indexes[0] == "https://env.org/simple"
+    monkeypatch.setenv("PIP_TIMEOUT", "soon")
+    settings = read_pip_settings()
+    assert (settings.indexes[0], settings.timeout) == ("https://env.org/simple", 60.0)
     monkeypatch.setattr(sys, "executable", "/nowhere")
     assert read_pip_settings().indexes == ["https://env.org/simple"]
-
-
-def test_settings_that_pip_lacks_get_defaults() -> None:
-    assert settings_from({}).indexes == [DEFAULT_INDEX]
-    assert settings_from({"timeout": "soon"}).timeout == 60.0
-    assert parse_config_list("global.cert='/x'\n:env:.timeout='5'\nnoise\n") == {
-        ("global", "cert"): "/x",
-        (":env:", "timeout"): "5",
-    }
+    monkeypatch.delenv("PIP_INDEX_URL")
+    assert read_pip_settings().indexes == [DEFAULT_INDEX]
 
 
 @pytest.mark.network
