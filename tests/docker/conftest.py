@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.engine import connect, engine_trouble
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
 from tests.docker.containers import SPEC, read_all
 
 if TYPE_CHECKING:
@@ -50,16 +50,16 @@ def image(engine: APIClient) -> str:
 
 
 @pytest.fixture(scope="session")
-def settings(image: str) -> DockerSettings:
-    return DockerSettings(image=image, memory=2**30, labels={"run": "tests", "task": "t", "worker": "main"})
+def settings(image: str) -> SandboxSettings:
+    return SandboxSettings(image=image, labels={"run": "tests", "task": "t", "worker": "main"})
 
 
 @pytest.fixture
-def make_sandbox(settings: DockerSettings) -> Iterator[MakeSandbox]:
+def make_sandbox(settings: SandboxSettings) -> Iterator[MakeSandbox]:
     made: list[DockerSandbox] = []
     common = settings
 
-    def make(code: str, spec: SandboxSpec = SPEC, settings: DockerSettings | None = None) -> DockerSandbox:
+    def make(code: str, spec: SandboxSpec = SPEC, settings: SandboxSettings | None = None) -> DockerSandbox:
         command = ["python3", "-u", "-c", code]
         made.append(DockerSandbox(spec, settings or common, command=command))
         return made[-1]
@@ -71,7 +71,7 @@ def make_sandbox(settings: DockerSettings) -> Iterator[MakeSandbox]:
 
 @pytest.fixture
 def run_inside(make_sandbox: MakeSandbox) -> RunInside:
-    def run(code: str, spec: SandboxSpec = SPEC, settings: DockerSettings | None = None) -> str:
+    def run(code: str, spec: SandboxSpec = SPEC, settings: SandboxSettings | None = None) -> str:
         sandbox = make_sandbox(code, spec, settings)
         output = read_all(sandbox.open())
         return output.decode() + sandbox.diagnostics

@@ -9,9 +9,8 @@ from pytest_super.tasks.task import SandboxSpec
 if TYPE_CHECKING:
     from docker import APIClient
 
-    from pytest_super.kernel.providers.docker.container_config import DockerSettings
     from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
-    from pytest_super.kernel.sandbox import Stream
+    from pytest_super.kernel.sandbox import SandboxSettings, Stream
 
 SPEC = SandboxSpec()
 # Ends with its input, after it has said that it lives.
@@ -22,14 +21,14 @@ class MakeSandbox(Protocol):
     """Makes a sandbox in which `code` runs in the bridge's place."""
 
     def __call__(
-        self, code: str, spec: SandboxSpec = ..., settings: DockerSettings | None = ...
+        self, code: str, spec: SandboxSpec = ..., settings: SandboxSettings | None = ...
     ) -> DockerSandbox: ...
 
 
 class RunInside(Protocol):
     """Runs code in a sandbox of its own until it ends; gives its output, both streams of it."""
 
-    def __call__(self, code: str, spec: SandboxSpec = ..., settings: DockerSettings | None = ...) -> str: ...
+    def __call__(self, code: str, spec: SandboxSpec = ..., settings: SandboxSettings | None = ...) -> str: ...
 
 
 def containers(engine: APIClient, token: str) -> list[dict[str, Any]]:

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.docker
 
 # Runs `cat` in a container, says so, and reports how the stream's end is explained.
 TRIAL = """
-from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.task import SandboxSpec
-sandbox = DockerSandbox(SandboxSpec(), DockerSettings(image="tiny:1"), command=["/bin/cat"])
+sandbox = DockerSandbox(SandboxSpec(), SandboxSettings(image="tiny:1"), command=["/bin/cat"])
 stream = sandbox.open()
 stream.write(b"alive")
 print(stream.read(5).decode(), flush=True)

@@ -3,7 +3,6 @@
 # mypy: disable-error-code="no-redef"
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,25 +16,19 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-    from pytest_super.kernel.providers.docker.container_config import DockerSettings
-    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
     from pytest_super.tasks.task import SandboxSpec
 
 pytestmark = pytest.mark.docker
 
 
 @pytest.fixture(scope="module")
-def sandbox_factory(
-    settings: DockerSettings,
-) -> Callable[[SandboxSpec], DockerSandbox]:
-    roomy = dataclasses.replace(settings, memory=4 * 2**30)
-    return lambda spec: DockerSandbox(spec, roomy)
+def sandbox_factory(settings: SandboxSettings) -> Callable[[SandboxSpec], DockerSandbox]:
+    return lambda spec: DockerSandbox(spec, settings)
 
 
 @pytest.fixture
-def remains(
-    engine: APIClient,
-) -> Callable[[Sandbox], list[str]]:
+def remains(engine: APIClient) -> Callable[[Sandbox], list[str]]:
     def names(sandbox: Sandbox) -> list[str]:
         assert isinstance(sandbox, DockerSandbox)
         return [container["Id"] for container in containers(engine, sandbox._token)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
-from pytest_super.kernel.providers.docker.container_config import DockerSettings
-from pytest_super.kernel.providers.docker.sweep import is_abandoned, sweep
+from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, sweep
 from pytest_super.kernel.providers.owner import owner_label
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.task import SandboxSpec
 from tests.docker.containers import IDLE, containers, end_of, inspect
 from tests.waiting import until
@@ -35,20 +34,17 @@ def test_labels_say_whose_it_is(make_sandbox: MakeSandbox, engine: APIClient) ->
     sandbox = make_sandbox(IDLE)
     sandbox.open()
     labels = inspect(engine, sandbox)["Config"]["Labels"]
-    assert labels["pytest-super"] == "1"
-    assert labels["pytest-super.run"] == "tests"
-    assert labels["pytest-super.task"] == "t"
-    assert labels["pytest-super.worker"] == "main"
-    assert labels["pytest-super.owner"] == owner_label()
-    assert int(labels["pytest-super.deadline"]) > 0
+    expected = {"pytest-super": "1", "pytest-super.owner": owner_label()}
+    given = {"pytest-super.run": "tests", "pytest-super.task": "t", "pytest-super.worker": "main"}
+    assert labels.items() >= (expected | given).items()
 
 
 def test_pip_settings_are_handed_in_and_with_a_network_certificates(
-    run_inside: RunInside, settings: DockerSettings, tmp_path: Path
+    run_inside: RunInside, settings: SandboxSettings, tmp_path: Path
 ) -> None:
     (tmp_path / "ca.pem").write_text("certificates")
     (tmp_path / "pip.conf").write_text("[global]\ntimeout = 77\n")
-    given = DockerSettings(
+    given = SandboxSettings(
         image=settings.image, ca_bundle=tmp_path / "ca.pem", pip_config=tmp_path / "pip.conf"
     )
     code = (
@@ -62,15 +58,17 @@ def test_pip_settings_are_handed_in_and_with_a_network_certificates(
     assert run_inside(code, settings=given).startswith("None False\n")
 
 
-def test_shared_caches_are_read_only(run_inside: RunInside, settings: DockerSettings, tmp_path: Path) -> None:
+def test_shared_caches_are_read_only(
+    run_inside: RunInside, settings: SandboxSettings, tmp_path: Path
+) -> None:
     (tmp_path / "f").write_text("weights")
-    given = DockerSettings(image=settings.image, mounts={str(tmp_path): "/cache"})
+    given = SandboxSettings(image=settings.image, mounts={str(tmp_path): "/cache"})
     code = "print(open('/cache/f').read())\ntry: open('/cache/f', 'w')\nexcept OSError: print('read-only')"
     assert run_inside(code, settings=given).split() == ["weights", "read-only"]
 
 
-def test_a_missing_cache_folder_is_named(make_sandbox: MakeSandbox, settings: DockerSettings) -> None:
-    given = DockerSettings(image=settings.image, mounts={"/no/such/folder": "/cache"})
+def test_a_missing_cache_folder_is_named(make_sandbox: MakeSandbox, settings: SandboxSettings) -> None:
+    given = SandboxSettings(image=settings.image, mounts={"/no/such/folder": "/cache"})
     with pytest.raises(InfrastructureError, match="/no/such/folder"):
         make_sandbox(IDLE, settings=given).open()
 
@@ -98,7 +96,7 @@ def test_more_cpus_than_there_are_is_refused(make_sandbox: MakeSandbox) -> None:
 
 
 def test_a_kept_container_is_entered_as_an_image_without_credentials_of_the_index(
-    make_sandbox: MakeSandbox, engine: APIClient, settings: DockerSettings, tmp_path: Path
+    make_sandbox: MakeSandbox, engine: APIClient, settings: SandboxSettings, tmp_path: Path
 ) -> None:
     (tmp_path / "pip.conf").write_text("[global]\nindex-url = https://user:secret@index.invalid/simple\n")
     code = "open('/workspace/found', 'w').write('it'); " + IDLE
@@ -127,48 +125,19 @@ def test_a_container_that_is_gone_cannot_be_kept(make_sandbox: MakeSandbox) -> N
         sandbox.keep()
 
 
-def test_a_refused_start_leaves_nothing(make_sandbox: MakeSandbox, engine: APIClient) -> None:
-    missing = DockerSettings(image="debian-super:none")
-    with pytest.raises(InfrastructureError, match="pytest-super image build"):
-        make_sandbox(IDLE, settings=missing).open()
-    assert not [found for found in containers(engine, "") if found["Image"] == "debian-super:none"]
-
-
+# Is killed before its container starts; one that runs would end with it.
 OWNER = """
-import sys, time
-from pytest_super.kernel.providers.docker.container_config import DockerSettings
+import os, sys
+from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.task import SandboxSpec
-settings = DockerSettings(image=sys.argv[1])
-sandbox = DockerSandbox(SandboxSpec(), settings, command=["python3", "-c", sys.argv[2]])
-if sys.argv[3] == "open":
-    sandbox.open().read(100)
-else:
-    from pytest_super.kernel.providers.docker.engine import connect
-    sandbox._create(connect())
+sandbox = DockerSandbox(SandboxSpec(), SandboxSettings(image=sys.argv[1]))
+sandbox._create(connect())
 print(sandbox._token, flush=True)
-time.sleep(100)
+sys.stdin.read()
+os._exit(1)
 """
-
-
-def start_owner(image: str, code: str, until: str) -> tuple[subprocess.Popen[str], str]:
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, image, code, until], stdout=subprocess.PIPE, text=True
-    )
-    assert owner.stdout is not None
-    return owner, owner.stdout.readline().strip()
-
-
-def kill_owner(owner: subprocess.Popen[str]) -> None:
-    owner.send_signal(signal.SIGKILL)
-    owner.communicate()
-
-
-def test_a_killed_host_leaves_no_container(image: str, engine: APIClient) -> None:
-    owner, token = start_owner(image, IDLE, "open")
-    assert len(containers(engine, token)) == 1
-    kill_owner(owner)
-    until(lambda: not containers(engine, token), 10)
 
 
 def test_sweep_removes_what_a_dead_owner_left_and_nothing_else(
@@ -177,11 +146,16 @@ def test_sweep_removes_what_a_dead_owner_left_and_nothing_else(
     living = make_sandbox(IDLE)
     living.open()
     foreign = engine.create_container(image, ["true"])["Id"]
-    owner, token = start_owner(image, IDLE, "create")
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, image], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    token = owner.stdout.readline().strip()
     try:
-        assert not [name for name in sweep() if token in name]
-        kill_owner(owner)
-        assert [name for name in sweep() if token in name]
+        sweep()
+        assert containers(engine, token)
+        owner.communicate("")
+        sweep()
         assert not containers(engine, token)
         assert containers(engine, living._token)
         assert engine.inspect_container(foreign)
@@ -189,13 +163,13 @@ def test_sweep_removes_what_a_dead_owner_left_and_nothing_else(
         engine.remove_container(foreign)
 
 
-def test_a_renewed_deadline_is_what_counts(make_sandbox: MakeSandbox, engine: APIClient) -> None:
-    sandbox = make_sandbox(IDLE, settings=None)
+def test_a_deadline_is_renewed(
+    make_sandbox: MakeSandbox, engine: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = make_sandbox(IDLE)
     sandbox.open()
-    first = int(inspect(engine, sandbox)["Config"]["Labels"]["pytest-super.deadline"])
     [before] = containers(engine, sandbox._token)
-    assert is_abandoned(before, first + 100.0)
-    object.__setattr__(sandbox.settings, "lease", 7200.0)
+    monkeypatch.setattr("pytest_super.kernel.providers.docker.sweep.LEASE", 2 * LEASE)
     sandbox._renew()
     [after] = containers(engine, sandbox._token)
-    assert not is_abandoned(after, first + 100.0)
+    assert LEASE <= deadline_of(after) - deadline_of(before) < LEASE + 60

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_super.kernel.providers.docker.container_config import DockerSettings
+    from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.store.trajectory import Step
 
 pytestmark = pytest.mark.docker
@@ -44,7 +44,7 @@ class Trial(NamedTuple):
 class Begin(Protocol):
     """Begins a trial with this prefix, in a container of its own."""
 
-    def __call__(self, *prefix: Any, settings: DockerSettings | None = ..., **sandbox: Any) -> Trial: ...
+    def __call__(self, *prefix: Any, settings: SandboxSettings | None = ..., **sandbox: Any) -> Trial: ...
 
 
 @pytest.fixture
@@ -53,12 +53,12 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def begin(settings: DockerSettings, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+def begin(settings: SandboxSettings, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     monkeypatch.setattr("pytest_super.snapshots.prefix.WORTH_SECONDS", 0.0)
     kernels: list[Kernel] = []
     common = settings
 
-    def begin_trial(*prefix: Any, settings: DockerSettings | None = None, **sandbox: Any) -> Trial:
+    def begin_trial(*prefix: Any, settings: SandboxSettings | None = None, **sandbox: Any) -> Trial:
         task = Task.model_validate({**TASK, "id": "one", "pre_execute": list(prefix), "sandbox": sandbox})
         container = DockerSandbox(task.sandbox, settings or common)
         chosen = prefix_of(task, container, may_make=True, folder=cache)
@@ -148,7 +148,7 @@ def test_a_prefix_that_cannot_be_saved_is_run_by_every_trial(
 
 
 def test_a_snapshot_has_no_settings_of_this_machine(
-    begin: Begin, settings: DockerSettings, cache: Path, tmp_path: Path
+    begin: Begin, settings: SandboxSettings, cache: Path, tmp_path: Path
 ) -> None:
     config = tmp_path / "pip.conf"
     config.write_text("[global]\nindex-url = https://user:secret@host/simple\n")

@@ -1,9 +1,15 @@
-"""Files in memory as the tar archives that the engine takes."""
+"""Files on their way into a container: read, and as the tar archives that the engine takes."""
 
 from __future__ import annotations
 
 import io
 import tarfile
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def tar_of(files: dict[str, bytes]) -> bytes:
@@ -15,3 +21,11 @@ def tar_of(files: dict[str, bytes]) -> bytes:
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
+
+
+def read_file(path: Path) -> bytes:
+    """Raises InfrastructureError for a file that cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot be read: {error.strerror}") from None

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.archive import read_file
 from pytest_super.kernel.providers.docker.sweep import LABEL
 from pytest_super.kernel.providers.host_environment import CA_VARIABLES
 from pytest_super.kernel.providers.owner import owner_label
-from pytest_super.kernel.sandbox import SandboxSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from docker import APIClient
 
+    from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.tasks.task import SandboxSpec
 
 GIB = 2**30
@@ -28,25 +26,14 @@ OWN_FOLDER = "etc/pytest-super"
 CA_FILE = f"{OWN_FOLDER}/ca.pem"
 PIP_FILE = f"{OWN_FOLDER}/pip.conf"
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DockerSettings(SandboxSettings):
-    """Settings for all containers of a run. A task's own `sandbox` values override them.
-
-    The defaults suffice for SUPER's tasks, and sixteen such containers do not overload a shared machine.
-    """
-
-    image: str = DEFAULT_IMAGE
-    cpus: float | None = None
-    """None for all, shared fairly with other containers. The engine refuses more than the machine has."""
-    memory: int = 4 * GIB
-    """Bytes, without swap. /dev/shm can have half of it and counts."""
-    pids: int = 1024
-    """Processes and threads; numpy alone starts one thread per core."""
-    disk: int = 10 * GIB
-    """Bytes written outside of /dev/shm. Checked every few seconds, so a fast writer can exceed it."""
-    lease: float = 3600.0
-    """Seconds until the deadline, after which a sweep removes the container. This process renews it."""
+# Limits that a task's own `sandbox` fields override. They suffice for SUPER's tasks, and sixteen such
+# containers do not overload a shared machine.
+MEMORY = 4 * GIB
+"""Bytes, without swap. /dev/shm can have half of it and counts."""
+PIDS = 1024
+"""Processes and threads; numpy alone starts one thread per core."""
+DISK = 10 * GIB
+"""Bytes written outside of /dev/shm. Checked every few seconds, so a fast writer can exceed it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +41,7 @@ class ContainerConfig:
     """A task's specification and the project's settings, in the form that the engine takes."""
 
     spec: SandboxSpec
-    settings: DockerSettings
+    settings: SandboxSettings
     image: str
 
     def for_engine(self, api: APIClient, command: list[str]) -> dict[str, Any]:
@@ -77,8 +64,7 @@ class ContainerConfig:
     def _host_config(self, api: APIClient) -> dict[str, Any]:
         from docker.types import LogConfig, Ulimit
 
-        memory = self.spec.memory or self.settings.memory
-        cpus = self.spec.cpus or self.settings.cpus
+        memory, cpus = self.spec.memory or MEMORY, self.spec.cpus
         return api.create_host_config(
             network_mode="bridge" if self.spec.network else "none",
             cap_drop=["ALL"],
@@ -88,8 +74,9 @@ class ContainerConfig:
             # The limit of memory and swap together, so there is no swap.
             memswap_limit=memory,
             shm_size=memory // 2,
+            # By default all, shared fairly. The engine refuses more than the machine has.
             nano_cpus=int(cpus * 1e9) if cpus else None,
-            pids_limit=self.spec.pids or self.settings.pids,
+            pids_limit=self.spec.pids or PIDS,
             init=True,
             # By the engine, so also when this process is killed.
             auto_remove=True,
@@ -124,7 +111,7 @@ class ContainerConfig:
     def files(self) -> dict[str, bytes]:
         """The files that are copied into the container before it starts: certificates, pip's settings."""
         given = {CA_FILE: self._certificates, PIP_FILE: self.settings.pip_config}
-        return {name: read_setting(path) for name, path in given.items() if path}
+        return {name: read_file(path) for name, path in given.items() if path}
 
     @property
     def _certificates(self) -> Path | None:
@@ -133,12 +120,4 @@ class ContainerConfig:
 
     def _labels(self) -> dict[str, str]:
         ours = {f"{LABEL}.{name}": value for name, value in self.settings.labels.items()}
-        deadline = str(int(time.time() + self.settings.lease))
-        return ours | {LABEL: "1", f"{LABEL}.owner": owner_label(), f"{LABEL}.deadline": deadline}
-
-
-def read_setting(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InfrastructureError(f"a file for the containers cannot be read: {error}") from None
+        return ours | {LABEL: "1", f"{LABEL}.owner": owner_label()}

@@ -30,18 +30,9 @@ class DockerProvider(Provider):
         return None if engine.has_image(name) else str(engine.missing_image(name, is_final=True))
 
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> DockerSandbox:
-        from pytest_super.kernel.providers.docker.container_config import DockerSettings
-        from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
         from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 
-        given = DockerSettings(
-            image=settings.image or DEFAULT_IMAGE,
-            ca_bundle=settings.ca_bundle,
-            pip_config=settings.pip_config,
-            mounts=settings.mounts,
-            labels=settings.labels,
-        )
-        return DockerSandbox(spec, given)
+        return DockerSandbox(spec, settings)
 
     def sweep(self) -> None:
         from pytest_super.kernel.providers.docker.sweep import sweep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
@@ -14,14 +14,17 @@ from pytest_super.kernel.providers.docker import death
 from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.attach import AttachedStream, attach
 from pytest_super.kernel.providers.docker.container_config import (
+    DISK,
     GIB,
+    MEMORY,
     OWN_FOLDER,
+    PIDS,
     PIP_FILE,
     WORKDIR,
     ContainerConfig,
-    DockerSettings,
 )
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
 from pytest_super.kernel.providers.docker.watchdog import Watchdog
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     import requests
     from docker import APIClient
 
+    from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.tasks.task import SandboxSpec
 
 KEPT = "pytest-super-kept"
@@ -48,7 +52,7 @@ class DockerSandbox:
     workdir = WORKDIR
 
     def __init__(
-        self, spec: SandboxSpec, settings: DockerSettings, *, command: Sequence[str] | None = None
+        self, spec: SandboxSpec, settings: SandboxSettings, *, command: Sequence[str] | None = None
     ) -> None:
         """`command` replaces the bridge, for tests.
 
@@ -56,8 +60,8 @@ class DockerSandbox:
         """
         self.spec = spec
         self.settings = settings
-        self.image = spec.image or settings.image
-        self.disk = spec.disk or settings.disk
+        self.image = spec.image or settings.image or DEFAULT_IMAGE
+        self.disk = spec.disk or DISK
         self.capabilities = Capabilities(
             isolation=True,
             image=True,
@@ -93,7 +97,7 @@ class DockerSandbox:
             raise
 
     def _create(self, api: APIClient) -> None:
-        name = container_name(self._token, time.time() + self.settings.lease)
+        name = container_name(self._token)
         with engine_errors("create a container", image=self.image, is_shared=not self.spec.image):
             created = api.create_container(name=name, **self._config.for_engine(api, self._bridge_command()))
             self._container = created["Id"]
@@ -118,8 +122,6 @@ class DockerSandbox:
             measure=self._bytes_written,
             kill=self._kill_for_disk,
             renew=self._renew,
-            # Early enough to repeat failed renewals before the deadline.
-            renew_seconds=self.settings.lease / 3,
         )
         self._watchdog.start()
         return self._stream
@@ -147,7 +149,7 @@ class DockerSandbox:
 
     def _renew(self) -> None:
         with engine_errors("rename a container"):
-            connect().rename(self._container, container_name(self._token, time.time() + self.settings.lease))
+            connect().rename(self._container, container_name(self._token))
 
     def cause_of_death(self) -> str:
         if self._verdict:
@@ -190,10 +192,9 @@ class DockerSandbox:
     def identity(self) -> str:
         with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
             image = connect().inspect_image(self.image)["Id"]  # type: ignore[no-untyped-call]
-        limits = [getattr(self.settings, name) for name in ("cpus", "memory", "pids", "disk")]
         files = {name: hashlib.sha256(data).hexdigest() for name, data in self._config.files().items()}
         spec, command = self.spec.model_dump(), list(self._command or ())
-        return json.dumps([image, spec, limits, files, self._config.environment(), command])
+        return json.dumps([image, spec, MEMORY, PIDS, DISK, files, self._config.environment(), command])
 
     def save(self, archive: Path) -> None:
         save_changes(self._container, archive, but=OWN_FOLDER)
@@ -209,7 +210,9 @@ class DockerSandbox:
         if self._wait:
             self._wait.close()
         if self._container:
-            remove_quietly(self._container)
+            # An engine that does not answer was reported already.
+            with suppress(InfrastructureError):
+                remove(connect(), self._container)
         self._container = ""
 
 
@@ -221,11 +224,3 @@ def has_gpus(api: APIClient) -> bool:
     """Whether the engine has the runtime for GPUs in containers."""
     with engine_errors("list its runtimes"):
         return "nvidia" in (api.info().get("Runtimes") or {})
-
-
-def remove_quietly(container: str) -> None:
-    """Remove the container. An engine that does not answer is ignored, because it was already reported."""
-    try:
-        remove(connect(), container)
-    except InfrastructureError:
-        return

@@ -6,7 +6,6 @@ never started, or if code inside has stopped its main process.
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,40 +16,37 @@ if TYPE_CHECKING:
     from docker import APIClient
 
 LABEL = "pytest-super"
-NAME = re.compile(r"^/?pytest-super-[0-9a-f]+-(\d+)$")
+# Seconds until the deadline of a container. Its owner renews it while the trial lives.
+LEASE = 3600.0
 
 
-def container_name(token: str, deadline: float) -> str:
-    """The name contains the renewed deadline, because an engine can rename a container but not relabel it."""
-    return f"pytest-super-{token}-{int(deadline)}"
+def container_name(token: str) -> str:
+    """The name contains the deadline, because an engine can rename a container but not relabel it."""
+    return f"pytest-super-{token}-{int(time.time() + LEASE)}"
 
 
 def deadline_of(container: dict[str, Any]) -> float:
-    """The renewed deadline in the name, or else the first one, in the label."""
-    for name in container.get("Names") or []:
-        if match := NAME.match(name):
-            return float(match[1])
-    label = container["Labels"].get(f"{LABEL}.deadline", "")
-    return float(label) if label.isdecimal() else float("inf")
+    """The deadline in the name; infinite if a person has renamed the container."""
+    names = container["Names"] or [""]
+    deadline = names[0].rpartition("-")[2]
+    return float(deadline) if deadline.isdecimal() else float("inf")
 
 
 def is_abandoned(container: dict[str, Any], now: float) -> bool:
     return is_dead(container["Labels"].get(f"{LABEL}.owner", "")) or deadline_of(container) < now
 
 
-def sweep() -> list[str]:
+def sweep() -> None:
     """Remove our containers whose owner on this host is dead or whose deadline has passed.
 
-    Returns their names. The controller calls it at the start of a run. Raises EngineError when no engine
-    answers.
+    The controller calls it at the start of a run. Raises EngineError when no engine answers.
     """
     api = connect()
     with engine_errors("list containers"):
         ours = api.containers(all=True, filters={"label": f"{LABEL}=1"})
-    abandoned = [container for container in ours if is_abandoned(container, time.time())]
-    for container in abandoned:
-        remove(api, container["Id"])
-    return [container["Names"][0].lstrip("/") for container in abandoned]
+    for container in ours:
+        if is_abandoned(container, time.time()):
+            remove(api, container["Id"])
 
 
 def remove(api: APIClient, container: str) -> None:

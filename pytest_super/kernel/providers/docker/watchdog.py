@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.providers.docker.sweep import LEASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,8 @@ CHECK_SECONDS = 3.0
 LONGEST_PAUSE = 30.0
 FASTEST_BYTES = 2 * 2**30
 """The most that a container writes in a second. No check is needed before it can be at its limit."""
+RENEW_SECONDS = LEASE / 3
+"""Early enough to repeat failed renewals before the deadline."""
 COST_SHARE = 0.05
 """The most of the time that measuring can take: the engine walks the written files, 0.6 s for 100,000."""
 
@@ -33,13 +36,11 @@ class Watchdog:
         measure: Callable[[], int],
         kill: Callable[[int], None],
         renew: Callable[[], None],
-        renew_seconds: float,
     ) -> None:
         self._limit = self._left = limit
         self._measure = measure
         self._kill = kill
         self._renew = renew
-        self._renew_seconds = renew_seconds
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="pytest-super-watchdog", daemon=True)
 
@@ -57,7 +58,7 @@ class Watchdog:
             began = time.monotonic()
             with contextlib.suppress(InfrastructureError):
                 self._check_disk()
-                if began - renewed > self._renew_seconds:
+                if began - renewed > RENEW_SECONDS:
                     self._renew()
                     renewed = began
             cost = time.monotonic() - began

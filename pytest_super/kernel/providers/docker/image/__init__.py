@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError, SuperError
-from pytest_super.kernel.providers.docker.archive import tar_of
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.providers.docker.archive import read_file, tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ def build(
     with engine_errors("build the image"):
         for line in progress_lines(start_build(api, files, tag, arguments, network)):
             say(line)
-        remove_stages(api)
+        # The stage that installs packages contains the certificates and pip settings.
+        api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
     return tag
 
 
@@ -126,21 +127,14 @@ def context(
     profile: str = DEFAULT_PROFILE,
     requirements: Path | None = None,
 ) -> io.BytesIO:
-    """The build context as a tar file. Raises SuperError for a file that cannot be read."""
+    """The build context as a tar file. Raises InfrastructureError for a file that cannot be read."""
     files = recipe(profile)
     if requirements:
-        files["requirements.txt"] = given_file(requirements)
+        files["requirements.txt"] = read_file(requirements)
     # The recipe copies both, so they are in the context even when they are empty.
-    files["ca.pem"] = given_file(ca_bundle) if ca_bundle else b""
-    files["pip.conf"] = given_file(pip_config) if pip_config else b""
+    files["ca.pem"] = read_file(ca_bundle) if ca_bundle else b""
+    files["pip.conf"] = read_file(pip_config) if pip_config else b""
     return io.BytesIO(tar_of(files))
-
-
-def given_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SuperError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def proxies() -> dict[str, str]:
@@ -165,8 +159,3 @@ def reason(error: str, last: str) -> str:
     """Why a build failed. The engine quotes the whole step, which is printed already, but not the cause."""
     words = _FAILED_STEP.sub(r"a step ended with status \1", error.strip())
     return f"{words}: {last}" if last else words
-
-
-def remove_stages(api: APIClient) -> None:
-    """Remove the stage that installs packages, because it contains the certificates and pip settings."""
-    api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
