@@ -10,13 +10,14 @@ from typing import Any
 
 # Variables of this kernel alone.
 OWN_VARIABLES = ("JPY_PARENT_PID", "IPYTHONDIR")
-# Files in these places are not saved.
-UNSAVED = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/shm")
+# These files, and those in this folder, are not saved.
+UNSAVED_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
+UNSAVED_FOLDER = "/dev/shm"
 
 
 def state() -> str:
     """The facts as JSON. Changes nothing in the kernel."""
-    return json.dumps({"kernel": digest(), "processes": processes(), "unsaved files": unsaved_files()})
+    return json.dumps({"kernel": digest(), "processes": processes(), "unsaved": unsaved_files()})
 
 
 def digest() -> str:
@@ -50,13 +51,12 @@ def processes() -> list[str]:
 
 
 def unsaved_files() -> list[Any]:
-    """The files in UNSAVED with their times and sizes."""
-    found = [place for place in UNSAVED if not os.path.isdir(place)]
-    for place in UNSAVED:
-        for folder, folders, files in os.walk(place):
-            # The kernel's own files.
-            folders[:] = [name for name in folders if not name.startswith(".super-")]
-            found += [os.path.join(folder, name) for name in [*folders, *files]]
+    """The files that are not saved with their times and sizes."""
+    found = list(UNSAVED_FILES)
+    for folder, folders, files in os.walk(UNSAVED_FOLDER):
+        # The kernel's own files.
+        folders[:] = [name for name in folders if not name.startswith(".super-")]
+        found += [os.path.join(folder, name) for name in [*folders, *files]]
     return sorted([path, *stamp(path)] for path in found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from pytest_super.errors import InfrastructureError
@@ -19,7 +20,7 @@ from pytest_super.snapshots.record import (
     replace_snapshot,
     write_record,
 )
-from pytest_super.snapshots.state import KERNEL, State, state_of, unsaved_change
+from pytest_super.snapshots.state import State, state_of, unsaved_change
 from pytest_super.store.user_cache import cache_folder
 from pytest_super.trial.prefix import pre_execute
 
@@ -49,14 +50,13 @@ class NotMadeError(Exception):
     """There is no snapshot yet, and the caller must not make one."""
 
 
+@dataclass(eq=False)
 class Prefix:
     """All steps are run by the trial itself."""
 
+    task: Task
     holds_repository = False
     """Whether the sandbox starts with the task's repository in it."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
 
     def prepare(self, kernel: Kernel) -> None:
         """Called once, when the kernel has started. Raises InfrastructureError."""
@@ -69,23 +69,21 @@ class Prefix:
         """Let trials that wait for this one continue. Idempotent."""
 
 
+@dataclass(eq=False)
 class RestoredPrefix(Prefix):
     """The sandbox starts with the files of the first steps; the others are run."""
 
+    plan: Plan
+    path: Path
+    record: SnapshotRecord
+    actions: int = field(default=0, init=False)
     holds_repository = True
-
-    def __init__(self, task: Task, plan: Plan, path: Path, record: SnapshotRecord) -> None:
-        super().__init__(task)
-        self.plan = plan
-        self.path = path
-        self.record = record
-        self.actions = 0
 
     def prepare(self, kernel: Kernel) -> None:
         if self.plan.settings:
             kernel.execute(self.plan.settings)
         # Only a new kernel sees what `pip install -e` puts on its path.
-        if state_of(kernel).get(KERNEL) != self.record.kernel:
+        if state_of(kernel).kernel != self.record.kernel:
             raise UnlikeError("the kernel has another folder, environment or module path than before")
         self.actions = kernel.actions
 
@@ -107,22 +105,19 @@ class RestoredPrefix(Prefix):
             archive_of(self.path).unlink(missing_ok=True)
 
 
+@dataclass(eq=False)
 class SavedPrefix(Prefix):
     """All steps are run, and the files of the first ones saved; other trials wait for that."""
 
-    def __init__(
-        self, task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox, claim: ExitStack
-    ) -> None:
-        super().__init__(task)
-        self.plan = plan
-        self.path = path
-        self.sandbox = sandbox
-        self.claim = claim
-        self.before: State = {}
-        self.actions = 0
+    plan: Plan
+    path: Path
+    sandbox: SnapshotSandbox
+    claim: ExitStack
+    before: State | None = field(default=None, init=False)
+    """None without an answer: then no snapshot is made, but the steps run."""
+    actions: int = field(default=0, init=False)
 
     def prepare(self, kernel: Kernel) -> None:
-        # Without the state before the steps no snapshot is made, but the steps run.
         with suppress(InfrastructureError):
             self.before = state_of(kernel)
         self.actions = kernel.actions
@@ -130,7 +125,7 @@ class SavedPrefix(Prefix):
     def steps(self, kernel: Kernel) -> Iterator[Step]:
         done: list[Step] = []
         # The name of a snapshot does not depend on what a project's own code did in the kernel.
-        can_save = bool(self.before) and kernel.actions == self.actions
+        can_save = self.before is not None and kernel.actions == self.actions
         try:
             for step in super().steps(kernel):
                 yield step
@@ -159,6 +154,7 @@ class SavedPrefix(Prefix):
         seconds = sum(step.seconds for step in done)
         if seconds < WORTH_SECONDS:
             return SnapshotRecord(useless=f"it would save only {seconds:.2f} s")
+        assert self.before is not None
         after = state_of(kernel)
         if useless := unsaved_change(self.before, after):
             return SnapshotRecord(useless=useless)
@@ -170,7 +166,7 @@ class SavedPrefix(Prefix):
         finally:
             draft.unlink(missing_ok=True)
         expires = time.time() + NETWORK_SECONDS if self.task.sandbox.network else None
-        return SnapshotRecord(steps=done, kernel=str(after.get(KERNEL)), expires=expires)
+        return SnapshotRecord(steps=done, kernel=after.kernel, expires=expires)
 
     def close(self) -> None:
         self.claim.close()

@@ -6,15 +6,21 @@ import ast
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
 
-State = dict[str, Any]
-KERNEL, PROCESSES, UNSAVED = "kernel", "processes", "unsaved files"
+
+class State(NamedTuple):
+    """What `inside` reports. Code inside can have changed it: it is only compared."""
+
+    kernel: str
+    """A digest of what shell steps can change for Python."""
+    processes: list[str]
+    unsaved: list[Any]
 
 
 @cache
@@ -27,18 +33,15 @@ def state_of(kernel: Kernel) -> State:
     # The functions of `inside` get a scope of their own, so that nothing stays in the kernel.
     expression = f"(lambda scope: (exec({source()!r}, scope), scope['state']())[1])({{'__name__': 'inside'}})"
     try:
-        state = json.loads(ast.literal_eval(kernel.evaluate(expression)))
+        return State(**json.loads(ast.literal_eval(kernel.evaluate(expression))))
     except (ValueError, SyntaxError, TypeError, RecursionError) as error:
         raise InfrastructureError(f"the kernel does not report its state: {error}") from None
-    if not isinstance(state, dict):
-        raise InfrastructureError("the kernel does not report its state")
-    return state
 
 
 def unsaved_change(before: State, after: State) -> str:
     """What the steps have left that a snapshot cannot contain; "" if nothing."""
-    if before.get(PROCESSES) != after.get(PROCESSES):
+    if before.processes != after.processes:
         return "it leaves processes running"
-    if before.get(UNSAVED) != after.get(UNSAVED):
+    if before.unsaved != after.unsaved:
         return "it writes where no files are saved: /dev/shm, /etc/hosts, /etc/resolv.conf"
     return ""
