@@ -41,11 +41,11 @@ class HostPlatform(Protocol):
     def children(self) -> set[int]:
         """The children of this process. Linux includes those that have ended and were not awaited."""
 
-    def adopt_orphans(self) -> None:
-        """Become the parent of every descendant whose own parent ends. The portable one does nothing."""
+    def become_supervisor(self) -> None:
+        """Become the parent of each descendant whose own parent ends; get SIGCONT when our parent ends.
 
-    def wake_when_parent_ends(self) -> None:
-        """Have SIGCONT sent to this process when its parent ends. The portable one does nothing."""
+        The portable one does nothing.
+        """
 
 
 _host: HostPlatform = linux if sys.platform == "linux" else portable

@@ -64,15 +64,9 @@ def stat_fields(pid: int) -> list[str] | None:
     return None if fields[0] in "ZX" else fields
 
 
-def adopt_orphans() -> None:
-    control_process(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def wake_when_parent_ends() -> None:
-    control_process(PR_SET_PDEATHSIG, signal.SIGCONT)
-
-
-def control_process(option: int, value: int) -> None:
+def become_supervisor() -> None:
     import ctypes
 
-    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)

@@ -52,11 +52,7 @@ def processes() -> list[tuple[int, int]]:
     return found
 
 
-def adopt_orphans() -> None:
-    return
-
-
-def wake_when_parent_ends() -> None:
+def become_supervisor() -> None:
     return
 
 

@@ -31,9 +31,8 @@ def main(command: str, folder: str, reports: int) -> None:
 
     Reports to the descriptor `reports`. Removes `folder` at the end.
     """
-    host().adopt_orphans()
     # The program can have stopped us: then our parent's end wakes us to end everything.
-    host().wake_when_parent_ends()
+    host().become_supervisor()
     # We end only with our input, because nobody else would kill the program's processes.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
