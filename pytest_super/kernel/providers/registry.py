@@ -77,17 +77,14 @@ def find_provider(name: str) -> Provider:
     """Raises SuperError if the name is unknown or the provider cannot be imported."""
     entries = known_providers()
     if name not in entries:
-        known = ", ".join([AUTO, *(entry.name for entry in SHIPPED), *sorted(offered_names())])
+        shipped = [entry.name for entry in SHIPPED]
+        known = ", ".join([AUTO, *shipped, *sorted(entries.keys() - set(shipped))])
         raise SuperError(f"unknown sandbox `{name}`: choose from {known}")
     try:
         provider: Provider = entries[name].load()()
     except (ImportError, AttributeError) as error:
         raise SuperError(f"the sandbox provider `{name}` cannot be imported: {error}") from error
     return provider
-
-
-def offered_names() -> set[str]:
-    return known_providers().keys() - {entry.name for entry in SHIPPED}
 
 
 def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -> Choice:

@@ -8,15 +8,12 @@ signals sent through the engine). Neither needs a thread or the engine's clock.
 from __future__ import annotations
 
 import json
-from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.kernel.providers.docker.engine import engine_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import requests
     from docker import APIClient
 
@@ -26,8 +23,7 @@ OOM_NANOSECONDS = 5_000_000_000
 """An out-of-memory kill explains an end at most this much later; the sandbox has survived earlier ones."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Event:
+class Event(NamedTuple):
     action: str
     time: int
     """Nanoseconds, by the engine's clock."""
@@ -47,49 +43,42 @@ def open_wait(api: APIClient, container: str) -> requests.Response:
 
 def exit_code(wait: requests.Response) -> int | None:
     """The exit code of the container; None if it still runs. EngineError if the engine does not answer."""
+    import requests
     from urllib3.exceptions import ReadTimeoutError
 
-    try:
-        with engine_errors("say how the container ended"):
+    with engine_errors("say how the container ended"):
+        try:
             return int(wait.json()["StatusCode"])
-    except Exception as error:
-        # `requests` passes on the error of urllib3 as an argument of its own.
-        causes = (error.__cause__, *getattr(error.__cause__, "args", ()))
-        if any(isinstance(cause, ReadTimeoutError) for cause in causes):
-            return None
-        raise
+        except requests.ConnectionError as error:
+            # `requests` passes on the error of urllib3 as an argument of its own.
+            if any(isinstance(cause, ReadTimeoutError) for cause in error.args):
+                return None
+            raise
 
 
 def past_events(api: APIClient, container: str) -> list[Event]:
     """The engine's events of a container that has ended, up to its end. EngineError if there is no answer."""
-    with engine_errors("list its events"):
-        found = []
-        for event in stream_events(api, container):
-            found.append(event)
-            if event.action == "die":
-                break
-        return found
-
-
-def stream_events(api: APIClient, container: str) -> Iterator[Event]:
-    """Past events first, then new ones until none arrives for two seconds."""
     import requests
 
     url = f"{api.base_url}/v{api.api_version}/events"
     params = {"since": "1", "filters": json.dumps({"container": [container], "type": ["container"]})}
-    response = api.get(url, params=params, stream=True, timeout=(ANSWER_SECONDS, 2.0))
-    response.raise_for_status()
-    with closing(response):
-        try:
+    found: list[Event] = []
+    with (
+        engine_errors("list its events"),
+        api.get(url, params=params, stream=True, timeout=(ANSWER_SECONDS, 2.0)) as response,
+    ):
+        response.raise_for_status()
+        # The engine goes on with new events. A read that times out: 256 later events have displaced the end
+        # of this container.
+        with suppress(requests.ConnectionError):
             for line in response.iter_lines():
-                yield event_of(json.loads(line))
-        except requests.ConnectionError:
-            # The read timed out: 256 later events have displaced the end of this container.
-            return
-
-
-def event_of(data: dict[str, Any]) -> Event:
-    return Event(action=str(data.get("Action", data.get("status", ""))), time=int(data.get("timeNano", 0)))
+                data = json.loads(line)
+                found.append(
+                    Event(str(data.get("Action", data.get("status", ""))), int(data.get("timeNano", 0)))
+                )
+                if found[-1].action == "die":
+                    break
+    return found
 
 
 def describe(code: int | None, events: list[Event], last_words: str = "") -> str:
@@ -99,7 +88,8 @@ def describe(code: int | None, events: list[Event], last_words: str = "") -> str
     """
     if code is None:
         return "its main process closed the stream"
-    if code == 137 and has_recent(events, "oom"):
+    ooms = [event for event in events if event.action == "oom"]
+    if code == 137 and any(events[-1].time - oom.time < OOM_NANOSECONDS for oom in ooms):
         return "out of memory"
     if any(event.action == "kill" for event in events):
         return f"killed from outside, through the engine (exit code {code})"
@@ -110,8 +100,3 @@ def describe(code: int | None, events: list[Event], last_words: str = "") -> str
         return "the image has no python3 in its PATH, which the kernel needs (exit code 127)"
     lines = last_words.strip().splitlines() if code else []
     return f"ended (exit code {code})" + (f": {lines[-1]}" if lines else "")
-
-
-def has_recent(events: list[Event], action: str) -> bool:
-    """Whether an event of this kind happened shortly before the last event."""
-    return any(event.action == action and events[-1].time - event.time < OOM_NANOSECONDS for event in events)

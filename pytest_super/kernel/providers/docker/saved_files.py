@@ -66,18 +66,14 @@ def save_changes(container: str, archive: Path, but: str) -> None:
     with engine_errors("put files into a container"):
         api.put_archive(container, "/", tar_of(lists))
     try:
-        pack(container, archive)
+        with archive.open("wb") as file:
+            run(container, [*PACK, "--directory=/", f"--files-from=/{LISTED}"], file.write)
     finally:
         run(container, ["rm", "-f", f"/{LISTED}", f"/{REMOVED}"])
 
 
 def zeroed(paths: Sequence[str]) -> bytes:
     return b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
-
-
-def pack(container: str, archive: Path) -> None:
-    with archive.open("wb") as file:
-        run(container, [*PACK, "--directory=/", f"--files-from=/{LISTED}"], file.write)
 
 
 def run(container: str, command: Sequence[str], take: Callable[[bytes], object] = len) -> None:
