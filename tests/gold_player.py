@@ -3,7 +3,6 @@
     openai_server.by(GoldPlayer(tasks))
 
 On the way it does what models do: looks around, answers in a wrong form, is cut off, uses the agent's tools.
-`go_on` is its opposite, a model that comes to no end.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
-from tests.openai_server import KEY, Fault
+from tests.openai_server import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -191,37 +190,3 @@ def swe_scene(query: str, rest: Sequence[str]) -> Scene:
     own = [answer for answer in rest[::2] if f"\n{PRE_EXECUTED}\n" not in answer]
     observation = (rest[-1] if rest else "").rpartition("(Open file: ")[0]
     return Scene(form=SWE_AGENT, query=query, steps=len(own), observation=observation)
-
-
-BEGIN = react("execute", "print('be' + 'gun')")
-IGNORE_INTERRUPTS = """\
-import time
-while True:
-    try:
-        time.sleep(60)
-    except BaseException:
-        pass"""
-SLEEP = react("execute", IGNORE_INTERRUPTS)
-# By task: the answers after the first one; the last again and again.
-ON_AND_ON = {
-    "tokens": [react("execute", "1")],
-    "cost": [react("execute", "1")],
-    "steps": ["This is no action."],
-    "compute": [SLEEP],
-    "compute-waiting": [
-        SLEEP,
-        react("edit", "not an edit"),
-        react("execute", "1"),
-        react("continue_wait", ""),
-    ],
-}
-
-
-def go_on(request: Mapping[str, Any]) -> Answer:
-    """Never submits, as react-super; which limit it tries to pass is told by a query such as `Do tokens.`"""
-    scene = read_scene(request["messages"])
-    task = scene.query.removeprefix("Query: Do ").removesuffix(".")
-    if task == "wall":
-        return Fault("hang")
-    text = BEGIN if scene.steps == 0 else ON_AND_ON[task][min(scene.steps, len(ON_AND_ON[task])) - 1]
-    return {"text": text, "usage": {"prompt_tokens": 900, "completion_tokens": 10}}

@@ -1,8 +1,7 @@
-"""The agents that ask a model solve shipped tasks in containers, over HTTP, and break no limit."""
+"""The agents that ask a model solve shipped tasks in containers, over HTTP."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from tests.gold_player import (
     SHIPPED,
     SHOW,
     GoldPlayer,
-    go_on,
     shipped_task,
     write_shipped_task,
 )
@@ -64,15 +62,6 @@ SCORES = ("metrics", "submitted", "solved", "stop_reason")
 
 # A run that hangs must not hold up the tests for ever.
 LONGEST_RUN = 300.0
-# By the name of the task, which begins with that of the limit.
-LIMITS: dict[str, dict[str, float]] = {
-    "tokens": {"tokens": 2000},
-    "cost": {"cost": 0.006},
-    "steps": {"steps": 4},
-    "compute": {"compute": 2},
-    "compute-waiting": {"compute": 3, "cell": 1},
-    "wall": {"wall": 3},
-}
 
 
 @dataclass(frozen=True)
@@ -103,11 +92,6 @@ def make_project(folder: Path, image: str) -> Path:
     (folder / "tasks").mkdir(parents=True)
     (folder / "pytest.ini").write_text(f"[pytest]\nsuper_image = {image}\n")
     return folder
-
-
-def add_task(project: Path, id: str, limits: Mapping[str, float]) -> None:
-    task = {"id": id, "set": "expert", "query": f"Do {id}.", "answer": 42, "landmarks": ["begun"]}
-    (project / f"tasks/{id}.task.yaml").write_text(json.dumps({**task, "limits": dict(limits)}))
 
 
 def run(project: Path, *arguments: str, environment: Mapping[str, str], server: OpenAIServer | None) -> Run:
@@ -302,31 +286,3 @@ def test_a_replayed_run_has_the_same_actions_and_scores_without_a_model(
         assert row["isolated"]
     assert not (again.folder / "calls.jsonl").exists()
     until(lambda: not containers_of(engine, again))
-
-
-# Agents that would go on for ever
-
-
-def test_no_limit_is_passed_by_an_agent_that_tries(image: str, engine: APIClient, tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", image)
-    for name, limits in LIMITS.items():
-        add_task(project, name, limits)
-    with running_server() as server:
-        server.by(go_on)
-        environment = {**plain_environment(), **server.environment}
-        arguments = ("-n2", "--super-agent=react-super", MODEL)
-        ended = run(project, *arguments, environment=environment, server=server)
-    rows = ended.rows
-    assert {id: row["stop_reason"] for id, row in rows.items()} == {id: id.split("-")[0] for id in LIMITS}
-    assert {id: row["error"] for id, row in rows.items()} == dict.fromkeys(LIMITS)
-    assert {id: row["metrics"]["accuracy"] for id, row in rows.items()} == dict.fromkeys(LIMITS, 0.0)
-    # Of the one that waits for its first answer there is nothing to find.
-    assert {id: row["metrics"]["landmarks"] for id, row in rows.items()} == {
-        id: id != "wall" for id in LIMITS
-    }
-    assert 0 < rows["tokens"]["prompt_tokens"] <= LIMITS["tokens"]["tokens"]
-    assert 0 < rows["cost"]["cost_usd"] <= LIMITS["cost"]["cost"]
-    assert rows["steps"]["steps"] == LIMITS["steps"]["steps"]
-    assert ended.steps("compute")[-1]["outcome"] == "timed_out"
-    assert {step["outcome"] for step in ended.steps("compute-waiting")[2:]} <= {"timed_out", "error"}
-    until(lambda: not containers_of(engine, ended))

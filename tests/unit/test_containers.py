@@ -82,32 +82,26 @@ def test_closing_ends_a_blocked_read_and_later_writes() -> None:
     theirs.close()
 
 
+DIES = ("die", 60)
+
+
 @pytest.mark.parametrize(
-    ("code", "actions", "expected"),
+    ("code", "events", "expected"),
     [
-        (0, ["die"], "ended (exit code 0)"),
-        (137, ["die"], "killed (exit code 137)"),
-        (137, ["oom", "die"], "out of memory"),
-        (137, ["kill", "die"], "killed from outside, through the engine (exit code 137)"),
+        (0, [DIES], "ended (exit code 0)"),
+        (137, [DIES], "killed (exit code 137)"),
+        (137, [("oom", 59), DIES], "out of memory"),
+        (137, [("oom", 0), DIES], "killed (exit code 137)"),
+        (137, [("kill", 60), DIES], "killed from outside, through the engine (exit code 137)"),
         (137, [], "killed (exit code 137)"),
-        (1, ["oom", "die"], "ended (exit code 1)"),
-        (127, ["die"], "the image has no python3 in its PATH, which the kernel needs (exit code 127)"),
+        (1, [("oom", 60), DIES], "ended (exit code 1): ValueError: bad"),
+        (127, [DIES], "the image has no python3 in its PATH, which the kernel needs (exit code 127)"),
         (None, [], "its main process closed the stream"),
     ],
 )
-def test_causes_of_death(code: int | None, actions: list[str], expected: str) -> None:
-    assert describe(code, [Event(action=action, time=SECOND) for action in actions]) == expected
-
-
-def test_an_old_memory_kill_explains_nothing() -> None:
-    events = [Event(action="oom", time=0), Event(action="die", time=60 * SECOND)]
-    assert describe(137, events) == "killed (exit code 137)"
-
-
-def test_last_words_are_quoted_for_a_failure_only() -> None:
-    words = "Traceback\nValueError: bad\n"
-    assert describe(1, [], words) == "ended (exit code 1): ValueError: bad"
-    assert describe(0, [], words) == "ended (exit code 0)"
+def test_causes_of_death(code: int | None, events: list[tuple[str, int]], expected: str) -> None:
+    told = [Event(action, seconds * SECOND) for action, seconds in events]
+    assert describe(code, told, "Traceback\nValueError: bad\n") == expected
 
 
 def container(owner: str, name: str) -> dict[str, Any]:

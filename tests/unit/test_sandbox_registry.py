@@ -53,12 +53,16 @@ def provider(
     return Made
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Forget what was found: the registry reads the installed packages once a process."""
-    yield
+def forget() -> None:
+    """What was found: the registry reads the installed packages once a process."""
     for cached in (registry.known_providers, registry.find_provider):
         cached.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    yield
+    forget()
 
 
 @pytest.fixture
@@ -67,8 +71,7 @@ def ship(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def ship_all(**providers: type[Provider]) -> None:
         monkeypatch.setattr(registry, "SHIPPED", tuple(map(Named, providers, providers.values())))
-        for cached in (registry.known_providers, registry.find_provider):
-            cached.cache_clear()
+        forget()
 
     return ship_all
 
@@ -89,8 +92,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str) -> None
     (info / "entry_points.txt").write_text(f"[pytest_super.sandboxes]\n{entry}\n")
     (tmp_path / "cluster_sandbox.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    for cached in (registry.known_providers, registry.find_provider):
-        cached.cache_clear()
+    forget()
 
 
 @pytest.mark.parametrize("name", ["docker", "bubblewrap", "local"])
@@ -118,20 +120,21 @@ def test_a_provider_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch
         find_provider("cluster")
 
 
+NO_A = provider(isolates=True, unavailable="no a: get one")
+
+
 def test_auto_takes_the_first_that_can_be_used(ship: Any) -> None:
-    ship(
-        a=provider(isolates=True, unavailable="no a: get one"),
-        b=provider(isolates=True),
-        c=provider(isolates=True),
-    )
+    ship(a=NO_A, b=provider(isolates=True), c=provider(isolates=True))
     assert choose_provider("auto", SETTINGS, is_trusted=False) == ("b", "since no a")
 
 
-def test_auto_runs_only_trusted_agents_where_nothing_isolates(ship: Any) -> None:
-    ship(a=provider(isolates=True, unavailable="no a: get one"), b=provider(isolates=False))
+def test_where_nothing_isolates_only_trusted_agents_run_unless_it_is_asked_for_by_name(ship: Any) -> None:
+    ship(a=NO_A, b=provider(isolates=False))
     assert choose_provider("auto", SETTINGS, is_trusted=True) == ("b", "no isolation, since no a")
-    with pytest.raises(SuperError, match=r"^no a: get one$"):
-        choose_provider("auto", SETTINGS, is_trusted=False)
+    assert choose_provider("b", SETTINGS, is_trusted=False) == ("b", "no isolation")
+    for name in ("auto", "a"):
+        with pytest.raises(SuperError, match=r"^no a: get one$"):
+            choose_provider(name, SETTINGS, is_trusted=False)
 
 
 def test_all_reasons_are_given_where_no_provider_can_be_used(ship: Any) -> None:
@@ -145,13 +148,6 @@ def test_one_that_lacks_what_tasks_may_bring_is_passed_over_for_trusted_agents_a
     assert choose_provider("auto", SETTINGS, is_trusted=True).name == "b"
     assert choose_provider("auto", SETTINGS, is_trusted=False) == ("a", "")
     assert choose_provider("a", SETTINGS, is_trusted=True) == ("a", "")
-
-
-def test_one_that_is_asked_for_by_name_is_taken_or_refused(ship: Any) -> None:
-    ship(a=provider(isolates=True, unavailable="no a: get one"), b=provider(isolates=False))
-    assert choose_provider("b", SETTINGS, is_trusted=False) == ("b", "no isolation")
-    with pytest.raises(SuperError, match="no a: get one"):
-        choose_provider("a", SETTINGS, is_trusted=True)
 
 
 def test_a_sandbox_without_a_name_is_called_by_its_class() -> None:

@@ -130,6 +130,8 @@ def make(task: Task, folder: Path, record: SnapshotRecord | None = None) -> Path
 
 
 def test_the_first_trial_makes_the_snapshot_that_the_next_ones_start_from(tmp_path: Path) -> None:
+    with pytest.raises(NotMadeError):
+        choose(task("!make data"), tmp_path, may_make=False)
     path, place = make(task("!make data"), tmp_path), Place()
     assert isinstance(choose(task("!make data"), tmp_path, place), RestoredPrefix)
     assert place.restored == [archive_of(path)]
@@ -194,11 +196,6 @@ def test_files_that_are_not_pinned_are_in_the_name_with_all_that_a_sandbox_gets(
     code.rename(tmp_path / "code2")
     names.append(named("code2"))
     assert len(set(names)) == len(names)
-
-
-def test_a_trial_whose_turn_has_not_come_makes_none(tmp_path: Path) -> None:
-    with pytest.raises(NotMadeError):
-        choose(task("!make data"), tmp_path, may_make=False)
 
 
 def test_a_name_tells_all_apart_that_the_files_depend_on(tmp_path: Path) -> None:
