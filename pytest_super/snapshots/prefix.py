@@ -13,7 +13,6 @@ from pytest_super.snapshots.covered_steps import plan_of
 from pytest_super.snapshots.naming import owner_name, snapshot_name
 from pytest_super.snapshots.record import (
     SnapshotRecord,
-    StillMadeError,
     archive_of,
     lock,
     read_record,
@@ -183,7 +182,7 @@ def prefix_of(task: Task, sandbox: Sandbox, *, may_make: bool, folder: Path | No
         return Prefix(task)
     try:
         return cached_prefix(task, plan, cast("SnapshotSandbox", sandbox), may_make, folder)
-    except (InfrastructureError, OSError, StillMadeError):
+    except (InfrastructureError, OSError):
         # A snapshot only saves time, so no failure of one is the trial's.
         return Prefix(task)
 

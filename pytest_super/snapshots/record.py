@@ -25,10 +25,6 @@ LOCK_SECONDS = 300.0
 LOOK_SECONDS = 0.1
 
 
-class StillMadeError(Exception):
-    """Another trial is still making the snapshot."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class SnapshotRecord:
     steps: list[Step] = field(default_factory=list)
@@ -93,14 +89,14 @@ def remove_snapshot(path: Path) -> bool:
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold a lock against other processes on this machine. Raises StillMadeError and OSError."""
+    """Hold a lock against other processes on this machine. Raises OSError, TimeoutError included."""
     deadline = time.monotonic() + LOCK_SECONDS
     # The file is never removed, or two trials could hold locks on two files of this name.
     with path.open("w") as file:
         # Polled, because a blocking `flock` has no time-out.
         while not try_lock(file.fileno()):
             if time.monotonic() > deadline:
-                raise StillMadeError
+                raise TimeoutError
             time.sleep(LOOK_SECONDS)
         yield
 

@@ -117,25 +117,17 @@ def test_every_package_is_pinned_once_and_the_kernel_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "message"),
+    ("error", "message"),
     [
-        (
-            [
-                {"stream": " ---> Running in 0123\n"},
-                {"stream": "\x1b[91mERROR: No matching distribution\n\x1b[0m\n"},
-                {"stream": "Removing intermediate container 0123\n"},
-                {"error": "The command '/bin/sh -c pip' returned a non-zero code: 1"},
-            ],
-            "a step ended with status 1: ERROR: No matching distribution",
-        ),
-        ([{"status": "pulling"}, {"error": "no space left\n"}], "no space left"),
+        ("The command '/bin/sh -c pip' returned a non-zero code: 1", "a step ended with status 1"),
+        ("no space left\n", "no space left"),
     ],
 )
-def test_a_failed_step_is_told_by_its_last_words(events: list[dict[str, str]], message: str) -> None:
-    lines = progress_lines([{"stream": "Step 1/2\n"}, *events])
-    assert next(lines) == "Step 1/2"
+def test_a_failed_step_is_told_without_its_text(error: str, message: str) -> None:
+    lines = progress_lines([{"stream": "Step 1/2\n\nwords\n"}, {"status": "pulling"}, {"error": error}])
+    assert [next(lines), next(lines)] == ["Step 1/2", "words"]
     with pytest.raises(InfrastructureError) as caught:
-        list(lines)
+        next(lines)
     assert str(caught.value) == f"the image was not built: {message}"
 
 
@@ -149,7 +141,7 @@ def test_a_run_without_the_image_is_told_what_makes_it() -> None:
 
 def test_the_context_holds_what_the_recipe_copies(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(b"certificates")
-    with tarfile.open(fileobj=context(tmp_path / "ca.pem", None, "super")) as archive:
+    with tarfile.open(fileobj=context("super", None, tmp_path / "ca.pem", None)) as archive:
         sizes = {entry.name: entry.size for entry in archive}
     copied = {
         name

@@ -67,7 +67,8 @@ def make_environment(folder: Path, seen_as: Path | None = None) -> None:
     Not by `venv`, which takes longer. In a virtual environment it also makes one that sees the packages of
     the base interpreter instead of the running environment's.
     """
-    binaries, packages = folder / "bin", packages_of(folder)
+    places = {"base": str(folder), "platbase": str(folder)}
+    binaries, packages = folder / "bin", Path(sysconfig.get_path("purelib", "venv", vars=places))
     for path in (binaries, packages):
         path.mkdir(parents=True)
     base = Path(os.path.realpath(sys.executable))
@@ -80,25 +81,16 @@ def make_environment(folder: Path, seen_as: Path | None = None) -> None:
     (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
     (packages / "parent.pth").write_text(parent_packages())
     for name in ("pip", "pip3", f"pip{version}"):
-        write_script(binaries / name, (seen_as or folder) / "bin/python")
-
-
-def packages_of(folder: Path) -> Path:
-    """The folder of the virtual environment's packages."""
-    places = {"base": str(folder), "platbase": str(folder)}
-    return Path(sysconfig.get_path("purelib", "venv", vars=places))
+        # A shell script, because the path of the interpreter can be too long for a `#!` line.
+        script = binaries / name
+        script.write_text(f"#!/bin/sh\nexec '{seen_as or folder}/bin/python' -m pip \"$@\"\n")
+        script.chmod(0o755)
 
 
 def parent_packages() -> str:
     """Lines that add the running interpreter's packages, including those that its own .pth files add."""
     folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     return "".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders)
-
-
-def write_script(path: Path, python: Path) -> None:
-    # A shell script, because the path of the interpreter can be too long for a `#!` line.
-    path.write_text(f"#!/bin/sh\nexec '{python}' -m pip \"$@\"\n")
-    path.chmod(0o755)
 
 
 @cache

@@ -118,10 +118,7 @@ class DockerSandbox:
             self._stream = attach(api, self._container)
             api.start(self._container)
         self._watchdog = Watchdog(
-            limit=self.disk,
-            measure=self._bytes_written,
-            kill=self._kill_for_disk,
-            renew=self._renew,
+            limit=self.disk, measure=self._bytes_written, kill=self._kill_for_disk, renew=self._renew
         )
         self._watchdog.start()
         return self._stream

@@ -15,7 +15,7 @@ from pytest_super.kernel.providers.docker.archive import read_file, tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from docker import APIClient
 
@@ -28,19 +28,16 @@ BUILD_SECONDS = 3600
 DEFAULT_PROFILE = "default"
 
 _FAILED_STEP = re.compile(r"The command '.*' returned a non-zero code: (\d+)", re.DOTALL)
-# The beginnings of the engine's own lines between those of the steps.
-ENGINE_WORDS = ("Step ", "--->", "Removing intermediate container")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def recipe(profile: str = DEFAULT_PROFILE) -> dict[str, bytes]:
+def recipe(profile: str) -> dict[str, bytes]:
     folder = Path(__file__).parent
     folder = folder if profile == DEFAULT_PROFILE else folder / profile
     return {name: folder.joinpath(name).read_bytes() for name in RECIPE}
 
 
 # Named by its content, so that an upgrade that changes the recipe does not use the old image.
-_DIGEST = hashlib.sha256(b"\0".join(recipe().values())).hexdigest()
+_DIGEST = hashlib.sha256(b"\0".join(recipe(DEFAULT_PROFILE).values())).hexdigest()
 DEFAULT_IMAGE = f"pytest-super-kernel:{_DIGEST[:12]}"
 
 
@@ -71,17 +68,16 @@ PROFILES = {
 
 def build(
     *,
-    profile: str = DEFAULT_PROFILE,
-    base: str | None = None,
-    tag: str | None = None,
-    packages: Iterable[str] | None = None,
-    requirements: Path | None = None,
-    ca_bundle: Path | None = None,
-    pip_config: Path | None = None,
-    network: str | None = None,
-    say: Callable[[str], None] = print,
+    profile: str,
+    base: str | None,
+    tag: str | None,
+    packages: Iterable[str] | None,
+    requirements: Path | None,
+    ca_bundle: Path | None,
+    pip_config: Path | None,
+    network: str | None,
 ) -> str:
-    """Build an image on the engine and pass each line of progress to `say`. Returns the tag.
+    """Build an image on the engine and print its progress. Returns the tag.
 
     The profile has the defaults. `requirements`, a list for pip, replaces the profile's and must contain
     ipykernel. `ca_bundle` (PEM) and `pip_config` (a pip.conf) are used by the build and not in the image.
@@ -93,11 +89,11 @@ def build(
         "BASE": base or chosen.base,
         "PACKAGES": " ".join(chosen.packages if packages is None else packages),
     }
-    files = context(ca_bundle, pip_config, profile, requirements)
+    files = context(profile, requirements, ca_bundle, pip_config)
     api = connect()
     with engine_errors("build the image"):
         for line in progress_lines(start_build(api, files, tag, arguments, network)):
-            say(line)
+            print(line)
         # The stage that installs packages contains the certificates and pip settings.
         api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
     return tag
@@ -122,10 +118,7 @@ def start_build(
 
 
 def context(
-    ca_bundle: Path | None,
-    pip_config: Path | None,
-    profile: str = DEFAULT_PROFILE,
-    requirements: Path | None = None,
+    profile: str, requirements: Path | None, ca_bundle: Path | None, pip_config: Path | None
 ) -> io.BytesIO:
     """The build context as a tar file. Raises InfrastructureError for a file that cannot be read."""
     files = recipe(profile)
@@ -144,18 +137,10 @@ def proxies() -> dict[str, str]:
 
 
 def progress_lines(progress: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """The lines of a build's output. Raises InfrastructureError with the last output of a failed step."""
-    last = ""
+    """The lines of a build's output. Raises InfrastructureError if a step fails."""
     for event in progress:
         if "error" in event:
-            raise InfrastructureError(f"the image was not built: {reason(event['error'], last)}")
-        for line in filter(str.strip, str(event.get("stream", "")).splitlines()):
-            said = _COLOUR.sub("", line).strip()
-            last = said if said and not said.startswith(ENGINE_WORDS) else last
-            yield line
-
-
-def reason(error: str, last: str) -> str:
-    """Why a build failed. The engine quotes the whole step, which is printed already, but not the cause."""
-    words = _FAILED_STEP.sub(r"a step ended with status \1", error.strip())
-    return f"{words}: {last}" if last else words
+            # The engine quotes the whole step, which is printed already, as is what the step said last.
+            words = _FAILED_STEP.sub(r"a step ended with status \1", event["error"].strip())
+            raise InfrastructureError(f"the image was not built: {words}")
+        yield from filter(str.strip, str(event.get("stream", "")).splitlines())
