@@ -6,7 +6,6 @@ import codecs
 import hashlib
 import os
 import re
-import stat
 import textwrap
 from dataclasses import dataclass
 from email.parser import Parser
@@ -50,20 +49,9 @@ class Tree:
         for folder, folders, names in os.walk(self.root):
             folders[:] = sorted(name for name in folders if name != ".git" and name.isprintable())
             for name in sorted(names):
-                path = Path(folder, name).relative_to(self.root).as_posix()
-                if name.isprintable() and self.has(path):
-                    yield path
-
-    def has(self, path: str) -> bool:
-        """Whether the path is a regular file in the tree and has no link in it."""
-        parts = PurePosixPath(path).parts
-        if not parts or PurePosixPath(path).is_absolute() or ".." in parts or "\0" in path:
-            return False
-        try:
-            modes = [(self.root / Path(*parts[:end])).lstat().st_mode for end in range(1, len(parts) + 1)]
-        except (OSError, ValueError):
-            return False
-        return all(map(stat.S_ISDIR, modes[:-1])) and stat.S_ISREG(modes[-1])
+                path = Path(folder, name)
+                if name.isprintable() and os.path.isfile(path) and not path.is_symlink():
+                    yield path.relative_to(self.root).as_posix()
 
     def read(self, path: str, most: int = LONGEST_FILE) -> bytes:
         """The beginning of a file in the tree; b"" if it cannot be read."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from pytest_super.kernel.providers.docker.engine import connect, engine_trouble
+from pytest_super.errors import EngineError
+from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tests.docker.containers import MakeSandbox, RunInside
 
 
-def unavailable(reason: str) -> None:
+def unavailable(reason: str) -> NoReturn:
     """In CI no skip may hide that nothing was tested."""
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
@@ -31,9 +32,10 @@ def unavailable(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def engine() -> APIClient:
-    if trouble := engine_trouble():
-        unavailable(trouble)
-    return connect()
+    try:
+        return connect()
+    except EngineError as error:
+        unavailable(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ import pytest
 
 from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.docker import engine
+from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.kernel.sandbox import SandboxSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 def _forget_the_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     engine.connect.cache_clear()
-    engine.engine_trouble.cache_clear()
     yield
     engine.connect.cache_clear()
-    engine.engine_trouble.cache_clear()
+
+
+def trouble() -> str | None:
+    return find_provider("docker").why_unavailable(SandboxSettings())
 
 
 @contextlib.contextmanager
@@ -77,7 +81,7 @@ def test_an_unreachable_engine_is_one_message_with_the_ways_out(
     for words in (reason, "systemctl start docker", "DOCKER_HOST", "--super-sandbox=local"):
         assert words in text
     assert "\n" not in text
-    assert engine.engine_trouble() == text
+    assert trouble() == text
 
 
 def test_a_forbidden_socket_says_how_to_get_permission() -> None:
@@ -98,16 +102,16 @@ def test_an_old_engine_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_an_engine_that_answers_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
     with engine_that_says(tmp_path / "s", {"ApiVersion": "1.41"}):
-        assert engine.engine_trouble() is None
-    assert engine.engine_trouble() is None
+        assert trouble() is None
+    assert trouble() is None
     assert engine.connect() is engine.connect()
     engine.connect().close()
 
 
 def test_without_an_engine_docker_py_is_not_even_imported() -> None:
     code = (
-        "import sys; from pytest_super.kernel.providers.docker.engine import engine_trouble; "
-        "assert engine_trouble(); assert 'docker' not in sys.modules"
+        "import sys; from pytest_super.kernel.providers.registry import find_provider; "
+        "assert find_provider('docker').why_unavailable(None); assert 'docker' not in sys.modules"
     )
     environment = dict(os.environ, DOCKER_HOST="unix:///nonexistent")
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -99,7 +99,7 @@ def proposal(text: str, tree: Tree) -> Proposal | None:
 def script_in(tree: Tree, path: str) -> str:
     """The path of a script in the repository, normalised. Raises RepositoryRefused for any other path."""
     clean = posixpath.normpath(path.strip())
-    if not clean.isprintable() or not tree.has(clean):
+    if clean not in tree.files:
         raise RepositoryRefused("entrypoint_missing", f"there is no file {shown(path)!r} in the repository")
     if not tree.is_script(clean):
         raise RepositoryRefused("entrypoint_type", f"{clean} is neither a Python nor a shell file")

@@ -102,16 +102,6 @@ def make_client(url: str) -> APIClient:
     return client
 
 
-@cache
-def engine_trouble() -> str | None:
-    """Why no engine can be used, for a person; None when one answers. Checked once a process."""
-    try:
-        connect()
-    except EngineError as error:
-        return str(error)
-    return None
-
-
 @contextmanager
 def engine_errors(doing: str, *, image: str = "", is_shared: bool = False) -> Iterator[None]:
     """Turn exceptions of docker-py and its transport into EngineError, or InfrastructureError for an image.
@@ -165,7 +155,7 @@ def has_image(name: str) -> bool:
     """Whether the engine has the image. EngineError when it does not answer."""
     from docker.errors import ImageNotFound
 
-    with engine_errors("look for an image", image=name):
+    with engine_errors("look for an image"):
         try:
             connect().inspect_image(name)  # type: ignore[no-untyped-call]
         except ImageNotFound:

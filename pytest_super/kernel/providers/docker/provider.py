@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.registry import Provider
 
 if TYPE_CHECKING:
@@ -18,9 +19,13 @@ class DockerProvider(Provider):
     isolates = True
 
     def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
-        from pytest_super.kernel.providers.docker.engine import engine_trouble
+        from pytest_super.kernel.providers.docker.engine import connect
 
-        return engine_trouble()
+        try:
+            connect()
+        except EngineError as error:
+            return str(error)
+        return None
 
     def why_unprepared(self, settings: SandboxSettings) -> str | None:
         """Whether the kernel image is missing, which tasks without an image of their own need."""
