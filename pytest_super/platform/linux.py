@@ -21,14 +21,20 @@ def host_id() -> str:
 
 
 def start_time(pid: int) -> str | None:
-    fields = stat_fields(pid)
-    # `starttime`, field 22 of proc(5); ours begin with field 3.
-    return None if fields is None else fields[19]
+    try:
+        with open(f"/proc/{pid}/stat", errors="replace") as file:
+            # The command's name, in parentheses, can contain anything.
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    # Fields 3 and 22 of proc(5): state and `starttime`. Z and X: it has ended, but nobody has awaited it.
+    return None if fields[0] in "ZX" else fields[19]
 
 
 def processes_with(variable: str) -> set[int]:
     needle = variable.encode()
-    return {pid for pid in pids() if pid != os.getpid() and needle in environment(pid)}
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return {pid for pid in pids if pid != os.getpid() and needle in environment(pid)}
 
 
 def environment(pid: int) -> list[bytes]:
@@ -46,22 +52,6 @@ def children() -> set[int]:
             return {int(word) for word in file.read().split()}
     except OSError:
         return set()
-
-
-def pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def stat_fields(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the state on; None if the process is dead."""
-    try:
-        with open(f"/proc/{pid}/stat", errors="replace") as file:
-            # The command's name, in parentheses, can contain anything.
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
-    # Z and X: it has ended, but nobody has awaited it yet.
-    return None if fields[0] in "ZX" else fields
 
 
 def become_supervisor() -> None:

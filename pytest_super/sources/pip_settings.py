@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 DEFAULT_INDEX = "https://pypi.org/simple"
 TIMEOUT = 60.0
@@ -20,14 +20,14 @@ _LINE = re.compile(r"(\w+)\.([\w-]+)=(.+)")
 
 @dataclass(frozen=True, kw_only=True)
 class PipSettings:
-    indexes: list[str] = field(default_factory=lambda: [DEFAULT_INDEX])
+    indexes: list[str]
     """URLs, which can contain credentials."""
-    cert: str | None = None
+    cert: str | None
     """A CA bundle."""
-    proxy: str | None = None
-    trusted_hosts: list[str] = field(default_factory=list)
+    proxy: str | None
+    trusted_hosts: list[str]
     """Hosts, or host:port, whose certificates are not checked."""
-    timeout: float = TIMEOUT
+    timeout: float
 
 
 def read_pip_settings() -> PipSettings:
