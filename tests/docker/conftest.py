@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
 from tests.docker.containers import SPEC, read_all
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.docker.containers import MakeSandbox, RunInside
 
 
-def unavailable(reason: str) -> NoReturn:
+def unavailable(reason: str) -> None:
     """In CI no skip may hide that nothing was tested."""
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
@@ -32,22 +32,17 @@ def unavailable(reason: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def engine() -> APIClient:
-    try:
-        return connect()
-    except EngineError as error:
-        unavailable(str(error))
+    if reason := find_provider("docker").why_unavailable(SandboxSettings()):
+        unavailable(reason)
+    return connect()
 
 
 @pytest.fixture(scope="session")
-def image(engine: APIClient) -> str:
+def image(engine: APIClient) -> str:  # noqa: ARG001
     """The kernel image; SUPER_TEST_IMAGE names another one."""
-    from docker.errors import ImageNotFound
-
     name = os.environ.get("SUPER_TEST_IMAGE", DEFAULT_IMAGE)
-    try:
-        engine.inspect_image(name)  # type: ignore[no-untyped-call]
-    except ImageNotFound:
-        unavailable(f"no image {name}: run `pytest-super image build`")
+    if reason := find_provider("docker").why_unprepared(SandboxSettings(image=name)):
+        unavailable(reason)
     return name
 
 

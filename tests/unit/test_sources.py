@@ -84,7 +84,8 @@ def index(monkeypatch: pytest.MonkeyPatch, no_pip_settings: None) -> Iterator[Pa
 
 @pytest.fixture
 def get(tmp_path: Path) -> Callable[..., Path]:
-    """Fetch with a cache of the test's own."""
+    """Fetch for a task file in the folder `tasks`, with a cache of the test's own."""
+    (tmp_path / "tasks").mkdir(exist_ok=True)
     return lambda **fields: fetch(Repository(**fields), base=tmp_path / "tasks", cache=tmp_path / "cache")
 
 
@@ -331,7 +332,6 @@ def test_a_commit_that_is_not_there_is_told(origin: Path, get: Callable[..., Pat
 def test_a_repository_that_is_not_there_is_told_without_a_password(
     tmp_path: Path, get: Callable[..., Path]
 ) -> None:
-    (tmp_path / "tasks").mkdir()
     with pytest.raises(
         InfrastructureError, match=r"(?s)git failed.*nowhere.*check repository\.git"
     ) as caught:
@@ -342,7 +342,6 @@ def test_a_repository_that_is_not_there_is_told_without_a_password(
 def test_git_that_is_not_installed_is_told(
     tmp_path: Path, get: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "tasks").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfrastructureError, match="git is not installed"):
         get(git="https://example.org/x", commit="a" * 40)
