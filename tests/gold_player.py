@@ -2,7 +2,7 @@
 
     openai_server.by(GoldPlayer(tasks))
 
-On the way it does what models do: looks around, answers in a wrong form, is cut off, uses the agent's tools.
+On the way it looks around and uses the agent's tools.
 """
 
 from __future__ import annotations
@@ -33,16 +33,14 @@ PROBE = (
     f"!env; grep -rls '{KEY[:-1]}[{KEY[-1]}]' /proc/[0-9]*/environ /etc /root /run /tmp /workspace; "
     "ls /tmp/been-here; touch /tmp/been-here; echo probed"
 )
-CUT = "open('/tmp/cut', 'w').close(); print('done by a cut answer')"
-LOOK_FOR_CUT = "!ls /tmp/cut"
 WRITE = r"open('notes.py', 'w').write('import json\n\nrate = 1\nsteps = 5\n');"
 SHOW = "!cat notes.py"
 EDITED = "import json\n\nrate = 1\nsteps = 6\n"
 PLAN = "Run the cells of the solution."
 
 PRE_EXECUTED = "[pre-executed by user]"
-# What an agent wrote of a step into a history; not the form that a refusal shows.
-_STEP = re.compile(r"^Thought: (?!\.\.\.$)(.*)\nAction: \w*\n<content>$", re.MULTILINE)
+# What an agent wrote of a step into a history.
+_STEP = re.compile(r"^Thought: (.*)\nAction: \w*\n<content>$", re.MULTILINE)
 
 
 def react(type: str, content: str) -> str:
@@ -59,14 +57,12 @@ class Form:
 
     cell: Callable[[str], str]
     submit: Callable[[str], str]
-    malformed: str
     tools: tuple[str, ...] = ()
 
 
 REACT = Form(
     cell=partial(react, "execute"),
     submit=partial(react, "submit"),
-    malformed=f"I would run this cell, if I knew how:\n{SHOW}",
 )
 REACT_SUPER = replace(
     REACT,
@@ -79,7 +75,6 @@ REACT_SUPER = replace(
 SWE_AGENT = Form(
     cell=swe,
     submit=lambda text: swe(f"submit {text}"),
-    malformed=f"{swe('!ls')}\nand then\n```\n!pwd\n```",
     tools=(
         swe(WRITE),
         swe("open notes.py"),
@@ -120,11 +115,10 @@ class GoldPlayer:
         scene = read_scene(messages)
         answer = self._next(scene)
         if self._wasted is not None and PLAN not in scene.query:
-            given = {"text": answer} if isinstance(answer, str) else answer
-            return {**given, "usage": {"prompt_tokens": self._wasted, "completion_tokens": 10}}
+            return {"text": answer, "usage": {"prompt_tokens": self._wasted, "completion_tokens": 10}}
         return answer
 
-    def _next(self, scene: Scene) -> str | dict[str, Any]:
+    def _next(self, scene: Scene) -> str:
         [cells] = [cells for query, cells in self._cells.items() if query in scene.query]
         moves = moves_of(scene.form, cells)
         if scene.steps < len(moves):
@@ -153,17 +147,9 @@ def gold_cells(task: Task) -> list[str]:
     return gold.cells[: gold.answer + 1]
 
 
-def moves_of(form: Form, cells: Sequence[str]) -> list[str | dict[str, Any]]:
+def moves_of(form: Form, cells: Sequence[str]) -> list[str]:
     """All answers but the submission, in order; each makes one step."""
-    cut: dict[str, Any] = {"text": form.cell(CUT), "finish_reason": "length"}
-    return [
-        form.cell(PROBE),
-        form.malformed,
-        cut,
-        form.cell(LOOK_FOR_CUT),
-        *form.tools,
-        *map(form.cell, cells),
-    ]
+    return [form.cell(PROBE), *form.tools, *map(form.cell, cells)]
 
 
 def is_reflection(messages: Sequence[Mapping[str, str]]) -> bool:

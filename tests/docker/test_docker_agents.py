@@ -16,7 +16,6 @@ from pytest_super.sources import fetch
 from tests.conftest import LEAN
 from tests.docker.conftest import unavailable
 from tests.gold_player import (
-    CUT,
     EDITED,
     PROBE,
     SHIPPED,
@@ -212,17 +211,6 @@ def test_the_key_is_neither_in_the_project_nor_in_a_container(played: Run) -> No
         assert all("=" in line for line in environment)
         assert "No such file" in been_here
         assert last == "probed"
-
-
-def test_an_answer_that_is_malformed_or_cut_is_a_step_in_which_nothing_was_done(played: Run) -> None:
-    for id in TASKS:
-        _, malformed, cut, look, *_ = played.steps(id)
-        for step in (malformed, cut):
-            assert (step["action"], step["outcome"]) == ({"type": "", "content": ""}, "error")
-            assert step["prompt_tokens"] > 0
-        assert "cut off" in cut["observation"]
-        assert "No such file" in look["observation"]
-        assert CUT not in [content for _, content in actions(played.steps(id))]
 
 
 def test_the_tools_of_an_agent_work_on_the_files_of_its_container(played: Run) -> None:
