@@ -13,8 +13,6 @@ from pytest_super.kernel.providers.owner import owner_label
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from docker import APIClient
-
     from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.tasks.task import SandboxSpec
 
@@ -44,7 +42,7 @@ class ContainerConfig:
     settings: SandboxSettings
     image: str
 
-    def for_engine(self, api: APIClient, command: list[str]) -> dict[str, Any]:
+    def for_engine(self, command: list[str]) -> dict[str, Any]:
         """The arguments of docker-py's `create_container`, without the name."""
         return {
             "image": self.image,
@@ -58,47 +56,36 @@ class ContainerConfig:
             "labels": self._labels(),
             # Makes docker-py set StdinOnce: the engine closes the input when this process is gone.
             "stdin_open": True,
-            "host_config": self._host_config(api),
+            "host_config": self._host_config(),
         }
 
-    def _host_config(self, api: APIClient) -> dict[str, Any]:
-        from docker.types import LogConfig, Ulimit
-
-        memory, cpus = self.spec.memory or MEMORY, self.spec.cpus
-        return api.create_host_config(
-            network_mode="bridge" if self.spec.network else "none",
-            cap_drop=["ALL"],
-            cap_add=CAPABILITIES,
-            security_opt=["no-new-privileges"],
-            mem_limit=memory,
+    def _host_config(self) -> dict[str, Any]:
+        """In the names of the engine's API."""
+        memory, gpus = self.spec.memory or MEMORY, self.spec.gpus
+        return {
+            "NetworkMode": "bridge" if self.spec.network else "none",
+            "CapDrop": ["ALL"],
+            "CapAdd": CAPABILITIES,
+            "SecurityOpt": ["no-new-privileges"],
+            "Memory": memory,
             # The limit of memory and swap together, so there is no swap.
-            memswap_limit=memory,
-            shm_size=memory // 2,
+            "MemorySwap": memory,
+            "ShmSize": memory // 2,
             # By default all, shared fairly. The engine refuses more than the machine has.
-            nano_cpus=int(cpus * 1e9) if cpus else None,
-            pids_limit=self.spec.pids or PIDS,
-            init=True,
+            "NanoCpus": int((self.spec.cpus or 0) * 1e9),
+            "PidsLimit": self.spec.pids or PIDS,
+            "Init": True,
             # By the engine, so also when this process is killed.
-            auto_remove=True,
+            "AutoRemove": True,
             # The stream carries all output; the engine would keep another copy on its disk.
-            log_config=LogConfig(type="none"),
-            ulimits=[Ulimit(name="core", soft=0, hard=0)],
-            mounts=self._mounts(),
-            device_requests=self._devices(),
-        )
-
-    def _mounts(self) -> list[Any]:
-        from docker.types import Mount
-
-        return [
-            Mount(target, source, type="bind", read_only=True)
-            for source, target in self.settings.mounts.items()
-        ]
-
-    def _devices(self) -> list[Any] | None:
-        from docker.types import DeviceRequest
-
-        return [DeviceRequest(count=self.spec.gpus, capabilities=[["gpu"]])] if self.spec.gpus else None
+            "LogConfig": {"Type": "none", "Config": {}},
+            "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+            "Mounts": [
+                {"Type": "bind", "Source": source, "Target": target, "ReadOnly": True}
+                for source, target in self.settings.mounts.items()
+            ],
+            "DeviceRequests": [{"Count": gpus, "Capabilities": [["gpu"]]}] if gpus else [],
+        }
 
     def environment(self) -> dict[str, str]:
         given = {"LANG": "C.UTF-8"}

@@ -99,7 +99,7 @@ class DockerSandbox:
     def _create(self, api: APIClient) -> None:
         name = container_name(self._token)
         with engine_errors("create a container", image=self.image, is_shared=not self.spec.image):
-            created = api.create_container(name=name, **self._config.for_engine(api, self._bridge_command()))
+            created = api.create_container(name=name, **self._config.for_engine(self._bridge_command()))
             self._container = created["Id"]
             if files := self._config.files():
                 api.put_archive(self._container, "/", tar_of(files))
