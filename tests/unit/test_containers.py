@@ -18,7 +18,7 @@ from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.docker.attach import AttachedStream
 from pytest_super.kernel.providers.docker.death import Event, describe
 from pytest_super.kernel.providers.docker.sweep import LEASE, container_name, is_abandoned
-from pytest_super.kernel.providers.docker.watchdog import Watchdog
+from pytest_super.kernel.providers.docker.watchdog import watch
 from pytest_super.kernel.providers.owner import is_dead, owner_label
 
 SECOND = 1_000_000_000
@@ -171,10 +171,8 @@ def look(sizes: list[int | Exception], limit: int = 100) -> tuple[list[int], lis
             raise size
         return size
 
-    watchdog = Watchdog(limit=limit, measure=measure, kill=killed.append, renew=lambda: None)
-    watchdog._ended = ticks = Ticks(len(sizes))
-    watchdog.start()
-    watchdog._thread.join(10)
+    ticks = Ticks(len(sizes))
+    watch(ticks, limit, measure, killed.append, lambda: None)
     return killed, ticks.pauses
 
 
@@ -190,3 +188,11 @@ def test_the_watchdog_looks_before_the_fastest_writer_can_be_far_over_the_limit(
 
 def test_the_watchdog_outlives_an_engine_that_does_not_answer() -> None:
     assert look([EngineError("mute"), 10, 200])[0] == [200]
+
+
+def test_the_watchdog_renews_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed: list[bool] = []
+    for seconds, count in ((3600.0, 0), (-1.0, 2)):
+        monkeypatch.setattr("pytest_super.kernel.providers.docker.watchdog.RENEW_SECONDS", seconds)
+        watch(Ticks(2), 100, lambda: 0, print, lambda: renewed.append(True))
+        assert len(renewed) == count

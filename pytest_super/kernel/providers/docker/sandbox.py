@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
-from pytest_super.kernel.providers.docker.watchdog import Watchdog
+from pytest_super.kernel.providers.docker.watchdog import watch
 from pytest_super.kernel.sandbox import Capabilities
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class DockerSandbox:
         self._container = ""
         self._stream: AttachedStream | None = None
         self._wait: requests.Response | None = None
-        self._watchdog: Watchdog | None = None
+        self._is_closed = threading.Event()
         self._verdict = ""
 
     def open(self) -> AttachedStream:
@@ -117,10 +118,13 @@ class DockerSandbox:
             self._wait = death.open_wait(api, self._container)
             self._stream = attach(api, self._container)
             api.start(self._container)
-        self._watchdog = Watchdog(
-            limit=self.disk, measure=self._bytes_written, kill=self._kill_for_disk, renew=self._renew
-        )
-        self._watchdog.start()
+        # A daemon that nobody awaits: it can be in a call to an engine that hangs.
+        threading.Thread(
+            target=watch,
+            args=(self._is_closed, self.disk, self._bytes_written, self._kill_for_disk, self._renew),
+            name="pytest-super-watchdog",
+            daemon=True,
+        ).start()
         return self._stream
 
     def _refuse_dropped(self, warnings: list[str]) -> None:
@@ -200,8 +204,7 @@ class DockerSandbox:
         self._archive = archive
 
     def close(self) -> None:
-        if self._watchdog:
-            self._watchdog.stop()
+        self._is_closed.set()
         if self._stream:
             self._stream.close()
         if self._wait:
