@@ -30,6 +30,11 @@ def wait():
     except KeyboardInterrupt as interrupt:
         return f"interrupted {interrupt}".strip()
 
+def join_others():
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join(20)
+
 channel = Channel()
 config = SimpleNamespace(pluginmanager=Manager(), workerinput={})
 session = SimpleNamespace(config=config)
@@ -71,9 +76,7 @@ def test_a_worker_that_is_ending_is_not_interrupted_again_by_what_ends_its_contr
             except KeyboardInterrupt:
                 os.kill(os.getpid(), signal.SIGTERM)
                 channel.closed.set()
-                watch = [t for t in threading.enumerate() if t is not threading.main_thread()]
-                for thread in watch:
-                    thread.join(20)
+                join_others()
                 print("tidied up")
         """
         assert said_by(text) == ["tidied up"]
@@ -96,9 +99,7 @@ def test_a_worker_that_has_ended_its_session_is_left_alone() -> None:
         interrupts.pytest_sessionfinish(session)
         interrupts.pytest_unconfigure()
         channel.closed.set()
-        for thread in threading.enumerate():
-            if thread is not threading.main_thread():
-                thread.join(20)
+        join_others()
         os.kill(os.getpid(), signal.SIGTERM)
         print("ended")
     """

@@ -203,24 +203,18 @@ class BubblewrapSandbox:
             self._folder.make(Path(VENV))
             for name, text in ACCOUNTS.items():
                 (self.folder / name).write_text(text)
-            command = self._limited([*self._bwrap(), "--new-session", "--", *program])
-            environment = {**self._bus(), **self._environment()}
+            command = [*self._bwrap(), "--new-session", "--", *program]
+            environment = self._environment()
+            if can_limit():
+                limits = (self.spec.memory or DEFAULT_MEMORY, self.spec.pids or DEFAULT_PIDS)
+                command = [*scope(*limits), BWRAP_IN_SCOPE, *command]
+                # By these systemd-run finds its manager; they are unset before bwrap runs.
+                given = self.settings.environment
+                environment |= {name: given[name] for name in BUS_VARIABLES if name in given}
             self._bridge = STARTER.submit(BridgeProcess, command, env=environment).result()
         except OSError as error:
             raise InfrastructureError(f"no bubblewrap sandbox: {error}") from error
         return self._bridge.stream
-
-    def _limited(self, command: list[str]) -> list[str]:
-        """The command of bwrap, in a cgroup if this user can have one."""
-        if not can_limit():
-            return command
-        limits = (self.spec.memory or DEFAULT_MEMORY, self.spec.pids or DEFAULT_PIDS)
-        return [*scope(*limits), BWRAP_IN_SCOPE, *command]
-
-    def _bus(self) -> dict[str, str]:
-        """The variables by which systemd-run finds its manager; they are unset before bwrap runs."""
-        given = self.settings.environment
-        return {name: given[name] for name in BUS_VARIABLES if can_limit() and name in given}
 
     def _bwrap(self) -> list[str]:
         """The command up to the program to run. Later binds cover earlier ones."""

@@ -23,7 +23,6 @@ from pytest_super.platform import MARKER, marked_processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pytest_super.kernel.providers.bridge_process import SocketStream
     from pytest_super.kernel.sandbox import SandboxSettings
@@ -58,24 +57,19 @@ class LocalSandbox:
         self._env = dict(env or {})
         self._host = host
         self._bridge: BridgeProcess | None = None
+        self._venv = self._folder.path / "venv"
         self.workdir = str(self._folder.path / "work")
 
     def open(self) -> SocketStream:
         """Start the bridge in a session of its own. Raises InfrastructureError."""
+        # The bridge removes the folder too, in case this process is killed.
+        command = [f"{self._venv}/bin/python", "-u", "-c", bridge_source(), str(self._folder.path)]
         try:
             self._folder.make()
-            self._bridge = BridgeProcess(self._command(), cwd=self.workdir, env=self._environment())
+            self._bridge = BridgeProcess(command, cwd=self.workdir, env=self._environment())
         except OSError as error:
             raise InfrastructureError(f"no local sandbox: {error}") from error
         return self._bridge.stream
-
-    def _command(self) -> list[str]:
-        # The bridge removes the folder too, in case this process is killed.
-        return [f"{self._venv}/bin/python", "-u", "-c", bridge_source(), str(self._folder.path)]
-
-    @property
-    def _venv(self) -> Path:
-        return self._folder.path / "venv"
 
     def _environment(self) -> dict[str, str]:
         allowed = allowed_environment(self._host)
