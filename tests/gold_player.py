@@ -131,11 +131,10 @@ def shipped_task(id: str) -> Task:
     return task
 
 
-def write_shipped_task(id: str, folder: Path, *, first: Sequence[Any] = ()) -> None:
-    """Alone, without the other tasks of its file; `first` are steps before those that it pre-executes."""
+def write_shipped_task(id: str, folder: Path) -> None:
+    """Alone, without the other tasks of its file."""
     task = shipped_task(id)
     data = task.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude={"subproblems"})
-    data["pre_execute"] = [*first, *data.get("pre_execute", [])]
     (folder / f"{id}.task.yaml").write_text(json.dumps(data))
     if task.solution is not None and task.solution.notebook is not None:
         shutil.copy(SHIPPED / task.solution.notebook, folder)

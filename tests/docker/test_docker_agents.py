@@ -45,15 +45,6 @@ MODEL = "--super-model=openai/gpt-4o"
 AGAIN = "--super-attempts=2"
 # One end to end, one masked, after a prefix. They take two seconds each.
 TASKS = ("vader-demo", "mord_data")
-SHOW_RATE = "!cat rate.ini"
-PREFIX: dict[str, list[Any]] = {
-    "vader-demo": [],
-    "mord_data": [
-        "!printf 'rate = 1\\n' > rate.ini",
-        {"edit": {"path": "rate.ini", "before": "rate = 1", "after": "rate = 3"}},
-        SHOW_RATE,
-    ],
-}
 # Two or three such calls are half of a task's tokens, the share of the first of two attempts.
 WASTED_TOKENS = 100_000
 TOOLS = {"react": [], "react-super": ["edit"], "swe-agent": ["open", "goto", "search_file", "edit"]}
@@ -82,9 +73,9 @@ class Run:
     def calls(self) -> list[dict[str, Any]]:
         return read_lines(self.folder / "calls.jsonl")
 
-    def steps(self, task: str, attempt: int = 1, *, origin: str = "agent") -> list[dict[str, Any]]:
+    def steps(self, task: str, attempt: int = 1) -> list[dict[str, Any]]:
         path = self.folder / self.rows[task]["folder"] / "trajectory.jsonl"
-        return [step for step in read_lines(path) if step["origin"] == origin and step["attempt"] == attempt]
+        return [step for step in read_lines(path) if step["origin"] == "agent" and step["attempt"] == attempt]
 
 
 def make_project(folder: Path, image: str) -> Path:
@@ -133,7 +124,7 @@ def play(image: str, tasks: list[Task], tmp_path_factory: pytest.TempPathFactory
     def play(agent: str, *arguments: str) -> Run:
         project = make_project(tmp_path_factory.mktemp(agent), image)
         for name in TASKS:
-            write_shipped_task(name, project / "tasks", first=PREFIX[name])
+            write_shipped_task(name, project / "tasks")
         with running_server() as server:
             server.reply(Fault("429", retry_after=0), Fault("500"))
             server.by(GoldPlayer(tasks, WASTED_TOKENS if AGAIN in arguments else None))
@@ -221,14 +212,6 @@ def test_the_tools_of_an_agent_work_on_the_files_of_its_container(played: Run) -
         assert all(step["outcome"] == "ok" for step in used)
         if used:
             assert observation_of(steps, SHOW) == EDITED
-
-
-def test_the_prefix_is_run_in_the_container_edits_too(played: Run) -> None:
-    assert played.steps("vader-demo", origin="pre_execute") == []
-    steps = played.steps("mord_data", origin="pre_execute")
-    assert [step["action"]["type"] for step in steps[:3]] == ["execute", "edit", "execute"]
-    assert {step["outcome"] for step in steps} == {"ok"}
-    assert observation_of(steps, SHOW_RATE) == "rate = 3\n"
 
 
 # The same once more
