@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -54,11 +55,10 @@ def settings(image: str) -> SandboxSettings:
 @pytest.fixture
 def make_sandbox(settings: SandboxSettings) -> Iterator[MakeSandbox]:
     made: list[DockerSandbox] = []
-    common = settings
 
-    def make(code: str, spec: SandboxSpec = SPEC, settings: SandboxSettings | None = None) -> DockerSandbox:
+    def make(code: str, spec: SandboxSpec = SPEC, **given: Any) -> DockerSandbox:
         command = ["python3", "-u", "-c", code]
-        made.append(DockerSandbox(spec, settings or common, command=command))
+        made.append(DockerSandbox(spec, replace(settings, **given), command=command))
         return made[-1]
 
     yield make
@@ -68,8 +68,8 @@ def make_sandbox(settings: SandboxSettings) -> Iterator[MakeSandbox]:
 
 @pytest.fixture
 def run_inside(make_sandbox: MakeSandbox) -> RunInside:
-    def run(code: str, spec: SandboxSpec = SPEC, settings: SandboxSettings | None = None) -> str:
-        sandbox = make_sandbox(code, spec, settings)
+    def run(code: str, spec: SandboxSpec = SPEC, **given: Any) -> str:
+        sandbox = make_sandbox(code, spec, **given)
         output = read_all(sandbox.open())
         return output.decode() + sandbox.diagnostics
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from docker import APIClient
 
     from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
-    from pytest_super.kernel.sandbox import SandboxSettings, Stream
+    from pytest_super.kernel.sandbox import Stream
 
 SPEC = SandboxSpec()
 # Ends with its input, after it has said that it lives.
@@ -18,17 +18,15 @@ IDLE = "import sys; print('alive', flush=True); sys.stdin.read()"
 
 
 class MakeSandbox(Protocol):
-    """Makes a sandbox in which `code` runs in the bridge's place."""
+    """Makes a sandbox in which `code` runs in the bridge's place. `given` are fields of its settings."""
 
-    def __call__(
-        self, code: str, spec: SandboxSpec = ..., settings: SandboxSettings | None = ...
-    ) -> DockerSandbox: ...
+    def __call__(self, code: str, spec: SandboxSpec = ..., **given: Any) -> DockerSandbox: ...
 
 
 class RunInside(Protocol):
     """Runs code in a sandbox of its own until it ends; gives its output, both streams of it."""
 
-    def __call__(self, code: str, spec: SandboxSpec = ..., settings: SandboxSettings | None = ...) -> str: ...
+    def __call__(self, code: str, spec: SandboxSpec = ..., **given: Any) -> str: ...
 
 
 def containers(engine: APIClient, token: str) -> list[dict[str, Any]]:

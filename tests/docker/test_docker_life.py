@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, sweep
 from pytest_super.kernel.providers.owner import owner_label
-from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.task import SandboxSpec
 from tests.docker.containers import IDLE, containers, end_of, inspect
 from tests.waiting import until
@@ -40,37 +38,31 @@ def test_labels_say_whose_it_is(make_sandbox: MakeSandbox, engine: APIClient) ->
 
 
 def test_pip_settings_are_handed_in_and_with_a_network_certificates(
-    run_inside: RunInside, settings: SandboxSettings, tmp_path: Path
+    run_inside: RunInside, tmp_path: Path
 ) -> None:
     (tmp_path / "ca.pem").write_text("certificates")
     (tmp_path / "pip.conf").write_text("[global]\ntimeout = 77\n")
-    given = SandboxSettings(
-        image=settings.image, ca_bundle=tmp_path / "ca.pem", pip_config=tmp_path / "pip.conf"
-    )
+    given: dict[str, Any] = {"ca_bundle": tmp_path / "ca.pem", "pip_config": tmp_path / "pip.conf"}
     code = (
         "import os, subprocess\nprint(open(os.environ['PIP_CERT']).read(), flush=True)\n"
         "subprocess.run(['python3', '-m', 'pip', 'config', 'list'])"
     )
-    output = run_inside(code, SandboxSpec(network=True), given)
+    output = run_inside(code, SandboxSpec(network=True), **given)
     assert output.startswith("certificates\n")
     assert "global.timeout='77'" in output
     code = "import os; print(os.environ.get('PIP_CERT'), os.path.exists('/etc/pytest-super/ca.pem'))"
-    assert run_inside(code, settings=given).startswith("None False\n")
+    assert run_inside(code, **given).startswith("None False\n")
 
 
-def test_shared_caches_are_read_only(
-    run_inside: RunInside, settings: SandboxSettings, tmp_path: Path
-) -> None:
+def test_shared_caches_are_read_only(run_inside: RunInside, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("weights")
-    given = SandboxSettings(image=settings.image, mounts={str(tmp_path): "/cache"})
     code = "print(open('/cache/f').read())\ntry: open('/cache/f', 'w')\nexcept OSError: print('read-only')"
-    assert run_inside(code, settings=given).split() == ["weights", "read-only"]
+    assert run_inside(code, mounts={str(tmp_path): "/cache"}).split() == ["weights", "read-only"]
 
 
-def test_a_missing_cache_folder_is_named(make_sandbox: MakeSandbox, settings: SandboxSettings) -> None:
-    given = SandboxSettings(image=settings.image, mounts={"/no/such/folder": "/cache"})
+def test_a_missing_cache_folder_is_named(make_sandbox: MakeSandbox) -> None:
     with pytest.raises(InfrastructureError, match="/no/such/folder"):
-        make_sandbox(IDLE, settings=given).open()
+        make_sandbox(IDLE, mounts={"/no/such/folder": "/cache"}).open()
 
 
 def test_environment_and_working_directory_are_the_tasks(run_inside: RunInside) -> None:
@@ -96,11 +88,11 @@ def test_more_cpus_than_there_are_is_refused(make_sandbox: MakeSandbox) -> None:
 
 
 def test_a_kept_container_is_entered_as_an_image_without_credentials_of_the_index(
-    make_sandbox: MakeSandbox, engine: APIClient, settings: SandboxSettings, tmp_path: Path
+    make_sandbox: MakeSandbox, engine: APIClient, tmp_path: Path
 ) -> None:
     (tmp_path / "pip.conf").write_text("[global]\nindex-url = https://user:secret@index.invalid/simple\n")
     code = "open('/workspace/found', 'w').write('it'); " + IDLE
-    sandbox = make_sandbox(code, settings=replace(settings, pip_config=tmp_path / "pip.conf"))
+    sandbox = make_sandbox(code, pip_config=tmp_path / "pip.conf")
     stream = sandbox.open()
     assert stream.read(5) == b"alive"
     text = sandbox.keep()

@@ -44,7 +44,7 @@ class Trial(NamedTuple):
 class Begin(Protocol):
     """Begins a trial with this prefix, in a container of its own."""
 
-    def __call__(self, *prefix: Any, settings: SandboxSettings | None = ..., **sandbox: Any) -> Trial: ...
+    def __call__(self, *prefix: Any, pip_config: Path | None = ..., **sandbox: Any) -> Trial: ...
 
 
 @pytest.fixture
@@ -56,11 +56,10 @@ def cache(tmp_path: Path) -> Path:
 def begin(settings: SandboxSettings, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     monkeypatch.setattr("pytest_super.snapshots.prefix.WORTH_SECONDS", 0.0)
     kernels: list[Kernel] = []
-    common = settings
 
-    def begin_trial(*prefix: Any, settings: SandboxSettings | None = None, **sandbox: Any) -> Trial:
+    def begin_trial(*prefix: Any, pip_config: Path | None = None, **sandbox: Any) -> Trial:
         task = Task.model_validate({**TASK, "id": "one", "pre_execute": list(prefix), "sandbox": sandbox})
-        container = DockerSandbox(task.sandbox, settings or common)
+        container = DockerSandbox(task.sandbox, dataclasses.replace(settings, pip_config=pip_config))
         chosen = prefix_of(task, container, may_make=True, folder=cache)
         kernels.append(Kernel(container))
         kernels[-1].start()
@@ -147,13 +146,11 @@ def test_a_prefix_that_cannot_be_saved_is_run_by_every_trial(
     assert not list(cache.glob("*.tar"))
 
 
-def test_a_snapshot_has_no_settings_of_this_machine(
-    begin: Begin, settings: SandboxSettings, cache: Path, tmp_path: Path
-) -> None:
+def test_a_snapshot_has_no_settings_of_this_machine(begin: Begin, cache: Path, tmp_path: Path) -> None:
     config = tmp_path / "pip.conf"
     config.write_text("[global]\nindex-url = https://user:secret@host/simple\n")
     for _ in range(2):
-        trial = begin(STAMP, settings=dataclasses.replace(settings, pip_config=config))
+        trial = begin(STAMP, pip_config=config)
         assert trial.show("'secret' in open('/etc/pytest-super/pip.conf').read()") == "True\n"
     (archive,) = cache.glob("*.tar")
     assert b"secret" not in archive.read_bytes()
