@@ -89,21 +89,17 @@ def remove_snapshot(path: Path) -> bool:
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold a lock against other processes on this machine. Raises OSError, TimeoutError included."""
+    """Hold a lock against other processes on this machine. Raises OSError, also if it is not free in time."""
     deadline = time.monotonic() + LOCK_SECONDS
     # The file is never removed, or two trials could hold locks on two files of this name.
     with path.open("w") as file:
         # Polled, because a blocking `flock` has no time-out.
-        while not try_lock(file.fileno()):
-            if time.monotonic() > deadline:
-                raise TimeoutError
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
             time.sleep(LOOK_SECONDS)
         yield
-
-
-def try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
