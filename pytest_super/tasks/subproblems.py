@@ -6,13 +6,13 @@ solution, and a task is the same on every machine.
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
 from pytest_super.errors import TaskFileError
-from pytest_super.tasks.references import UnknownCellError, find_cell, find_cells
 from pytest_super.tasks.solution import answer_index, solution_cells
 from pytest_super.tasks.task import Derivation, PreExecuted, Solution, SubProblem, Task
 from pytest_super.tasks.validation import broken_rules
@@ -106,30 +106,30 @@ def derived_task(
 
 def cut(item: SubProblem, cells: Sequence[SolutionCell], answer: int) -> Cut:
     """Raises BadReferenceError."""
-    masked = set(found_cells(cells, item.mask, "mask"))
+    masked = find_all(cells, item.mask, "mask")
     goal = goal_of(item, cells, answer, masked)
     prefix = list(prefix_of(item, cells, masked, goal))
     pre_executed = {index for index, _ in prefix}
     if item.solution is None:
         gold = [index for index in range(goal + 1) if index not in pre_executed]
     else:
-        gold = sorted({*found_cells(cells, item.solution, "solution")})
+        gold = sorted(find_all(cells, item.solution, "solution"))
         check_solution(gold, pre_executed, masked, goal)
     return Cut(masked, prefix, gold)
 
 
 def goal_of(item: SubProblem, cells: Sequence[SolutionCell], answer: int, masked: Collection[int]) -> int:
-    goal = answer
+    goal, place = answer, ("goal",)
     if item.goal is not None:
-        try:
-            goal = find_cell(cells, item.goal)
-        except UnknownCellError as error:
-            raise BadReferenceError(("goal",), str(error)) from None
+        goal, *others = find_cells(cells, item.goal, place)
+        if others:
+            numbers = ", ".join(str(index + 1) for index in (goal, *others))
+            raise BadReferenceError(place, f"`{item.goal}` means the cells {numbers}, where one is needed")
     if goal in masked:
-        raise BadReferenceError(("goal",), f"the goal, cell {goal + 1}, is masked")
+        raise BadReferenceError(place, f"the goal, cell {goal + 1}, is masked")
     if goal < max(masked):
         raise BadReferenceError(
-            ("goal",), f"the goal, cell {goal + 1}, comes before the masked cell {max(masked) + 1}"
+            place, f"the goal, cell {goal + 1}, comes before the masked cell {max(masked) + 1}"
         )
     return goal
 
@@ -145,7 +145,7 @@ def prefix_of(
             yield None, PreExecuted(cell=step.cell, edit=step.edit, files=step.files)
             continue
         location = ("pre_execute", place)
-        for index in found(cells, step.solution_cell, location):
+        for index in find_cells(cells, step.solution_cell, location):
             if index in masked or index == goal:
                 kind = "masked" if index in masked else "the goal"
                 raise BadReferenceError(location, f"cell {index + 1} is {kind}, so it is not pre-executed")
@@ -172,16 +172,35 @@ def check_solution(
         )
 
 
-def found_cells(cells: Sequence[SolutionCell], references: Sequence[int | str], field: str) -> Iterator[int]:
-    for place, reference in enumerate(references):
-        yield from found(cells, reference, (field, place))
+def find_all(cells: Sequence[SolutionCell], references: Sequence[int | str], field: str) -> set[int]:
+    """The indices of all cells that are named."""
+    named = (find_cells(cells, reference, (field, place)) for place, reference in enumerate(references))
+    return {index for indices in named for index in indices}
 
 
-def found(cells: Sequence[SolutionCell], reference: int | str, location: Location) -> list[int]:
-    try:
-        return find_cells(cells, reference)
-    except UnknownCellError as error:
-        raise BadReferenceError(location, str(error)) from None
+def find_cells(cells: Sequence[SolutionCell], reference: int | str, location: Location) -> list[int]:
+    """Indices of the cells with this number, id or tag; an id wins over a tag. Raises BadReferenceError."""
+    if isinstance(reference, int):
+        if reference > len(cells):
+            raise BadReferenceError(
+                location, f"there is no cell {reference}: the solution has {len(cells)} code cells"
+            )
+        return [reference - 1]
+    by_id = [index for index, cell in enumerate(cells) if cell.id == reference]
+    found = by_id or [index for index, cell in enumerate(cells) if reference in cell.tags]
+    if not found:
+        raise BadReferenceError(
+            location, f"no cell has the id or tag `{reference}`{nearest(cells, reference)}"
+        )
+    return found
+
+
+def nearest(cells: Sequence[SolutionCell], reference: str) -> str:
+    known = list(dict.fromkeys(name for cell in cells for name in (cell.id, *cell.tags) if name))
+    close = difflib.get_close_matches(reference, known, n=3)
+    if close:
+        return f"; did you mean {' or '.join(f'`{name}`' for name in close)}?"
+    return f"; known are {', '.join(known[:20])}" if known else "; its cells have numbers only"
 
 
 def task_of(parent: Task, item: SubProblem, cells: Sequence[SolutionCell], parts: Cut) -> Task:
