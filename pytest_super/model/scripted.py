@@ -189,14 +189,13 @@ def read_script(path: Path) -> Any:
                 return json.loads(text)
             except (ValueError, RecursionError):
                 pass  # a YAML file can begin like that
-        nodes = list(documents(path))
+        nodes = list(documents(text))
         if len(nodes) != 1:
             raise SuperError(f"{path}: a script is one document, and there are {len(nodes)}")
         # No location, because the text fields of task files have no meaning in a script.
         return Reader().value(nodes[0], None)
     except Unreadable as error:
-        problem = error.problem
-        raise SuperError(f"{path}:{problem.line}:{problem.column}: {problem.message}") from None
+        raise SuperError(f"{path}:{error.line}:{error.column}: {error.message}") from None
 
 
 def describe(location: tuple[str | int, ...], message: str) -> str:

@@ -21,7 +21,7 @@ from pytest_super.tasks.task import (
     SubProblem,
     Task,
 )
-from pytest_super.tasks.yaml_reader import MAX_VALUES, Problem, Reader, Unreadable, documents, problem_at
+from pytest_super.tasks.yaml_reader import MAX_VALUES, Reader, Unreadable, documents, read_text, unreadable
 from pytest_super.tasks.yaml_scalars import STR
 
 if TYPE_CHECKING:
@@ -47,23 +47,24 @@ MODELS: dict[str, type[BaseModel]] = {
 STAND_INS = {"id": "unknown", "set": "auto", "query": "unknown"}
 
 
-def load_tasks(path: Path, shown: str | None = None) -> list[Task]:
+def load_tasks(path: Path, shown: str | None = None, text: str | None = None) -> list[Task]:
     """The tasks of a file, in order, each before its sub-problems. Messages call it `shown`, else its path.
 
-    Raises TaskFileError with all errors of the file, one `file:line:col: message` per line.
+    `text` is the content of a file that is not written yet. Raises TaskFileError with all errors of the file,
+    one `file:line:col: message` per line.
     """
     tasks: list[Task] = []
-    problems: list[Problem] = []
+    problems: list[Unreadable] = []
     try:
-        for node in documents(path):
+        for node in documents(read_text(path) if text is None else text):
             made, found = build_tasks(node, path)
             problems += found
             tasks += made
     except Unreadable as error:
-        problems.append(error.problem)
+        problems.append(error)
     problems += duplicate_ids(tasks)
     if not tasks and not problems:
-        problems.append(Problem(1, 1, "there is no task in this file"))
+        problems.append(Unreadable(1, 1, "there is no task in this file"))
     if problems:
         problems.sort(key=lambda problem: (problem.line, problem.column))
         raise TaskFileError("\n".join(f"{shown or path}:{p.line}:{p.column}: {p.message}" for p in problems))
@@ -75,12 +76,12 @@ class TaskReader(Reader):
 
     def __init__(self) -> None:
         super().__init__()
-        self.problems: list[Problem] = []
+        self.problems: list[Unreadable] = []
         self.unread: set[str] = set()
         """Fields whose value is not known."""
 
     def refuse(self, node: Node, message: str) -> None:
-        self.problems.append(problem_at(node.start_mark, message))
+        self.problems.append(unreadable(node.start_mark, message))
 
     def fields(self, node: MappingNode) -> dict[str, Any]:
         """The fields of a task, with None for each that cannot be read. Raises Unreadable."""
@@ -102,7 +103,7 @@ class TaskReader(Reader):
             value = None if is_full else self.value(node, (name,))
         except Unreadable as error:
             value = None
-            self.problems.append(error.problem)
+            self.problems.append(error)
             # The error left behind the values that were being read; only the task itself is still open.
             del self.path[1:]
         if is_full or len(self.problems) > found:
@@ -110,10 +111,10 @@ class TaskReader(Reader):
         return value
 
 
-def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Problem]]:
+def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Unreadable]]:
     """The task, as far as it can be read, its sub-problems, and all errors. Tasks without an id are left out."""
     if not isinstance(node, MappingNode):
-        return [], [problem_at(node.start_mark, "a task is a mapping of fields: id, set, query, …")]
+        return [], [unreadable(node.start_mark, "a task is a mapping of fields: id, set, query, …")]
     reader = TaskReader()
     data = reader.fields(node)
     task, details, unknown = validate(data, reader.unread)
@@ -121,7 +122,7 @@ def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Problem]]:
     task._line = node_at(node, ("id",)).start_mark.line + 1
     problems = [*reader.problems, *(explain(detail, node) for detail in details)]
     for location, message in broken_rules(task, path.parent, unknown):
-        problems.append(problem_at(node_at(node, location).start_mark, message))
+        problems.append(unreadable(node_at(node, location).start_mark, message))
     tasks = [] if "id" in unknown else [task]
     # Without the solution, each reference to one of its cells would only be a further error.
     if data.get("subproblems") and "solution" not in unknown:
@@ -132,14 +133,14 @@ def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Problem]]:
 
 def build_subproblems(
     parent: Task, items: object, unknown: Collection[str], node: Node
-) -> tuple[list[Task], list[Problem]]:
+) -> tuple[list[Task], list[Unreadable]]:
     # Most files have no sub-problems, and loading this module takes time.
     from pytest_super.tasks.subproblems import derived_tasks
 
     made, broken = derived_tasks(parent, items, unknown)
     for index, task in made:
         task._line = node_at(node, ("subproblems", index, "id")).start_mark.line + 1
-    problems = [problem_at(node_at(node, location).start_mark, message) for location, message in broken]
+    problems = [unreadable(node_at(node, location).start_mark, message) for location, message in broken]
     return [task for _, task in made], problems
 
 
@@ -186,17 +187,17 @@ def without(data: dict[str, Any], locations: Iterable[Location]) -> dict[str, An
     return result
 
 
-def explain(detail: ErrorDetails, root: Node) -> Problem:
+def explain(detail: ErrorDetails, root: Node) -> Unreadable:
     """A pydantic error as a sentence, at the place in the file that has to be changed."""
     location: Location = detail["loc"]
     field = dotted(location)
     if detail["type"] == "missing":
-        return problem_at(node_at(root, location[:-1]).start_mark, f"`{field}` is missing")
+        return unreadable(node_at(root, location[:-1]).start_mark, f"`{field}` is missing")
     if detail["type"] == "extra_forbidden":
-        return problem_at(key_at(root, location).start_mark, f"unknown field `{field}`{nearest(location)}")
+        return unreadable(key_at(root, location).start_mark, f"unknown field `{field}`{nearest(location)}")
     # The field's name takes the place of pydantic's subject: `tolerance` should be a valid number.
     reason = detail["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
-    return problem_at(node_at(root, location).start_mark, f"`{field}` {reason}" if field else reason)
+    return unreadable(node_at(root, location).start_mark, f"`{field}` {reason}" if field else reason)
 
 
 def dotted(location: Location) -> str:
@@ -236,11 +237,11 @@ def key_at(root: Node, location: Location) -> Node:
     return next((key for key, _ in pairs if key.value == location[-1]), parent)
 
 
-def duplicate_ids(tasks: list[Task]) -> Iterator[Problem]:
+def duplicate_ids(tasks: list[Task]) -> Iterator[Unreadable]:
     lines: dict[str, int] = {}
     for task in tasks:
         if task.id in lines:
-            yield Problem(task._line, 1, f"the id `{task.id}` already appears at line {lines[task.id]}")
+            yield Unreadable(task._line, 1, f"the id `{task.id}` already appears at line {lines[task.id]}")
         lines.setdefault(task.id, task._line)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, AnyStr
 
 import yaml
@@ -73,29 +72,17 @@ class BoundedLoader(Loader):
 TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One error in a file; line and column count from 1."""
-
-    line: int
-    column: int
-    message: str
-
-
 class Unreadable(Exception):
-    """The text is not valid or not accepted YAML."""
+    """One error in a file: the text is not valid, or not accepted; line and column count from 1."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-
-def problem_at(mark: Any, message: str) -> Problem:
-    """The problem at one of PyYAML's marks, which count from 0."""
-    return Problem(mark.line + 1, mark.column + 1, message)
+    def __init__(self, line: int, column: int, message: str) -> None:
+        super().__init__(line, column, message)
+        self.line, self.column, self.message = line, column, message
 
 
 def unreadable(mark: Any, message: str) -> Unreadable:
-    return Unreadable(problem_at(mark, message))
+    """The error at one of PyYAML's marks, which count from 0."""
+    return Unreadable(mark.line + 1, mark.column + 1, message)
 
 
 def read_text(path: Path) -> str:
@@ -105,21 +92,20 @@ def read_text(path: Path) -> str:
             # Not always MAX_BYTES + 1, because `read` first allocates a buffer of the requested size.
             data = file.read(min(size, MAX_BYTES) + 1)
     except OSError as error:
-        raise Unreadable(Problem(1, 1, f"cannot be read: {error.strerror}")) from None
+        raise Unreadable(1, 1, f"cannot be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
         message = f"the file has {size:,} bytes, but the limit is {MAX_BYTES:,}: keep data in other files"
-        raise Unreadable(Problem(1, 1, message))
+        raise Unreadable(1, 1, message)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = position(data, error.start, b"\n")
         message = f"not UTF-8 (byte 0x{data[error.start]:02x}): save the file as UTF-8"
-        raise Unreadable(Problem(line, column, message)) from None
+        raise Unreadable(line, column, message) from None
 
 
-def documents(path: Path) -> Iterator[yaml.Node]:
+def documents(text: str) -> Iterator[yaml.Node]:
     """The nodes of the documents that are not empty. Raises Unreadable, for a bare tag `!` at the end."""
-    text = read_text(path)
     try:
         for node in yaml.compose_all(text, Loader=loader_for(text)):
             if not is_empty(node):
@@ -130,7 +116,7 @@ def documents(path: Path) -> Iterator[yaml.Node]:
         raise unreadable(place_of(error), f"broken YAML: {message}") from None
     except yaml.reader.ReaderError as error:
         line, column = position(text, error.position, "\n")
-        raise Unreadable(Problem(line, column, f"broken YAML: {error.reason}")) from None
+        raise Unreadable(line, column, f"broken YAML: {error.reason}") from None
 
 
 def refuse_bare_tag(text: str) -> None:
