@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
@@ -15,22 +15,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@dataclass(frozen=True)
-class Written:
-    new: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-
-
 def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def write_files(folder: Path, files: Mapping[str, str], origin: Mapping[str, Any], *, force: bool) -> Written:
+def write_files(
+    folder: Path, files: Mapping[str, str], origin: Mapping[str, Any], *, force: bool
+) -> Counter[str]:
     """Write these files (name: text) to the folder, and remove other files of earlier imports of the set.
 
-    The record of an import has `origin` and the files with their digests. Raises SuperError, before anything
-    is written, if a file would change that does not have its recorded content; `force` overwrites it.
+    Returns how many files are new, changed, removed. The record of an import has `origin` and the files with
+    their digests. Raises SuperError, before anything is written, if a file would change that does not have
+    its recorded content; `force` overwrites it.
     """
     record = folder / f"super-{origin['set']}.import.json"
     try:
@@ -79,16 +75,16 @@ def refuse_changed(
         )
 
 
-def replace_files(folder: Path, there: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> Written:
-    written = Written()
+def replace_files(folder: Path, there: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> Counter[str]:
+    done: Counter[str] = Counter()
     for name, data in wanted.items():
         if there.get(name) != data:
             write_atomically(folder / name, data)
-            (written.changed if name in there else written.new).append(name)
-    for name in sorted(there.keys() - wanted.keys()):
+            done["changed" if name in there else "new"] += 1
+    for name in there.keys() - wanted.keys():
         (folder / name).unlink()
-        written.removed.append(name)
-    return written
+        done["removed"] += 1
+    return done
 
 
 def record_text(origin: Mapping[str, Any], wanted: Mapping[str, bytes]) -> str:

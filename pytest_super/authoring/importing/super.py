@@ -6,10 +6,10 @@ import json
 import posixpath
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
-from pytest_super.authoring.importing.prefix import pre_executed
-from pytest_super.authoring.importing.refusal import NoTaskError, Warn
+from pytest_super.agents.react.format import FormatError, parse_edit
 from pytest_super.tasks.fields import has_leaf, legal_id
 from pytest_super.tasks.task import CATEGORIES, TOKEN_BUDGETS
 
@@ -41,11 +41,14 @@ EXPERT_IDS = (
 _GITHUB_FOLDER = re.compile(r"(https?://github\.com/[^/]+/[^/]+)/(?:tree|blob)/.*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
+Warn = Callable[[str], None]
+
 
 def task_fields(row: dict[str, Any], set_name: str, *, image: str | None, warn: Warn) -> dict[str, Any]:
     """The fields of the row's task file; `warn` is called for each value that is changed.
 
-    Columns that no field of a task keeps as they are go to `metadata`. Raises NoTaskError.
+    Columns that no field of a task keeps as they are go to `metadata`. Raises ValueError for a row that
+    yields no task, as the functions below do.
     """
     left = dict(row)
     task_id = id_of(left, warn)
@@ -69,7 +72,7 @@ def task_fields(row: dict[str, Any], set_name: str, *, image: str | None, warn: 
 def text_of(left: dict[str, Any], name: str) -> str:
     value = left.pop(name, None)
     if not isinstance(value, str) or not value.strip():
-        raise NoTaskError(f"`{name}` has no text")
+        raise ValueError(f"`{name}` has no text")
     return value
 
 
@@ -79,7 +82,7 @@ def id_of(left: dict[str, Any], warn: Warn) -> str:
     if legal == task_id:
         return task_id
     if not legal:
-        raise NoTaskError(f"`task_id` {task_id!r} has no character that an id can have")
+        raise ValueError(f"`task_id` {task_id!r} has no character that an id can have")
     warn(f"the id becomes {legal}: ids have letters, digits and `_ . , -`")
     left["task_id"] = task_id
     return legal
@@ -178,7 +181,7 @@ def texts(left: dict[str, Any], name: str) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise NoTaskError(f"`{name}` should be a list of texts")
+        raise ValueError(f"`{name}` should be a list of texts")
     return value
 
 
@@ -189,10 +192,10 @@ def entrypoint(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
         left.pop("entrypoint", None)
         return None
     if not isinstance(raw, str):
-        raise NoTaskError("`entrypoint` should be text")
+        raise ValueError("`entrypoint` should be text")
     path = inside(raw.strip())
     if path == ".":
-        raise NoTaskError(f"`entrypoint` {raw!r} names no file")
+        raise ValueError(f"`entrypoint` {raw!r} names no file")
     if path == raw:
         del left["entrypoint"]
     elif path != raw.strip():
@@ -204,3 +207,60 @@ def inside(path: str) -> str:
     if not path.startswith("/") and ".." not in path.split("/"):
         return path
     return re.sub(r"^(\.\./)+|^\.\.$", "", posixpath.normpath(path.lstrip("/"))) or "."
+
+
+def pre_executed(left: dict[str, Any], warn: Warn) -> list[Any]:
+    """The cells and edits of the prefix, whose JSON texts `{"type": …, "content": …}` are agents' actions."""
+    cells = left.get("pre_execute_cells")
+    if cells is None:
+        left.pop("pre_execute_cells", None)
+        return []
+    if not isinstance(cells, list):
+        raise ValueError("`pre_execute_cells` should be a list")
+    made = [step(cell, f"pre_execute_cells[{index}]", warn) for index, cell in enumerate(cells)]
+    found = [part for part in made if part is not None]
+    # Otherwise `metadata` keeps the cells as they were.
+    if len(found) == len(cells):
+        left.pop("pre_execute_cells")
+    return found
+
+
+def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
+    """The text of a cell, an edit, or None for a step that has no effect."""
+    if not isinstance(cell, str):
+        raise ValueError(f"`{place}` should be the JSON text of an object with `type` and `content`")
+    action = action_of(cell)
+    if action is None:
+        warn(f"`{place}` is not an action: it is imported as a cell")
+        action = {"content": cell}
+    kind, content = action.get("type", "execute"), action.get("content")
+    if kind == "continue_wait":
+        warn(f"`{place}` is a continue_wait: left out, since each cell runs to its end")
+        return None
+    if kind not in ("execute", "edit") or not isinstance(content, str):
+        raise ValueError(f"`{place}` is not a known action: type {kind!r}")
+    if not content.strip():
+        warn(f"`{place}` is empty: left out")
+        return None
+    return content if kind == "execute" else {"edit": edit(content, place)}
+
+
+def action_of(text: str) -> dict[str, Any] | None:
+    """The action that the JSON text is; None for any other text, even if it is JSON: `[1]` is Python, too."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    is_action = isinstance(value, dict) and not value.keys().isdisjoint(("type", "content"))
+    return value if is_action else None
+
+
+def edit(content: str, place: str) -> dict[str, str]:
+    try:
+        # The published grammar does not allow a line end at the end.
+        change = parse_edit(content.rstrip("\n"))
+    except FormatError as error:
+        raise ValueError(f"`{place}` is not an edit: {str(error).splitlines()[0]}") from None
+    if not change.before:
+        raise ValueError(f"`{place}` is an edit that replaces nothing")
+    return {"path": change.path, "before": change.before, "after": change.after}

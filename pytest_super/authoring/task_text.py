@@ -1,0 +1,26 @@
+"""The text of a task file that we make, checked as the loader checks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import TaskFileError
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.yaml_writer import to_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def task_text(fields: dict[str, Any], path: Path) -> str:
+    """The text of a file with one task, to be written to `path`. Raises ValueError for an invalid task."""
+    try:
+        text = to_yaml(fields)
+        load_tasks(path, text=text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except TaskFileError as error:
+        # Without line and column, which refer to a file that is not written.
+        messages = [line.removeprefix(f"{path}:").split(": ", 1)[-1] for line in str(error).splitlines()]
+        raise ValueError("; ".join(messages)) from None
+    return text
