@@ -41,9 +41,7 @@ class Asker:
         self._prompts = prompts
         self._identity = identity
         self._open_model = open_model
-        self._counting = threading.Lock()
         self.stop = threading.Event()
-        self.asked = 0
 
     def ask(self, task: str, prompt: str, material: str, judge: Callable[[str], T]) -> T:
         """Return `judge(answer)`. If that raises RepositoryRefused, the model is asked again.
@@ -69,22 +67,18 @@ class Asker:
         return [said, {"role": "user", "content": self._prompts.repair.replace(PROBLEM, problem)}]
 
     def _answer(self, task: str, messages: list[dict[str, str]]) -> tuple[str, str]:
+        """The text, and why it ended."""
         key = digest([self._identity, messages])
-        if known := self._record.answer(key):
+        if known := self._record.answers.get(key):
             return known
         # After the look-up, because an answer that is known costs nothing.
         if self.stop.is_set():
             raise Stopped
-        text, finish_reason = self._buy(task, messages)
-        self._record.add_answer(key, task, text, finish_reason)
-        return text, finish_reason
-
-    def _buy(self, task: str, messages: list[dict[str, str]]) -> tuple[str, str]:
         completion = self._complete(task, messages)
-        with self._counting:
-            self.asked += 1
         # The answer can contain lone surrogates, which cannot be written to a file.
-        return completion.text.encode("utf-8", "replace").decode(), completion.finish_reason
+        text = completion.text.encode("utf-8", "replace").decode()
+        self._record.add_answer(key, task, text, completion.finish_reason)
+        return text, completion.finish_reason
 
     def _complete(self, task: str, messages: Sequence[Message]) -> Completion:
         try:

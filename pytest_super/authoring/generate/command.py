@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import threading
-from contextlib import suppress
+from collections import Counter
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.generate import report
+import pytest
+
 from pytest_super.authoring.generate.generation import Generation, GenerationSettings
 from pytest_super.authoring.generate.prompts import read_prompts
-from pytest_super.authoring.generate.record import CALLS
+from pytest_super.authoring.generate.record import CALLS, KEPT, REPORT
+from pytest_super.authoring.generate.refusal import REASONS
 from pytest_super.authoring.generate.repositories import read_all
 from pytest_super.errors import SuperError
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
-from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.report.terminal import one_line
+from pytest_super.session.settings import parse_parameter
 from pytest_super.store.results import new_run_id
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterable, Iterator
 
     from pytest_super.model.completion import Model
 
@@ -40,22 +43,30 @@ def generate(arguments: Namespace) -> int:
     """
     named = read_all(arguments.repositories, arguments.list)
     model = model_settings(arguments)
-    models = Models(model)
+    prompts = read_prompts(arguments.prompts)
+    gateway = Gateway(new_run_id(), model)
     settings = GenerationSettings(
         output=arguments.output,
         model=model.name,
         parameters=model.parameters,
-        prompts=read_prompts(arguments.prompts),
+        prompts=prompts,
         jobs=min(arguments.jobs, len(named)),
-        open_model=models.open,
+        open_model=partial(open_model, gateway),
         print_line=print_line,
     )
-    generation = Generation(named, settings)
     try:
-        return conclude(generation)
+        with closing(Generation(named, settings)) as generation:
+            return conclude(generation)
     finally:
-        models.close()
-        generation.close()
+        gateway.close()
+        # A gateway removes its folder when it ends, but none has run if nothing was asked.
+        with suppress(OSError):
+            gateway.folder.rmdir()
+
+
+def open_model(gateway: Gateway, task: str) -> Model:
+    """The model of one task. The gateway starts with the first question."""
+    return GatewayModel(gateway, task=task, epoch=1, rerun=0, token_limit=lambda: TOKENS, cost_limit=None)
 
 
 def conclude(generation: Generation) -> int:
@@ -63,17 +74,44 @@ def conclude(generation: Generation) -> int:
     # This is the second Ctrl-C. The first one is in `generation.error`.
     with suppress(KeyboardInterrupt):
         generation.run(interrupted=lambda: print_line(WAITING))
-    for line in report.lines(generation):
+    for line in report_lines(generation):
         print_line(line)
     error = generation.error
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, SuperError):
-        # The message names options as runs of pytest know them.
-        raise SuperError(f"stopped: {str(error).replace('--super-', '--')}")
+        raise SuperError(f"stopped: {own_options(error)}")
     if error is not None:
         raise error
     return int(any(outcome.reason == "model_failed" for outcome in generation.outcomes.values()))
+
+
+def report_lines(run: Generation) -> Iterator[str]:
+    """The numbers of repositories that were kept and dropped, by reason."""
+    outcomes = run.outcomes.values()
+    reasons = Counter(outcome.reason for outcome in outcomes if outcome.outcome != KEPT)
+    yield ""
+    yield row("repositories", len(run.named))
+    yield row("kept", len(outcomes) - reasons.total())
+    yield row("dropped", reasons.total())
+    for reason, meaning in REASONS.items():
+        if reasons[reason]:
+            yield row(f"  {reason}", reasons[reason], meaning)
+    if left := len(run.named) - len(outcomes):
+        yield row("not looked at", left)
+    yield ""
+    bought = len(run.record.answers) - run.record.earlier_answers
+    yield f"{bought} answers of {run.settings.model}{cost(run)}"
+    yield f"tasks and {REPORT}: {run.settings.output}"
+
+
+def row(name: str, number: int, meaning: str = "") -> str:
+    return f"{name:<24}{number:>6}  {meaning}".rstrip()
+
+
+def cost(run: Generation) -> str:
+    dollars = run.record.cost()
+    return "" if dollars is None else f"; all runs into this folder have cost ${dollars:.4f}"
 
 
 def print_line(line: str) -> None:
@@ -94,43 +132,20 @@ def model_settings(arguments: Namespace) -> ModelSettings:
         name = f"{SCRIPTED}{path}"
     return ModelSettings(
         name=name,
-        parameters=dict(map(parameter, arguments.model_arg)),
+        parameters=parameters(arguments.model_arg),
         max_cost=arguments.max_cost,
         calls=str((arguments.output / CALLS).absolute()),
         record=str(arguments.record.absolute()) if arguments.record else None,
     )
 
 
-def parameter(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise SuperError(f"--model-arg={text}: write it as KEY=VALUE")
-    # Parameters are written to disk.
-    if may_hold_secret(text):
-        raise SuperError(f"--model-arg={name}: keys come from the environment, as for litellm")
+def parameters(texts: Iterable[str]) -> dict[str, Any]:
     try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+        return dict(map(parse_parameter, texts))
+    except pytest.UsageError as error:
+        raise SuperError(own_options(error)) from None
 
 
-class Models:
-    """The models of all tasks, through one gateway, which is started for the first question."""
-
-    def __init__(self, settings: ModelSettings) -> None:
-        self._settings = settings
-        self._gateway: Gateway | None = None
-        self._opening = threading.Lock()
-
-    def open(self, task: str) -> Model:
-        """Raises ModelError."""
-        with self._opening:
-            if self._gateway is None:
-                self._gateway = Gateway(new_run_id(), self._settings)
-        return GatewayModel(
-            self._gateway, task=task, epoch=1, rerun=0, token_limit=lambda: TOKENS, cost_limit=None
-        )
-
-    def close(self) -> None:
-        if self._gateway is not None:
-            self._gateway.close()
+def own_options(error: Exception) -> str:
+    """The message with our names of the options, which are those of runs of pytest without `super-`."""
+    return str(error).replace("--super-", "--")

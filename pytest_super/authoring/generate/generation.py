@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import queue
 import threading
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +25,7 @@ from pytest_super.store.trajectory import now
 from pytest_super.tasks.task import TASK_SUFFIX, Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_super.authoring.generate.prompts import Prompts
     from pytest_super.authoring.generate.repositories import Named
@@ -104,39 +102,39 @@ class Generation:
             ended.set()
 
     def _take(self, named: Named) -> None:
-        outcome = RepositoryOutcome(named=named.text, id=self.ids[named.text], model=self.settings.model)
-        is_known = self._decide(named, outcome)
+        outcome = self._outcome(named)
         # Ctrl-C also reaches git. A fetch that it interrupts says nothing about the repository.
         if self.asker.stop.is_set() and not outcome.is_settled:
             raise Stopped
-        if not is_known:
-            self.record.add(replace(outcome, ended=now()))
+        # The outcome of an earlier run has its time.
+        if not outcome.ended:
+            outcome.ended = now()
+            self.record.add(outcome)
         self.outcomes[named.text] = outcome
         self.settings.print_line(line_of(outcome))
 
-    def _decide(self, named: Named, outcome: RepositoryOutcome) -> bool:
-        """Fill in the outcome. Returns whether an earlier run had settled it.
+    def _outcome(self, named: Named) -> RepositoryOutcome:
+        """The outcome that an earlier run settled, or else a new one, without its time.
 
         Raises Stopped, and SuperError for an error that every other repository would meet, too.
         """
+        outcome = RepositoryOutcome(named=named.text, id=self.ids[named.text], model=self.settings.model)
         try:
-            with fetch_errors():
-                self._pin(named, outcome)
-            if known := self.record.settled(outcome.key):
-                self._take_over(known, outcome)
-                return True
-            with fetch_errors():
-                repository = Repository.model_validate(outcome.repository)
-                tree = Tree(fetch(repository, base=self.settings.output))
-            # Outside of `fetch_errors`, because a ModelError is an InfrastructureError, too.
-            self._make(named, tree, outcome)
+            self._pin(named, outcome)
+            if known := self.record.settled.get(outcome.key):
+                if known.outcome == KEPT:
+                    self._write(known.task)
+                return replace(known, named=named.text)
+            repository = Repository.model_validate(outcome.repository)
+            self._make(named, Tree(fetch(repository, base=self.settings.output)), outcome)
         except RepositoryRefused as refused:
             outcome.drop(refused.reason, answers.shown(str(refused)))
-        except ModelError as error:
-            if error.is_final:
+        except (InfrastructureError, TaskFileError) as error:
+            if getattr(error, "is_final", False):
                 raise
-            outcome.drop("model_failed", answers.shown(str(error)))
-        return False
+            reason = "model_failed" if isinstance(error, ModelError) else "fetch_failed"
+            outcome.drop(reason, answers.shown(str(error)))
+        return outcome
 
     def _pin(self, named: Named, outcome: RepositoryOutcome) -> None:
         """Set the pinned repository, the same as in an earlier run, and the key of the outcome."""
@@ -147,13 +145,6 @@ class Generation:
         content = Tree(Path(named.place)).digest() if is_folder else ""
         made_from = [outcome.id, outcome.repository, content, *settings.identity, settings.prompts.digest]
         outcome.key = digest(made_from)
-
-    def _take_over(self, known: RepositoryOutcome, outcome: RepositoryOutcome) -> None:
-        """Take over what an earlier run settled, and write its file again."""
-        for name in ("outcome", "reason", "detail", "questions", "task", "sha256"):
-            setattr(outcome, name, getattr(known, name))
-        if known.outcome == KEPT:
-            self._write(known.task)
 
     def _make(self, named: Named, tree: Tree, outcome: RepositoryOutcome) -> None:
         """Ask the model for a task, and write it. Raises RepositoryRefused, ModelError, Stopped."""
@@ -180,25 +171,13 @@ class Generation:
     def _write(self, fields: dict[str, Any]) -> str:
         """Write the task file and return its digest, or "" if a person changed the file, so it is kept."""
         path = self.settings.output / f"{fields['id']}{TASK_SUFFIX}"
-        if not self.record.is_ours(path):
-            self.settings.print_line(f"{path} was changed by hand and is kept; remove it to get a new one")
-            return ""
-        return hashlib.sha256(write_task(fields, self.settings.output)).hexdigest()
+        if self.record.is_ours(path):
+            return write_task(fields, path)
+        self.settings.print_line(f"{path} was changed by hand and is kept; remove it to get a new one")
+        return ""
 
     def close(self) -> None:
         self.record.close()
-
-
-@contextmanager
-def fetch_errors() -> Iterator[None]:
-    """Turn an error about the source of one repository into RepositoryRefused."""
-    try:
-        yield
-    except (InfrastructureError, TaskFileError) as error:
-        # Every other repository would meet this error as well.
-        if getattr(error, "is_final", False):
-            raise
-        raise RepositoryRefused("fetch_failed", str(error)) from None
 
 
 def wait_for(events: Sequence[threading.Event]) -> None:

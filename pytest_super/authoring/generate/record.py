@@ -12,7 +12,7 @@ import hashlib
 import json
 import threading
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pytest_super.authoring.generate.refusal import PASSING
@@ -60,12 +60,6 @@ class RepositoryOutcome:
     def drop(self, reason: str, detail: str) -> None:
         self.outcome, self.reason, self.detail = DROPPED, reason, detail
 
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> RepositoryOutcome:
-        """Raises TypeError for other data."""
-        names = {each.name for each in fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in names})
-
 
 def digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
@@ -98,27 +92,23 @@ class GenerationRecord:
             self.close = opened.pop_all().close
 
     def _read(self) -> None:
-        outcomes = [RepositoryOutcome.from_data(line) for line in read_lines(self.folder / REPORT)]
-        answers = read_lines(self.folder / ANSWERS)
-        self._known = {line["key"]: (line["text"], line["finish_reason"]) for line in answers}
-        self._settled = {each.key: each for each in outcomes if each.key and each.is_settled}
+        outcomes = [RepositoryOutcome(**line) for line in read_lines(self.folder / REPORT)]
+        lines = read_lines(self.folder / ANSWERS)
+        self.answers = {line["key"]: (line["text"], line["finish_reason"]) for line in lines}
+        """The text of each answer and why it ended, by key of the question."""
+        self.earlier_answers = len(self.answers)
+        self.settled = {each.key: each for each in outcomes if each.key and each.is_settled}
         self.ids = {each.named: each.id for each in outcomes}
         self.pins = {each.named: each.repository for each in outcomes if each.repository}
         self._written = {each.sha256 for each in outcomes if each.sha256}
 
-    def settled(self, key: str) -> RepositoryOutcome | None:
-        return self._settled.get(key)
-
     def add(self, outcome: RepositoryOutcome) -> None:
         self._append(self._report, asdict(outcome))
-
-    def answer(self, key: str) -> tuple[str, str] | None:
-        """The text, and why it ended."""
-        return self._known.get(key)
 
     def add_answer(self, key: str, task: str, text: str, finish_reason: str) -> None:
         line = {"key": key, "id": task, "text": text, "finish_reason": finish_reason}
         self._append(self._answers, line)
+        self.answers[key] = text, finish_reason
 
     def _append(self, file: TextIO, data: dict[str, Any]) -> None:
         """Write a line, which survives the end of this process. Raises SuperError."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.generate.refusal import RepositoryRefused
-from pytest_super.errors import SuperError, TaskFileError
-from pytest_super.tasks.loading import load_tasks
-from pytest_super.tasks.task import TASK_SUFFIX
-from pytest_super.tasks.yaml_writer import to_yaml
+from pytest_super.authoring.task_text import task_text
+from pytest_super.errors import SuperError
+from pytest_super.store.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,23 +45,16 @@ def where(repository: dict[str, str], folder: str) -> str:
     return f"The repository is {here}."
 
 
-def write_task(fields: dict[str, Any], folder: Path) -> bytes:
-    """Write the task file, after the loader has accepted it, and return its content.
+def write_task(fields: dict[str, Any], path: Path) -> str:
+    """Write the task file if the loader accepts its text. Returns the digest of the file.
 
     Raises RepositoryRefused when the task is not valid, SuperError when the file cannot be written.
     """
-    path = folder / f"{fields['id']}{TASK_SUFFIX}"
-    # In the same folder, because a task can name a folder next to it; pytest does not collect this name.
-    draft = path.with_name(f".{path.name}.draft")
     try:
-        data = to_yaml(fields).encode()
-        draft.write_bytes(data)
-        load_tasks(draft, shown=path.name)
-        draft.replace(path)
-    except (TaskFileError, ValueError) as error:
+        text = task_text(fields, path)
+        write_atomically(path, text)
+    except ValueError as error:
         raise RepositoryRefused("bad_answer", f"the task is not valid: {error}") from None
     except OSError as error:
         raise SuperError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        draft.unlink(missing_ok=True)
-    return data
+    return hashlib.sha256(text.encode()).hexdigest()
