@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser(named or COMMANDS).parse_args(words)
     try:
         status: int = parsed.run(parsed)
+        sys.stdout.flush()
     except SuperError as error:
         print(f"pytest-super: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader of our output, such as `head`, has ended. Python would complain when it flushes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status
 

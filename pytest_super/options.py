@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,13 +44,6 @@ def amount(text: str) -> float:
     number = float(text)
     if not 0 < number < inf:
         raise ValueError("must be more than 0")
-    return number
-
-
-def finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError("must be a number")
     return number
 
 

@@ -3,14 +3,10 @@
 To add one, write a module with the members of `Command` and add its name to COMMANDS.
 """
 
-from __future__ import annotations
-
+from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Protocol, cast
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+from typing import Protocol, cast
 
 # In the order in which `pytest-super --help` lists them.
 COMMANDS = (

@@ -1,14 +1,9 @@
 """`pytest-super generate`: tasks of the set auto, made from repositories with a model."""
 
-from __future__ import annotations
-
-from argparse import ArgumentTypeError
-from math import inf
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+from pytest_super.options import amount, positive
 
 HELP = "make tasks from repositories with a model"
 JOBS = 4
@@ -21,7 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--output", type=Path, default=Path("auto"), metavar="DIR", help="folder for tasks and report (auto)"
     )
     parser.add_argument(
-        "--jobs", type=count, default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
+        "--jobs", type=positive, default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
     )
     parser.add_argument(
         "--prompts", type=Path, metavar="DIR", help="folder with prompts that replace the built-in ones"
@@ -58,27 +53,11 @@ def add_model(parser: ArgumentParser) -> None:
         help="parameter of every call (VALUE is JSON or else text); can be repeated",
     )
     parser.add_argument(
-        "--max-cost", type=dollars, metavar="X", help="limit in US dollars for all runs into the folder"
+        "--max-cost", type=amount, metavar="X", help="limit in US dollars for all runs into the folder"
     )
     parser.add_argument(
         "--record", type=Path, metavar="DIR", help="folder in which to keep all calls of the model"
     )
-
-
-def dollars(text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = 0.0
-    if not 0 < amount < inf:
-        raise ArgumentTypeError(f"{text!r} is not an amount above 0")
-    return amount
-
-
-def count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)
 
 
 def run(arguments: Namespace) -> int:

@@ -1,16 +1,11 @@
 """`pytest-super image build`: build the image that containers run."""
 
-from __future__ import annotations
-
 import os
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.docker.image import DEFAULT_PROFILE, PROFILES, build
 from pytest_super.kernel.providers.host_environment import trusted_certificates
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
 HELP = "build the kernel image that containers run"
 

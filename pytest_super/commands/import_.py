@@ -1,14 +1,9 @@
 """`pytest-super import super`: published data as task files."""
 
-from __future__ import annotations
-
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
 HELP = "make task files from published data"
 SETS = ("expert", "masked", "auto")

@@ -1,13 +1,8 @@
 """`pytest-super init`: a project to start from."""
 
-from __future__ import annotations
-
 import shlex
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
 HELP = "write starter tasks, a conftest and a CI file to a folder"
 

@@ -1,14 +1,9 @@
 """The file that `--json=FILE` names."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.errors import SuperError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_json(path: Path, data: object) -> None:

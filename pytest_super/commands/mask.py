@@ -2,65 +2,53 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.masking.proof import Proof, prove
+from pytest_super.authoring.masking.proof import prove
 from pytest_super.authoring.masking.proposal import skeleton, subproblems_yaml
 from pytest_super.authoring.masking.propose import propose
-from pytest_super.errors import InfrastructureError, SuperError, UnsupportedError
+from pytest_super.errors import SuperError, UnsupportedError
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import answer_index, cells_of, solution_cells
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.tasks.solution import SolutionCell
     from pytest_super.tasks.task import Task
 
 HELP = "propose sub-problems of a solution, or prove those of a task file"
-# The options that need --check, each with its name in the namespace.
-OF_CHECK = {"--id": "id", "--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="PATH", help="a notebook or a task file")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the YAML there")
-    parser.add_argument("--check", action="store_true", help="prove a task file's sub-problems in kernels")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--output", type=Path, metavar="FILE", help="write the YAML there")
+    mode.add_argument("--check", action="store_true", help="prove a task file's sub-problems in kernels")
     parser.add_argument(
         "--id", action="append", default=[], help="with --check: only this sub-problem; can be repeated"
     )
     parser.add_argument(
-        "--sandbox", metavar="NAME", help="with --check: the provider of sandboxes (default: auto)"
+        "--sandbox",
+        default="auto",
+        metavar="NAME",
+        help="with --check: the provider of sandboxes (default: auto)",
     )
     parser.add_argument("--image", help="with --check: the container image")
     parser.add_argument("--pip-config", type=Path, help="with --check: a pip.conf for containers")
 
 
 def run(arguments: Namespace) -> int:
-    refuse_idle_options(arguments)
     if not arguments.check:
         return write_proposal(arguments.path, arguments.output)
-    return check(
-        arguments.path, arguments.id, arguments.sandbox or "auto", arguments.image, arguments.pip_config
-    )
-
-
-def refuse_idle_options(arguments: Namespace) -> None:
-    """Raises SuperError for an option that would have no effect."""
-    if arguments.check and arguments.output is not None:
-        raise SuperError("--check writes no file, so --output has no effect")
-    given = [option for option, name in OF_CHECK.items() if getattr(arguments, name)]
-    if given and not arguments.check:
-        raise SuperError(f"only with --check: {', '.join(given)}")
+    return check(arguments.path, arguments.id, arguments.sandbox, arguments.image, arguments.pip_config)
 
 
 def write_proposal(path: Path, output: Path | None) -> int:
@@ -120,52 +108,39 @@ def check(path: Path, ids: Sequence[str], sandbox: str, image: str | None, pip_c
         raise SuperError(f"{path}: there is no sub-problem {unknown[0]}")
     if not tasks:
         raise SuperError(f"{path}: it has no `subproblems`")
-    start = functools.partial(start_kernel, maker=sandbox_maker(sandbox, image, pip_config))
+    start = kernel_starter(sandbox, image, pip_config)
     are_proven = True
-    for proof in proofs([task for task in tasks if not ids or task.id in ids], start):
-        print(f"{proof.id}: {'proven' if proof.is_proven else 'not proven'}: {proof.reason}", flush=True)
-        are_proven = are_proven and proof.is_proven
+    for task in tasks:
+        if not ids or task.id in ids:
+            proof = prove(task, start)
+            print(f"{proof.id}: {'proven' if proof.is_proven else 'not proven'}: {proof.reason}", flush=True)
+            are_proven = are_proven and proof.is_proven
     return 0 if are_proven else 1
 
 
-def proofs(tasks: Sequence[Task], start: Callable[[Task], Kernel]) -> Iterator[Proof]:
-    for task in tasks:
-        try:
-            yield prove(task, start)
-        except InfrastructureError as error:
-            # Every further proof would fail in the same way.
-            if error.is_final:
-                raise
-            yield Proof(id=task.id, is_proven=False, reason=str(error))
+def kernel_starter(name: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Kernel]:
+    """Starts a kernel in which the task's repository is provided, and raises InfrastructureError.
 
-
-def start_kernel(task: Task, maker: Callable[[Task], Sandbox]) -> Kernel:
-    """A kernel in which the task's repository is provided. Raises InfrastructureError."""
-    from pytest_super.kernel.sandbox import missing_capabilities
+    The provider of sandboxes need not isolate, as for the agent gold. Raises SuperError if there is none.
+    """
+    from pytest_super.kernel.providers.host_environment import trusted_certificates
+    from pytest_super.kernel.providers.registry import choose_provider, find_provider
+    from pytest_super.kernel.sandbox import SandboxSettings, missing_capabilities
     from pytest_super.session.kernels import ready_kernel
     from pytest_super.session.start_ahead import Placement
     from pytest_super.snapshots.prefix import Prefix
-
-    sandbox = maker(task)
-    if missing := missing_capabilities(task.sandbox, sandbox.capabilities):
-        raise UnsupportedError(f"it requires {', '.join(missing)}, which the sandbox lacks")
-    return ready_kernel(Placement(sandbox, Prefix(task)), task).kernel
-
-
-def sandbox_maker(name: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Sandbox]:
-    """A provider that need not isolate, as for the agent gold. Raises SuperError."""
-    from pytest_super.kernel.providers.host_environment import trusted_certificates
-    from pytest_super.kernel.providers.registry import choose_provider, find_provider
-    from pytest_super.kernel.sandbox import SandboxSettings
 
     settings = SandboxSettings(image=image, pip_config=pip_config, ca_bundle=trusted_certificates(os.environ))
     chosen = choose_provider(name, settings, is_trusted=True)
     if chosen.note:
         print(f"sandbox: {chosen.name}, {chosen.note}", file=sys.stderr)
 
-    def make(task: Task) -> Sandbox:
+    def start(task: Task) -> Kernel:
         labels = {"run": "mask-check", "task": task.id, "worker": "main"}
         for_task = replace(settings, labels=labels, hidden=(Path(task._path).parent,))
-        return find_provider(chosen.name).make(task.sandbox, for_task)
+        sandbox = find_provider(chosen.name).make(task.sandbox, for_task)
+        if missing := missing_capabilities(task.sandbox, sandbox.capabilities):
+            raise UnsupportedError(f"it requires {', '.join(missing)}, which the sandbox lacks")
+        return ready_kernel(Placement(sandbox, Prefix(task)), task).kernel
 
-    return make
+    return start

@@ -1,13 +1,8 @@
 """`pytest-super prompt extract`: print the system prompt of a published trajectory."""
 
-from __future__ import annotations
-
 import sys
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
 HELP = "print the system prompt of a published trajectory"
 

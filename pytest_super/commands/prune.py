@@ -1,11 +1,6 @@
 """`pytest-super prune`: remove the snapshots of prefixes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 
 HELP = "remove the snapshots of prefixes"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.commands.json_file import write_json
+from pytest_super.commands.task_files import valid_tasks
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.rescore.lines import rescore_data, rescore_lines
     from pytest_super.authoring.rescore.scores import rescore_all
     from pytest_super.authoring.rescore.trials import read_trials
-    from pytest_super.commands.json_file import write_json
 
     tasks = known_tasks(arguments.tasks, arguments.answers)
     trials, unread = read_trials(arguments.paths)
@@ -54,7 +55,6 @@ def run(arguments: Namespace) -> int:
 def known_tasks(tasks: Path | None, answers: Path | None) -> dict[str, Task]:
     """The tasks to score against, by id. Raises SuperError."""
     from pytest_super.authoring.rescore.golds import add_answers
-    from pytest_super.commands.task_files import valid_tasks
 
     if tasks is None and answers is None:
         raise SuperError("name what to score against: --tasks=PATH, --answers=FILE, or both")

@@ -1,16 +1,12 @@
 """`pytest-super schema`: print the JSON Schema of task files, by which editors complete and check them."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json
-from typing import TYPE_CHECKING, Any
+from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from pytest_super.tasks import task
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
 HELP = "print the JSON Schema of task files"
 

@@ -1,30 +1,23 @@
 """`pytest-super stats`: count the content of a collection of tasks, as in the tables of the SUPER paper."""
 
-from __future__ import annotations
-
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+from pytest_super.commands.json_file import write_json
+from pytest_super.commands.task_files import add_paths, valid_tasks
 
 HELP = "count tasks, repositories, categories and gold code"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "paths", nargs="+", type=Path, metavar="PATH", help="a task file or a folder of task files"
-    )
+    add_paths(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to this file")
 
 
 def run(arguments: Namespace) -> int:
-    from dataclasses import asdict
-
     from pytest_super.authoring.stats.lines import stats_lines
     from pytest_super.authoring.stats.summary import summarise
-    from pytest_super.commands.json_file import write_json
-    from pytest_super.commands.task_files import valid_tasks
 
     stats = summarise(valid_tasks(arguments.paths))
     for line in stats_lines(stats):

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, TaskFileError
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Iterable
-    from pathlib import Path
 
     from pytest_super.tasks.task import Task
 
 
+def add_paths(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="a task file or a folder of task files"
+    )
+
+
 def valid_tasks(paths: Iterable[Path]) -> list[Task]:
-    """The tasks of all task files at and below `paths`.
+    """The tasks of each path that is a file, and of all task files below each that is a folder.
 
     Raises SuperError for a path without task files, and TaskFileError with the errors of all files.
     """
-    tasks, errors = load_all(find_task_files(paths))
+    from pytest_super.tasks.loading import load_tasks, refuse_known_ids
+
+    tasks: list[Task] = []
+    errors: list[str] = []
+    places: dict[str, str] = {}
+    files = [file for path in paths for file in ([path] if path.is_file() else task_files_below(path))]
+    for file in files:
+        try:
+            loaded = load_tasks(file)
+            refuse_known_ids(loaded, places, str(file))
+            tasks += loaded
+        except TaskFileError as error:
+            errors.append(str(error))
     if errors:
         raise TaskFileError("\n".join(errors))
     return tasks
-
-
-def find_task_files(paths: Iterable[Path]) -> list[Path]:
-    """Each path that is a file, and the task files below each that is a folder. Raises SuperError."""
-    return [file for path in paths for file in ([path] if path.is_file() else task_files_below(path))]
 
 
 def task_files_below(folder: Path) -> list[Path]:
@@ -37,21 +51,3 @@ def task_files_below(folder: Path) -> list[Path]:
     if not found:
         raise SuperError(f"{folder}: there is no *{TASK_SUFFIX} file")
     return found
-
-
-def load_all(files: Iterable[Path]) -> tuple[list[Task], list[str]]:
-    """The tasks of the valid files, and one text for each other file, with all its errors."""
-    from pytest_super.tasks.loading import load_tasks, refuse_known_ids
-
-    tasks: list[Task] = []
-    errors: list[str] = []
-    places: dict[str, str] = {}
-    for file in files:
-        try:
-            loaded = load_tasks(file)
-            refuse_known_ids(loaded, places, str(file))
-        except TaskFileError as error:
-            errors.append(str(error))
-        else:
-            tasks += loaded
-    return tasks, errors

@@ -3,21 +3,17 @@
 Programs of `--super-agent='host-command: …'` call it once for each action, so it imports little.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_super.errors import SuperError
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable
 
 HELP = "act in the trial for which this program was started"
 OK, NOT_OK, NO_TRIAL = 0, 1, 2

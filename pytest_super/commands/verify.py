@@ -1,12 +1,10 @@
 """`pytest-super verify`: check that tasks can be solved, have one answer, and do not leak it."""
 
-from __future__ import annotations
-
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+from pytest_super.commands.json_file import write_json
+from pytest_super.commands.task_files import add_paths, valid_tasks
 
 HELP = "find tasks that fail with their own solution, are flaky, or leak their answer"
 # Options that are passed on to pytest, where their names begin with `super-`.
@@ -24,9 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Exit status: 0 no problem was found, 1 some were. For other options of pytest set PYTEST_ADDOPTS."
     )
-    parser.add_argument(
-        "paths", nargs="+", type=Path, metavar="PATH", help="a task file or a folder of task files"
-    )
+    add_paths(parser)
     parser.add_argument("--epochs", type=int, default=3, metavar="N", help="runs of each task; by default 3")
     parser.add_argument(
         "--run", type=Path, dest="stored", metavar="DIR", help="judge this finished run of gold instead"
@@ -44,8 +40,6 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.verify.gold_run import read_gold, run_gold
     from pytest_super.authoring.verify.lines import verification_data, verification_lines
     from pytest_super.authoring.verify.verification import verify
-    from pytest_super.commands.json_file import write_json
-    from pytest_super.commands.task_files import valid_tasks
 
     tasks = valid_tasks(arguments.paths)
     folder = arguments.stored or run_gold(arguments.paths, pytest_options(arguments), arguments.dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -150,6 +151,15 @@ def test_the_schema_that_ships_is_that_of_the_models(capsys: pytest.CaptureFixtu
     # As JSON: versions of pydantic write a whole number as 0 or as 0.0.
     shipped = (files("pytest_super") / "tasks/task.schema.json").read_text()
     assert json.loads(capsys.readouterr().out) == json.loads(shipped)
+
+
+def test_a_reader_that_ends_early_is_no_error_to_complain_about() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    code = "import sys; from pytest_super.cli import main; sys.exit(main(['schema']))"
+    done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_the_schema_accepts_the_shipped_tasks_and_knows_mistakes() -> None:

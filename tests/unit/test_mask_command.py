@@ -9,7 +9,6 @@ import pytest
 
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.cli import main
-from pytest_super.errors import InfrastructureError
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.testing import FakeKernel
 
@@ -205,24 +204,6 @@ def test_no_sign_in_a_tag_ends_a_comment(bench: Bench, sign: str) -> None:
     assert bench.blocks(code("x = 1", f"data-{sign}evil: 1"), code("x")) == {"nb_data-_evil__1": [1]}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--check", "--output=out.yaml"], "--check writes no file, so --output has no effect"),
-        (
-            ["--id=a", "--image=b", "--pip-config=c", "--sandbox=local"],
-            "only with --check: --id, --sandbox, --image, --pip-config",
-        ),
-    ],
-)
-def test_an_option_that_would_do_nothing_is_refused(bench: Bench, arguments: list[str], message: str) -> None:
-    assert main(["mask", str(bench.write(code("%pip install x"), code("1"))), *arguments]) == 1
-    told = bench.capsys.readouterr()
-    assert told.out == ""
-    assert message in told.err
-    assert told.err.count("\n") == 1
-
-
 # The proof
 
 
@@ -314,8 +295,8 @@ def test_a_run_over_the_compute_limit_or_whose_kernel_dies_has_no_answer(
 
 
 def test_an_engine_that_fails_proves_nothing(shop: Shop) -> None:
-    with pytest.raises(InfrastructureError):
-        shop.prove(["fail_engine()", "3"], [1])
+    proof = shop.prove(["fail_engine()", "3"], [1])
+    assert (proof.is_proven, proof.reason) == (False, "the engine does not answer")
     assert shop.kernels[0].is_closed
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.snapshots.covered_steps import plan_of
 from pytest_super.store.step_values import error_of, value_of
-from pytest_super.store.trajectory import Action, Step, now
+from pytest_super.store.trajectory import Action, Step
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.prefix import pre_execute
 
@@ -30,14 +31,12 @@ class Proof:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay:
+class Replay(NamedTuple):
     """One run of a prefix and of the solution's cells."""
 
     prefix: list[Step]
-    steps: list[Step]
-    names: list[str]
-    """The cells of `steps`, as messages call them."""
+    steps: list[tuple[str, Step]]
+    """Each with its cell, as messages call it."""
     score: float | None
     """Accuracy of the last cell's value; None if the last cell has no value."""
 
@@ -47,42 +46,43 @@ class Replay:
 
         A cell of the prefix can fail on purpose, so it is named only together with one that failed after it.
         """
-        failed = [(name, step) for name, step in zip(self.names, self.steps, strict=True) if has_failed(step)]
+        failed = [(name, step) for name, step in self.steps if step.outcome != "ok"]
         if not failed:
             return ""
-        found = [(f"pre-executed step {step.number}", step) for step in self.prefix if has_failed(step)]
+        found = [(f"pre-executed step {step.number}", step) for step in self.prefix if step.outcome != "ok"]
         return ", after ".join(f"{name} failed: {error_of(step)}" for name, step in [*failed[:1], *found[:1]])
-
-
-def has_failed(step: Step) -> bool:
-    # An edit has no outcome.
-    return step.outcome not in (None, Outcome.OK)
 
 
 def prove(task: Task, start: Callable[[Task], Kernel]) -> Proof:
     """Run a derived task with its masked cells and without them, in a fresh kernel each.
 
-    `start` makes the kernels, which are closed here. Raises InfrastructureError when a sandbox or a prefix
-    cannot be run at all.
+    `start` makes the kernels, which are closed here. Raises InfrastructureError if every other proof would
+    meet that error, too.
     """
+    try:
+        is_proven, reason = judge(task, start)
+    except InfrastructureError as error:
+        if error.is_final:
+            raise
+        is_proven, reason = False, str(error)
+    return Proof(id=task.id, is_proven=is_proven, reason=reason)
+
+
+def judge(task: Task, start: Callable[[Task], Kernel]) -> tuple[bool, str]:
+    """Whether it is proven, and why. Raises InfrastructureError."""
     derivation = task._derivation
     assert derivation is not None
     if "answer" not in task.model_fields_set:
-        return Proof(id=task.id, is_proven=False, reason="its answer is not known")
+        return False, "its answer is not known"
     replay = run(task, derivation, start)
     if replay.score != 1:
-        reason = f"with the masked cells {missed(replay)}{restart_note(task)}"
-        return Proof(id=task.id, is_proven=False, reason=reason)
+        return False, f"with the masked cells {missed(replay)}{restart_note(task)}"
     replay = run(task, derivation, start, without=derivation.masked)
     numbers = ", ".join(map(str, derivation.masked))
     cells = f"the masked cell{'s' if len(derivation.masked) > 1 else ''} {numbers}"
     if replay.score == 1:
-        return Proof(id=task.id, is_proven=False, reason=f"without {cells} the answer is the gold one, too")
-    return Proof(
-        id=task.id,
-        is_proven=True,
-        reason=f"with {cells} the answer is the gold one; without: {missed(replay)}",
-    )
+        return False, f"without {cells} the answer is the gold one, too"
+    return True, f"with {cells} the answer is the gold one; without: {missed(replay)}"
 
 
 def missed(replay: Replay) -> str:
@@ -106,9 +106,8 @@ def run(
         steps = run_cells(kernel, [cell for _, cell in kept], task.limits.compute)
     finally:
         kernel.close()
-    names = [name for name, _ in kept[: len(steps)]]
     score = score_of(task, steps[-1]) if len(steps) == len(kept) else None
-    return Replay(prefix=prefix, steps=steps, names=names, score=score)
+    return Replay(prefix, [(name, step) for (name, _), step in zip(kept, steps, strict=False)], score)
 
 
 def run_prefix(task: Task, kernel: Kernel) -> list[Step]:
@@ -142,7 +141,6 @@ def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step
     """The steps of the cells, until one ends the kernel or exhausts the time."""
     steps: list[Step] = []
     for number, cell in enumerate(cells, 1):
-        started = now()
         result = kernel.execute(cell, timeout=max(seconds, 0.0))
         seconds -= result.seconds
         steps.append(
@@ -153,9 +151,6 @@ def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step
                 observation=observation_of(result),
                 outcome=result.outcome.value,
                 outputs=result.outputs,
-                started=started,
-                ended=now(),
-                seconds=result.seconds,
             )
         )
         # A cell that raises can be part of a solution.
