@@ -8,7 +8,6 @@ from pydantic import BaseModel, ValidationError
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from pytest_super.errors import TaskFileError
-from pytest_super.tasks.validation import broken_rules
 from pytest_super.tasks.task import (
     Edit,
     Entrypoint,
@@ -21,8 +20,16 @@ from pytest_super.tasks.task import (
     SubProblem,
     Task,
 )
-from pytest_super.tasks.yaml_reader import MAX_VALUES, Reader, Unreadable, documents, read_text, unreadable
-from pytest_super.tasks.yaml_scalars import STR
+from pytest_super.tasks.validation import broken_rules
+from pytest_super.tasks.yaml_reader import (
+    MAX_VALUES,
+    STR,
+    Reader,
+    Unreadable,
+    documents,
+    read_text,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -112,7 +119,7 @@ class TaskReader(Reader):
 
 
 def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Unreadable]]:
-    """The task, as far as it can be read, its sub-problems, and all errors. Tasks without an id are left out."""
+    """The task as far as it can be read, its sub-problems, and all errors, without tasks that have no id."""
     if not isinstance(node, MappingNode):
         return [], [unreadable(node.start_mark, "a task is a mapping of fields: id, set, query, …")]
     reader = TaskReader()

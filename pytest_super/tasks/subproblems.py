@@ -61,8 +61,8 @@ def derived_tasks(
     """The task of each sub-problem with its index in the list, and all errors with their places in the file.
 
     `items` is the field as the file states it. Invalid items are skipped, because their errors are reported
-    with the parent's fields. So are the errors of the parent's fields in `unknown`: that a sub-problem inherits
-    nothing from them is not a further error.
+    with the parent's fields. So are the errors of the parent's fields in `unknown`: that a sub-problem
+    inherits nothing from them is not a further error.
     """
     if parent.solution is None:
         return [], [(("subproblems",), "sub-problems are cut from a `solution`, and the task has none")]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
-from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.fields import has_leaf
+from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
