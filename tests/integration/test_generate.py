@@ -219,39 +219,3 @@ def test_a_run_that_was_killed_goes_on(openai_server: OpenAIServer) -> None:
     assert main(["generate", *named, MODEL]) == 0
     assert reasons() == {"a": "", "b": ""}
     assert len(openai_server.requests) == 5
-
-
-@pytest.mark.slow
-@pytest.mark.network
-def test_real_source_distributions_become_tasks_or_have_their_reason(
-    openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    entrypoints = {
-        "vadersentiment": "vaderSentiment/vaderSentiment.py",
-        "pygam": "gen_imgs.py",
-        "boruta": "examples/run_madalon.py",
-    }
-    Path("list.txt").write_text(
-        "# small ones\nvaderSentiment==3.3.2\nlangid==1.1.6\npygam==0.8.0\nBoruta==0.3\n"
-    )
-    openai_server.by(scripted(entrypoints, no={"mord": "q_model_families"}))
-    arguments = ["--list=list.txt", "mord==0.6", "no-such-project-of-anybody==1", MODEL]
-    assert main(["generate", *arguments]) == 0
-    assert reasons() == {
-        "vadersentiment": "",
-        "pygam": "",
-        "langid": "no_readme",
-        "boruta": "entrypoint_missing",
-        "mord": "no_model_family",
-        "no-such-project-of-anybody": "fetch_failed",
-    }
-    # Two answers each of the kept ones, with a repair for the invented script, one for the last.
-    assert len(openai_server.requests) == 2 + 2 + 3 + 1
-    assert main(["validate", "auto"]) == 0
-    (task,) = load_tasks(Path("auto/vadersentiment.task.yaml"))
-    assert task.repository is not None
-    assert task.repository.sha256 == "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9"
-    assert "`vaderSentiment-3.3.2/`" in task.query
-    assert main(["generate", *arguments]) == 0
-    assert len(openai_server.requests) == 8
-    assert "entrypoint_missing" in capsys.readouterr().out

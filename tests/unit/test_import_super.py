@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +81,7 @@ class Data:
 
     def write_text(self, set_name: str, text: str) -> Path:
         path = self.folder / FILES[set_name]
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
         return path
 
     def run(self, set_name: str, *options: str) -> int:
@@ -168,27 +167,26 @@ def test_the_image_is_one_that_the_user_names_or_none(data: Data) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task_id", "category"),
+    ("task_id", "category", "warnings"),
     [
-        ("colbert_cpu", "cpu"),
-        ("robust_prompt_classifier_configuration", "configuration"),
-        ("safetybench_configuration,cpu", "configuration"),
-        ("g-transformer_goal,dependencies", "goal"),
-        ("align-to-distill_customgoal", "goal"),
-        ("mixup-amp_custom", "other"),
+        ("colbert_cpu", "cpu", 0),
+        ("robust_prompt_classifier_configuration", "configuration", 0),
+        ("safetybench_configuration,cpu", "configuration", 0),
+        ("g-transformer_goal,dependencies", "goal", 0),
+        ("align-to-distill_customgoal", "goal", 0),
+        ("mixup-amp_custom", "other", 0),
+        ("nobody_data", "other", 1),
+        ("colbert_magic", "other", 1),
+        ("colbert_custom_data", "other", 1),
     ],
 )
-def test_a_category_is_what_follows_the_expert_tasks_id(data: Data, task_id: str, category: str) -> None:
+def test_a_category_is_what_follows_the_expert_tasks_id_or_other_with_a_warning(
+    data: Data, task_id: str, category: str, warnings: int
+) -> None:
     task = data.task("masked", MASKED | {"task_id": task_id})
     assert (task.id, task.category) == (task_id, category)
-    assert data.err == ""
-
-
-@pytest.mark.parametrize("task_id", ["nobody_data", "colbert_magic", "colbert_custom_data"])
-def test_an_unknown_category_becomes_other_with_a_warning(data: Data, task_id: str) -> None:
-    assert data.task("masked", MASKED | {"task_id": task_id}).category == "other"
-    (warning,) = data.err.splitlines()
-    assert warning.startswith(f"{data.folder}/masked.jsonl:row 1 ({task_id}): ")
+    place = f"{data.folder}/masked.jsonl:row 1 ({task_id}): "
+    assert [line.startswith(place) for line in data.err.splitlines()] == [True] * warnings
 
 
 # Odd rows
@@ -222,9 +220,7 @@ def test_answers_are_read_as_json(data: Data, raw: object, answer: object) -> No
 
 def test_an_answer_that_is_not_json_is_kept_as_text_with_a_warning(data: Data) -> None:
     assert data.task("expert", EXPERT | {"answer": "{accuracy: 0.6}"}).answer == "{accuracy: 0.6}"
-    assert (
-        data.err == f"{data.folder}/expert.jsonl:row 1 (galore): `answer` is not JSON: it is kept as text\n"
-    )
+    assert data.err.endswith("row 1 (galore): `answer` is not JSON: it is kept as text\n")
 
 
 def test_a_landmark_that_is_no_pattern_is_imported_as_its_text(data: Data) -> None:
@@ -386,12 +382,6 @@ def test_rows_that_changed_or_went_are_followed(data: Data) -> None:
     assert set(data.tasks()) == {"galore", "own"}
 
 
-def test_a_file_of_the_set_may_be_named_itself(data: Data) -> None:
-    path = data.write("expert", EXPERT).rename(data.folder.parent / "elsewhere.jsonl")
-    assert data.run("expert", "--from", str(path)) == 0
-    assert set(data.tasks()) == {"galore"}
-
-
 # What cannot be imported
 
 
@@ -405,6 +395,7 @@ def test_a_file_of_the_set_may_be_named_itself(data: Data) -> None:
             ["no row has `answer`: ", "landmarks, query, task_id"],
         ),
         ("[" * 100_000 + "\n", ["expert.jsonl:1: not JSON"]),
+        ('{"task_id": "\udcff"}\n', ["expert.jsonl:1: not UTF-8 (byte 0xff at column 14)"]),
     ],
 )
 def test_a_file_that_is_not_of_the_form_is_refused_by_line(data: Data, text: str, error: list[str]) -> None:
@@ -414,24 +405,18 @@ def test_a_file_that_is_not_of_the_form_is_refused_by_line(data: Data, text: str
     assert not data.output.exists()
 
 
-def test_bytes_that_are_no_utf8_are_refused_by_line(data: Data) -> None:
-    (data.folder / FILES["expert"]).write_bytes(b'{"task_id": "\xff"}\n')
-    assert data.run("expert") == 1
-    assert "expert.jsonl:1: not UTF-8 (byte 0xff at column 14)" in data.err
-
-
 def test_a_line_separator_inside_a_text_ends_no_row(data: Data) -> None:
     data.write_text("expert", json.dumps(EXPERT | {"query": "a\u2028b\x85c"}, ensure_ascii=False) + "\n")
     assert data.run("expert") == 0
     assert data.tasks()["galore"].query == "a\u2028b\x85c"
 
 
-def test_a_folder_without_the_sets_file_is_refused(data: Data) -> None:
+def test_a_source_is_the_folder_of_the_data_set_or_a_file_of_the_set(data: Data) -> None:
+    path = data.write("expert", EXPERT).rename(data.folder.parent / "elsewhere.jsonl")
+    assert data.run("expert", "--from", str(path)) == 0
+    assert set(data.tasks()) == {"galore"}
     assert data.run("auto") == 1
-    assert (
-        data.err
-        == f"pytest-super: {data.folder.parent}: there is no tasks/auto_gen.jsonl, nor auto_gen.jsonl\n"
-    )
+    assert f"{data.folder.parent}: there is no tasks/auto_gen.jsonl, nor auto_gen.jsonl\n" in data.err
 
 
 # The hub
@@ -527,29 +512,10 @@ def test_what_the_hub_refuses_is_told_in_one_line(hub: Hub, status: int, code: s
     assert not (hub.home / "super").exists()
 
 
-@pytest.mark.parametrize(
-    "variable",
-    [
-        "HF_HUB_OFFLINE=1",
-        # Refused connections are tried again for half a minute.
-        pytest.param("HF_ENDPOINT=http://127.0.0.1:9", marks=pytest.mark.slow),
-    ],
-)
-def test_a_hub_that_cannot_be_reached_is_told_in_one_line(tmp_path: Path, variable: str) -> None:
-    pytest.importorskip("huggingface_hub")
-    variables = [variable, f"HF_HOME={tmp_path}", "NO_PROXY=*"]
-    code = (
-        "import sys; from pytest_super.cli import main; sys.exit(main(['import', 'super', '--set=expert']))"
-    )
-    result = subprocess.run(
-        ["env", *variables, sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert result.returncode == 1
-    (line,) = result.stderr.splitlines()
+def test_a_hub_that_cannot_be_reached_is_told_in_one_line(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert hub.run("expert") == 1
+    (line,) = hub.err.splitlines()
     assert "it cannot be downloaded and is not in the cache" in line
 
 

@@ -375,13 +375,3 @@ def test_validate_and_stats_count_sub_problems(bench: Bench, capsys: pytest.Capt
     assert main(["stats", str(bench.folder), f"--json={output}"]) == 0
     sets = {row["set"]: row for row in json.loads(output.read_text())["sets"]}
     assert (sets["expert"]["tasks"], sets["masked"]["tasks"], sets["masked"]["solutions"]) == (1, 2, 2)
-
-
-def test_ids_of_sub_problems_are_unique_across_files(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench.load({"mask": [2]})
-    other = bench.folder / "u.task.yaml"
-    other.write_text("id: t_data\nset: expert\nquery: x\nanswer: 1\n")
-    assert main(["validate", str(bench.folder)]) == 1
-    assert f"{other}:1:1: the id `t_data` already appears at {bench.path}:1" in capsys.readouterr().out
