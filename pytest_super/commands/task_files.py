@@ -1,17 +1,12 @@
 """Finds the task files below paths, and loads all of them."""
 
-from __future__ import annotations
-
+from argparse import ArgumentParser
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, TaskFileError
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Iterable
-
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.loading import load_tasks, refuse_known_ids
+from pytest_super.tasks.task import TASK_SUFFIX, Task
 
 
 def add_paths(parser: ArgumentParser) -> None:
@@ -25,13 +20,10 @@ def valid_tasks(paths: Iterable[Path]) -> list[Task]:
 
     Raises SuperError for a path without task files, and TaskFileError with the errors of all files.
     """
-    from pytest_super.tasks.loading import load_tasks, refuse_known_ids
-
     tasks: list[Task] = []
     errors: list[str] = []
     places: dict[str, str] = {}
-    files = [file for path in paths for file in ([path] if path.is_file() else task_files_below(path))]
-    for file in files:
+    for file in [file for path in paths for file in task_files(path)]:
         try:
             loaded = load_tasks(file)
             refuse_known_ids(loaded, places, str(file))
@@ -43,11 +35,9 @@ def valid_tasks(paths: Iterable[Path]) -> list[Task]:
     return tasks
 
 
-def task_files_below(folder: Path) -> list[Path]:
-    """Raises SuperError when there are none."""
-    from pytest_super.tasks.task import TASK_SUFFIX
-
-    found = sorted(folder.rglob(f"*{TASK_SUFFIX}"))
+def task_files(path: Path) -> list[Path]:
+    """The path itself if it is a file, else the task files below it. Raises SuperError if there are none."""
+    found = [path] if path.is_file() else sorted(path.rglob(f"*{TASK_SUFFIX}"))
     if not found:
-        raise SuperError(f"{folder}: there is no *{TASK_SUFFIX} file")
+        raise SuperError(f"{path}: there is no *{TASK_SUFFIX} file")
     return found

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from pytest_super.errors import TaskFileError
-from pytest_super.tasks.task import (
-    Edit,
-    Entrypoint,
-    Limits,
-    PreExecuted,
-    PrefixStep,
-    Repository,
-    SandboxSpec,
-    Solution,
-    SubProblem,
-    Task,
-)
+from pytest_super.tasks.task import Task
 from pytest_super.tasks.validation import broken_rules
 from pytest_super.tasks.yaml_reader import (
     MAX_VALUES,
@@ -38,17 +27,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from pytest_super.tasks.yaml_reader import Location
-
-MODELS: dict[str, type[BaseModel]] = {
-    "repository": Repository,
-    "entrypoint": Entrypoint,
-    "pre_execute": PreExecuted,
-    "edit": Edit,
-    "solution": Solution,
-    "subproblems": SubProblem,
-    "sandbox": SandboxSpec,
-    "limits": Limits,
-}
 
 # Values for required fields that a task with errors lacks. No rule reads them.
 STAND_INS = {"id": "unknown", "set": "auto", "query": "unknown"}
@@ -215,12 +193,20 @@ def dotted(location: Location) -> str:
 def nearest(location: Location) -> str:
     import difflib
 
-    names = [part for part in location[:-1] if isinstance(part, str)]
-    model: type[BaseModel] = MODELS[names[-1]] if names else Task
-    if names == ["subproblems", "pre_execute"]:
-        model = PrefixStep
+    model: type[BaseModel] = Task
+    for name in location[:-1]:
+        if isinstance(name, str):
+            model = models_in(model.model_fields[name].annotation)[0]
     close = difflib.get_close_matches(str(location[-1]), model.model_fields, n=1)
     return f"; did you mean `{close[0]}`?" if close else f"; known are {', '.join(model.model_fields)}"
+
+
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models in the type of a field, such as `SubProblem` in `list[SubProblem] | None`."""
+    parts = get_args(annotation)
+    if not parts:
+        return [annotation] if isinstance(annotation, type) and issubclass(annotation, BaseModel) else []
+    return [model for part in parts for model in models_in(part)]
 
 
 def node_at(root: Node, location: Location) -> Node:

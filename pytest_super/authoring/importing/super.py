@@ -132,18 +132,16 @@ def answer_fields(left: dict[str, Any], set_name: str, warn: Warn) -> dict[str, 
     raw = left.get("answer")
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         left.pop("answer", None)
-        return unanswered(set_name, "no gold answer", warn)
-    value = parsed_answer(raw, warn) if isinstance(raw, str) else raw
-    if value is None or not has_leaf(value):
-        return unanswered(set_name, f"the gold answer {raw} has no value", warn)
-    del left["answer"]
-    return {"answer": value}
-
-
-def unanswered(set_name: str, why: str, warn: Warn) -> dict[str, Any]:
+        reason = "no gold answer"
+    else:
+        value = parsed_answer(raw, warn) if isinstance(raw, str) else raw
+        if value is not None and has_leaf(value):
+            del left["answer"]
+            return {"answer": value}
+        reason = f"the gold answer {raw} has no value"
     if set_name == "auto":
         return {}
-    warn(f"{why}: accuracy is null")
+    warn(f"{reason}: accuracy is null")
     return {"answer_unknown": True}
 
 
@@ -157,7 +155,9 @@ def parsed_answer(text: str, warn: Warn) -> Any:
 
 def landmarks(left: dict[str, Any], warn: Warn) -> list[str]:
     """The patterns; one that is not a regular expression is escaped, to match as plain text."""
-    patterns = texts(left, "landmarks")
+    patterns = left.get("landmarks") or []
+    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise ValueError("`landmarks` should be a list of texts")
     found = [landmark(pattern, warn) for pattern in patterns]
     # Otherwise `metadata` keeps the patterns as they were.
     if found == patterns:
@@ -174,15 +174,6 @@ def landmark(pattern: str, warn: Warn) -> str:
         warn(f"the landmark {pattern!r} is not a regular expression ({error}): it is matched as plain text")
         return re.escape(pattern)
     return pattern
-
-
-def texts(left: dict[str, Any], name: str) -> list[str]:
-    value = left.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"`{name}` should be a list of texts")
-    return value
 
 
 def entrypoint(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
