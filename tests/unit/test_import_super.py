@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from werkzeug import Response
 
 from pytest_super.cli import main
 from pytest_super.tasks.loading import load_tasks
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_httpserver import HTTPServer
-    from werkzeug import Request
 
     from pytest_super.tasks.task import Task
 
@@ -63,6 +61,7 @@ AUTO: dict[str, Any] = {
 }
 
 FILES = {"expert": "expert.jsonl", "masked": "masked.jsonl", "auto": "auto_gen.jsonl"}
+RESOLVE = "/datasets/allenai/super/resolve"
 ROWS = {"expert": EXPERT, "masked": MASKED, "auto": AUTO}
 
 
@@ -85,10 +84,12 @@ class Data:
         return path
 
     def run(self, set_name: str, *options: str) -> int:
-        source = str(self.folder.parent)
-        status = main(
-            ["import", "super", "--set", set_name, "--from", source, "--output", str(self.output), *options]
+        return self.download(
+            set_name, "--from", str(self.folder.parent), "--output", str(self.output), *options
         )
+
+    def download(self, set_name: str, *options: str) -> int:
+        status = main(["import", "super", "--set", set_name, *options])
         self.out, self.err = self.capsys.readouterr()
         return status
 
@@ -422,44 +423,9 @@ def test_a_source_is_the_folder_of_the_data_set_or_a_file_of_the_set(data: Data)
 # The hub
 
 
-class Hub:
-    """As much of the Hugging Face hub as a download asks for, and downloads from it in this process."""
-
-    def __init__(self, server: HTTPServer, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.home = home
-        self.capsys = capsys
-        self.files = {f"tasks/{FILES[name]}": (json.dumps(row) + "\n").encode() for name, row in ROWS.items()}
-        self.error: tuple[int, str] | None = None
-        self.asked: list[str] = []
-        self.out = self.err = ""
-        server.expect_request(re.compile("/datasets/allenai/super/resolve/.*")).respond_with_handler(
-            self.answer
-        )
-        server.expect_request(re.compile("/api/.*")).respond_with_data("", status=404)
-
-    def answer(self, request: Request) -> Response:
-        revision, name = request.path.removeprefix("/datasets/allenai/super/resolve/").split("/", 1)
-        self.asked.append(f"{revision}/{name}")
-        if self.error:
-            status, code = self.error
-            return Response(status=status, headers={"X-Error-Code": code})
-        data = self.files[name]
-        etag = f'"{hashlib.sha256(data).hexdigest()}"'
-        return Response(data, headers={"X-Repo-Commit": COMMIT, "ETag": etag})
-
-    def run(self, set_name: str, *options: str) -> int:
-        status = main(["import", "super", "--set", set_name, *options])
-        self.out, self.err = self.capsys.readouterr()
-        return status
-
-
 @pytest.fixture
-def hub(
-    httpserver: HTTPServer,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Hub:
+def hub(httpserver: HTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HTTPServer:
+    """As much of the Hugging Face hub as a download asks for."""
     # huggingface_hub reads its environment when it is imported, which is too early for one server a test.
     constants = pytest.importorskip("huggingface_hub.constants")
     url = httpserver.url_for("")
@@ -471,27 +437,42 @@ def hub(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.chdir(tmp_path)
-    return Hub(httpserver, tmp_path, capsys)
+    for set_name, row in ROWS.items():
+        text = json.dumps(row) + "\n"
+        headers = {"X-Repo-Commit": COMMIT, "ETag": f'"{hashlib.sha256(text.encode()).hexdigest()}"'}
+        httpserver.expect_request(re.compile(f"{RESOLVE}/.*/tasks/{FILES[set_name]}")).respond_with_data(
+            text, headers=headers
+        )
+    httpserver.expect_request(re.compile("/api/.*")).respond_with_data("", status=404)
+    return httpserver
+
+
+def asked(hub: HTTPServer) -> list[str]:
+    """The files that were asked for, each after its revision."""
+    paths = [request.path for request, _ in hub.log]
+    return [path.removeprefix(f"{RESOLVE}/") for path in paths if path.startswith(RESOLVE)]
 
 
 @pytest.mark.parametrize("set_name", FILES)
-def test_a_set_is_downloaded_and_its_commit_recorded(hub: Hub, set_name: str) -> None:
-    assert (hub.run(set_name), hub.err) == (0, "")
-    (path,) = (hub.home / "super" / set_name).glob("*.task.yaml")
+def test_a_set_is_downloaded_and_its_commit_recorded(
+    hub: HTTPServer, data: Data, tmp_path: Path, set_name: str
+) -> None:
+    assert (data.download(set_name), data.err) == (0, "")
+    (path,) = (tmp_path / "super" / set_name).glob("*.task.yaml")
     assert load_tasks(path)[0].id == ROWS[set_name]["task_id"]
-    assert COMMIT in hub.out
+    assert COMMIT in data.out
     record = json.loads((path.parent / f"super-{set_name}.import.json").read_bytes())
     assert record["revision"] == COMMIT
-    assert hub.asked[0] == f"main/tasks/{FILES[set_name]}"
+    assert asked(hub)[0] == f"main/tasks/{FILES[set_name]}"
 
 
-def test_a_revision_is_asked_for_and_once_there_needs_no_hub(hub: Hub) -> None:
-    assert hub.run("expert", "--revision", "v1.0") == 0
-    assert hub.asked[0] == "v1.0/tasks/expert.jsonl"
-    asked = len(hub.asked)
-    assert (hub.run("expert", "--revision", COMMIT), hub.err) == (0, "")
-    assert "nothing changed" in hub.out
-    assert len(hub.asked) == asked
+def test_a_revision_is_asked_for_and_once_there_needs_no_hub(hub: HTTPServer, data: Data) -> None:
+    assert data.download("expert", "--revision", "v1.0") == 0
+    assert asked(hub)[0] == "v1.0/tasks/expert.jsonl"
+    hub.clear()
+    assert (data.download("expert", "--revision", COMMIT), data.err) == (0, "")
+    assert "nothing changed" in data.out
+    assert asked(hub) == []
 
 
 @pytest.mark.parametrize(
@@ -503,19 +484,25 @@ def test_a_revision_is_asked_for_and_once_there_needs_no_hub(hub: Hub) -> None:
         (403, "GatedRepo", "set HF_TOKEN"),
     ],
 )
-def test_what_the_hub_refuses_is_told_in_one_line(hub: Hub, status: int, code: str, words: str) -> None:
-    hub.error = (status, code)
-    assert hub.run("expert", "--revision", "v9") == 1
-    (line,) = hub.err.splitlines()
+def test_what_the_hub_refuses_is_told_in_one_line(
+    hub: HTTPServer, data: Data, tmp_path: Path, status: int, code: str, words: str
+) -> None:
+    hub.clear()
+    hub.expect_request(re.compile(".*")).respond_with_data("", status, headers={"X-Error-Code": code})
+    assert data.download("expert", "--revision", "v9") == 1
+    (line,) = data.err.splitlines()
     assert line.startswith("pytest-super: allenai/super: tasks/expert.jsonl at 'v9' was not downloaded: ")
     assert words in line
-    assert not (hub.home / "super").exists()
+    assert not (tmp_path / "super").exists()
 
 
-def test_a_hub_that_cannot_be_reached_is_told_in_one_line(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("hub")
+def test_a_hub_that_cannot_be_reached_is_told_in_one_line(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert hub.run("expert") == 1
-    (line,) = hub.err.splitlines()
+    assert data.download("expert") == 1
+    (line,) = data.err.splitlines()
     assert "it cannot be downloaded and is not in the cache" in line
 
 
@@ -523,8 +510,8 @@ def test_without_huggingface_hub_only_files_that_are_there_can_be_imported(
     data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert main(["import", "super", "--set", "expert"]) == 1
-    (line,) = data.capsys.readouterr().err.splitlines()
+    assert data.download("expert") == 1
+    (line,) = data.err.splitlines()
     assert "pip install 'pytest-super[super]'" in line
     assert "--from" in line
     assert data.task("expert", EXPERT).id == "galore"
