@@ -28,18 +28,6 @@ def shipped_tasks() -> int:
     return sum(len(load_tasks(path)) for path in SHIPPED.glob("*.task.yaml"))
 
 
-def run_and_list_modules(*arguments: str) -> set[str]:
-    """The modules that a process has imported when the command is done."""
-    code = (
-        "import sys\nfrom pytest_super.cli import main\n"
-        "try:\n    main(sys.argv[1:])\nfinally:\n    print('\\n'.join(sys.modules), file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-    )
-    return set(done.stderr.splitlines())
-
-
 def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
@@ -49,7 +37,9 @@ def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_command_imports_no_other_command_and_nothing_that_it_does_not_need() -> None:
-    modules = run_and_list_modules("trial", "task")
+    code = "import sys; from pytest_super.cli import main; main(['trial', 'task']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
     assert {name for name in modules if name.startswith("pytest_super.commands.")} == {
         "pytest_super.commands.trial"
     }

@@ -32,29 +32,21 @@ YES = {
     "q_model_families": True,
     "q_execute_example": True,
 }
+TASK = "Fit the pairwise matcher on MRPC with bert-base by running train.py."
+PROPOSAL = json.dumps({"thought": "shown", "output": {"task": TASK, "entrypoint": "train.py"}})
 MODEL = "--model=openai/gpt-4o"
 pytestmark = pytest.mark.usefixtures("openai_environment")
 
 
-def proposal(entrypoint: str) -> str:
-    task = f"Fit the pairwise matcher on MRPC with bert-base by running {entrypoint}."
-    return json.dumps({"thought": "shown", "output": {"task": task, "entrypoint": entrypoint}})
-
-
-def scripted(
-    entrypoints: dict[str, str], no: dict[str, str] | None = None
-) -> Callable[[dict[str, Any]], str]:
-    """Answers by the name of the repository that is shown; `no` is the question that is answered by no."""
+def scripted(**no: str) -> Callable[[dict[str, Any]], str]:
+    """Answers; `no` has the question that is answered by no, by the name of the repository that is shown."""
 
     def answer(request: dict[str, Any]) -> str:
         system, user = request["messages"][:2]
-        name = user["content"].split("<repository>\n")[1].split("\n")[0]
         if "q_cpu" not in system["content"]:
-            return proposal(entrypoints[name])
-        denied = (no or {}).get(name)
-        return json.dumps(
-            {**YES, **({denied: None if denied == "q_supported_dataset" else False} if denied else {})}
-        )
+            return PROPOSAL
+        name = user["content"].split("<repository>\n")[1].split("\n")[0]
+        return json.dumps(YES | {question: False for named, question in no.items() if named == name})
 
     return answer
 
@@ -79,15 +71,11 @@ def reasons() -> dict[str, str]:
     return {row["id"]: row["reason"] for row in read_lines(Path("auto/repositories.jsonl"))}
 
 
-def asked(server: OpenAIServer) -> list[str]:
-    return [json.dumps(request.body["messages"]) for request in server.requests]
-
-
 def test_folders_become_tasks_that_validate_and_are_collected_and_a_second_run_asks_nothing(
     openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str], pytester: pytest.Pytester
 ) -> None:
     named = make_repositories("a", "b", "c")
-    openai_server.by(scripted(dict.fromkeys("abc", "train.py"), no={"b": "q_cpu"}))
+    openai_server.by(scripted(b="q_cpu"))
     assert main(["generate", *named, MODEL, "--jobs=2", "--record=calls"]) == 0
     out = capsys.readouterr().out
     assert "kept" in out
@@ -113,7 +101,7 @@ def test_a_cost_limit_ends_the_run_and_a_higher_one_goes_on(
     openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = make_repositories("a", "b", "c")
-    answer = scripted(dict.fromkeys("abc", "train.py"))
+    answer = scripted()
     # $0.05 a call.
     usage = {"prompt_tokens": 20_000, "completion_tokens": 0, "total_tokens": 20_000}
     openai_server.by(lambda request: {"text": answer(request), "usage": usage})
@@ -128,7 +116,8 @@ def test_a_cost_limit_ends_the_run_and_a_higher_one_goes_on(
     assert len(openai_server.requests) == first
     assert main(["generate", *named, MODEL, "--max-cost=1"]) == 0
     assert reasons() == {"a": "", "b": "", "c": ""}
-    assert len(set(asked(openai_server))) == len(openai_server.requests) == 6
+    asked = {json.dumps(request.body["messages"]) for request in openai_server.requests}
+    assert len(asked) == len(openai_server.requests) == 6
 
 
 def test_a_wrong_key_ends_the_run_with_one_message_that_has_no_key(
@@ -144,7 +133,7 @@ def test_a_wrong_key_ends_the_run_with_one_message_that_has_no_key(
 
 def test_a_model_that_is_scripted_needs_no_key(capsys: pytest.CaptureFixture[str]) -> None:
     named = make_repositories("a", "b")
-    script = {"a": [json.dumps(YES), proposal("train.py")], "*": ["no JSON", "nor here"]}
+    script = {"a": [json.dumps(YES), PROPOSAL], "*": ["no JSON", "nor here"]}
     Path("script.json").write_text(json.dumps(script))
     assert main(["generate", *named, "--model=scripted:script.json"]) == 0
     assert reasons() == {"a": "", "b": "bad_answer"}
@@ -168,7 +157,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_loses_no_answer_that_came(openai_server: OpenAIServer, presses: int) -> None:
     named = make_repositories("a", "b", "c", "d")
-    answer = scripted(dict.fromkeys("abcd", "train.py"))
+    answer = scripted()
     go = threading.Event()
 
     def slowly(request: dict[str, Any]) -> str:
@@ -207,8 +196,8 @@ def test_ctrl_c_loses_no_answer_that_came(openai_server: OpenAIServer, presses: 
 
 def test_a_run_that_was_killed_goes_on(openai_server: OpenAIServer) -> None:
     named = make_repositories("a", "b")
-    openai_server.by(scripted(dict.fromkeys("ab", "train.py")))
-    openai_server.reply(json.dumps(YES), proposal("train.py"), json.dumps(YES), openai_server.fault("hang"))
+    openai_server.by(scripted())
+    openai_server.reply(json.dumps(YES), PROPOSAL, json.dumps(YES), openai_server.fault("hang"))
     process = start(*named, MODEL, "--jobs=1")
     try:
         until(lambda: len(openai_server.requests) == 4)
