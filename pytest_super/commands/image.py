@@ -12,34 +12,31 @@ HELP = "build the kernel image that containers run"
 
 def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    add_build_arguments(actions.add_parser("build", help="build the kernel image on the container engine"))
-
-
-def add_build_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
+    action = actions.add_parser("build", help="build the kernel image on the container engine")
+    action.add_argument(
         "--profile",
         choices=PROFILES,
         default=DEFAULT_PROFILE,
         help="what the image is for: the shipped tasks, or the tasks of SUPER's data set",
     )
-    parser.add_argument("--base", help=f"Debian-like image with python3 ({defaults('base')})")
-    parser.add_argument("--tag", help=f"name of the image ({defaults('tag')})")
-    parser.add_argument("--packages", help="system packages, separated by blanks, in place of the profile's")
-    parser.add_argument(
+    action.add_argument("--base", help=f"Debian-like image with python3 ({defaults('base')})")
+    action.add_argument("--tag", help=f"name of the image ({defaults('tag')})")
+    action.add_argument("--packages", help="system packages, separated by blanks, in place of the profile's")
+    action.add_argument(
         "--requirements",
         type=Path,
         metavar="FILE",
         help="a list for pip, with ipykernel in it, in place of the profile's",
     )
-    parser.add_argument(
+    action.add_argument(
         "--ca-bundle",
         type=Path,
         default=trusted_certificates(os.environ),
         help="certificates (PEM) with which to reach the package index (default: the file that "
         "REQUESTS_CA_BUNDLE or SSL_CERT_FILE names)",
     )
-    parser.add_argument("--pip-config", type=Path, help="a pip.conf, for an index of your own")
-    parser.add_argument("--network", help="the engine's network to build on, such as host")
+    action.add_argument("--pip-config", type=Path, help="a pip.conf, for an index of your own")
+    action.add_argument("--network", help="the engine's network to build on, such as host")
 
 
 def defaults(field: str) -> str:

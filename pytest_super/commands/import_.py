@@ -10,15 +10,10 @@ SETS = ("expert", "masked", "auto")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    data = parser.add_subparsers(required=True, metavar="DATA")
-    add_super_arguments(
-        data.add_parser("super", help="the data set of SUPER, from the Hugging Face hub or from files")
-    )
-
-
-def add_super_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--set", required=True, choices=SETS, help="one of its three sets")
-    source = parser.add_mutually_exclusive_group()
+    sets = parser.add_subparsers(required=True, metavar="DATA")
+    data = sets.add_parser("super", help="the data set of SUPER, from the Hugging Face hub or from files")
+    data.add_argument("--set", required=True, choices=SETS, help="one of its three sets")
+    source = data.add_mutually_exclusive_group()
     source.add_argument(
         "--revision", default="main", help="commit, tag or branch of the data set (default: %(default)s)"
     )
@@ -29,13 +24,11 @@ def add_super_arguments(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="a file of the set, or a folder with the data set's files, in place of the hub",
     )
-    parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="folder for the files (default: super/SET)"
-    )
-    parser.add_argument(
+    data.add_argument("--output", type=Path, metavar="DIR", help="folder for the files (default: super/SET)")
+    data.add_argument(
         "--force", action="store_true", help="overwrite files that were changed since the last import"
     )
-    image = parser.add_mutually_exclusive_group()
+    image = data.add_mutually_exclusive_group()
     image.add_argument(
         "--image", default=SUPER_IMAGE, help="container image that the tasks name (default: %(default)s)"
     )

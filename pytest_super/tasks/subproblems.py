@@ -219,8 +219,6 @@ def task_of(parent: Task, item: SubProblem, cells: Sequence[SolutionCell], parts
     )
     task._path = parent._path
     task._derivation = Derivation(
-        parent=parent.id,
-        prefix=tuple(index + 1 for index, _ in parts.prefix if index is not None),
         masked=tuple(index + 1 for index in sorted(parts.masked)),
         gold=tuple(index + 1 for index in parts.gold),
     )

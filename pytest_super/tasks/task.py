@@ -215,10 +215,6 @@ class SubProblem(FieldModel):
 class Derivation:
     """The cells of a solution from which a sub-problem was made, by number, from 1."""
 
-    parent: str
-    """Id of the task with the solution."""
-    prefix: tuple[int, ...]
-    """Cells that are pre-executed; the parent's own prefix, edits and other cells have no number."""
     masked: tuple[int, ...]
     gold: tuple[int, ...]
     """Cells of the sub-problem's solution, including the masked ones but not `submit`."""
