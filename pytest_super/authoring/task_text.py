@@ -16,11 +16,10 @@ def task_text(fields: dict[str, Any], path: Path) -> str:
     """The text of a file with one task, to be written to `path`. Raises ValueError for an invalid task."""
     try:
         text = to_yaml(fields)
-        load_tasks(path, text=text)
+        load_tasks(path, shown="task", text=text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except TaskFileError as error:
         # Without line and column, which refer to a file that is not written.
-        messages = [line.removeprefix(f"{path}:").split(": ", 1)[-1] for line in str(error).splitlines()]
-        raise ValueError("; ".join(messages)) from None
+        raise ValueError("; ".join(line.split(": ", 1)[1] for line in str(error).splitlines())) from None
     return text

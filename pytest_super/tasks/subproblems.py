@@ -56,7 +56,7 @@ class Cut(NamedTuple):
 
 
 def derived_tasks(
-    parent: Task, items: object, unknown: Collection[str] = ()
+    parent: Task, items: object, unknown: Collection[str]
 ) -> tuple[list[tuple[int, Task]], list[Broken]]:
     """The task of each sub-problem with its index in the list, and all errors with their places in the file.
 
