@@ -9,54 +9,74 @@ from typing import Any
 import pytest
 
 from pytest_super.cli import main
-from tests.published.trajectories import ARCHIVE, RECOVERED, data_folder
+from tests.published.trajectories import ARCHIVE, data_folder, expert_tasks
+
+# The folders of entrypoints, where the answers only have the name of a script.
+FOLDERS = {
+    "inbedder": "alpaca_train",
+    "mera": "lm-evaluation-harness",
+    "pira": "Triggering",
+    "mbib": "baseline",
+}
+
+# Tasks for which the agent submitted an empty answer.
+SUBMITTED_NOTHING = ("discodisco", "dpt", "g-transformer", "transnormerllm")
+
+WAYS_DIFFER = "the published code looks for the script's name"
+DIFFERENCES = {
+    **{("react-super", task, "submitted"): "a submission that is empty" for task in SUBMITTED_NOTHING},
+    # Only cells that failed or were interrupted.
+    ("react-super", "dpt", "script_executed"): WAYS_DIFFER,
+    # Only cells that timed out and were not waited for.
+    ("react-super", "pira", "script_executed"): WAYS_DIFFER,
+    ("swe-agent", "pira", "script_executed"): WAYS_DIFFER,
+    # Published before refusals of arguments were excluded.
+    ("swe-agent", "data_label_alignment", "script_executed"): "the stored figure does not follow",
+}
+
+Key = tuple[str, str]
+Scores = dict[str, float | None]
 
 
 @pytest.fixture(scope="module")
 def expert(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the command writes of all of them."""
-    data, folder = data_folder(), tmp_path_factory.mktemp("published")
-    with tarfile.open(data / ARCHIVE) as archive:
+    folder = tmp_path_factory.mktemp("published")
+    with tarfile.open(data_folder() / ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
-    output = folder / "out.json"
-    answers = f"--answers={data / RECOVERED}"
-    assert main(["rescore", str(folder), answers, f"--json={output}"]) == 0
+    answers, output = folder / "answers.jsonl", folder / "out.json"
+    answers.write_text("".join(f"{json.dumps(row)}\n" for row in map(with_folder, expert_tasks().values())))
+    assert main(["rescore", str(folder), f"--answers={answers}", f"--json={output}"]) == 0
     told: dict[str, Any] = json.loads(output.read_text())
     return told
 
 
-# Where script_executed differs: agent and task. The answers have the names of scripts without their folders,
-# so that in the paper's way a script in a folder is another one.
-COUNTED = "the published code counts step"
+def with_folder(row: dict[str, Any]) -> dict[str, Any]:
+    if row["task_id"] not in FOLDERS:
+        return row
+    return {**row, "inferred_entrypoint": f"{FOLDERS[row['task_id']]}/{row['inferred_entrypoint']}"}
 
 
-# Tasks for which the agent submitted an empty answer.
-SUBMITTED_NOTHING = ("discodisco", "dpt", "g-transformer", "transnormerllm")
+def key_of(one: dict[str, Any]) -> Key:
+    return one["agent"].split()[0], one["task"]
 
 
-OTHERWISE = {
-    ("react-super", "inbedder"): COUNTED,
-    ("react-super", "mera"): COUNTED,
-    ("react-super", "pira"): COUNTED,
-    ("swe-agent", "mbib"): COUNTED,
-    ("swe-agent", "mera"): COUNTED,
-    ("swe-agent", "pira"): COUNTED,
-    ("react-super", "dpt"): "step 22, which was left running",
-    # Published before refusals of arguments were excluded.
-    ("swe-agent", "data_label_alignment"): "the stored figure does not follow",
-}
+def scores_of(expert: dict[str, Any], metric: str) -> dict[Key, Scores]:
+    return {key_of(one): one["scores"][metric] for one in expert["trajectories"]}
 
 
 def test_the_published_accuracies_are_re_made_to_the_last_bit(expert: dict[str, Any]) -> None:
-    figures = [one["scores"]["accuracy"] for one in expert["trajectories"]]
+    figures = scores_of(expert, "accuracy").values()
     known = [figure for figure in figures if figure["paper"] is not None]
     assert (len(figures), len(known)) == (90, 70)
     for figure in known:
         assert figure["published"] == figure["reference"] == figure["paper"]
 
 
-def test_the_published_entrypoints_are_re_made_but_for_one(expert: dict[str, Any]) -> None:
-    figures = {key_of(one): one["scores"]["script_executed"] for one in expert["trajectories"]}
+def test_the_published_submissions_and_entrypoints_are_re_made_but_for_one(expert: dict[str, Any]) -> None:
+    submitted = scores_of(expert, "submitted").values()
+    assert all(figure["published"] == figure["reference"] for figure in submitted)
+    figures = scores_of(expert, "script_executed")
     known = {key: figure for key, figure in figures.items() if figure["reference"] is not None}
     different = {key for key, figure in known.items() if figure["published"] != figure["reference"]}
     assert len(known) == 80
@@ -66,14 +86,12 @@ def test_the_published_entrypoints_are_re_made_but_for_one(expert: dict[str, Any
 
 def test_every_difference_of_the_published_set_is_told_with_its_reason(expert: dict[str, Any]) -> None:
     reasons = {
-        (difference["metric"], *key_of(one)): "; ".join(difference["reasons"])
+        (*key_of(one), metric): "; ".join(found)
         for one in expert["trajectories"]
-        for difference in one["differences"]
+        for metric, found in one["differences"].items()
     }
-    empty = {("submitted", "react-super", task): "a submission that is empty" for task in SUBMITTED_NOTHING}
-    expected = {**empty, **{("script_executed", *key): reason for key, reason in OTHERWISE.items()}}
-    assert reasons.keys() == expected.keys()
-    assert all(expected[key] in reason for key, reason in reasons.items())
+    assert reasons.keys() == DIFFERENCES.keys()
+    assert all(DIFFERENCES[key] in reason for key, reason in reasons.items())
 
 
 def test_the_published_means_are_those_of_the_folders(expert: dict[str, Any]) -> None:
@@ -83,7 +101,3 @@ def test_the_published_means_are_those_of_the_folders(expert: dict[str, Any]) ->
         if total["metric"] == "accuracy"
     }
     assert means == {"react-super": pytest.approx(0.1444, abs=1e-4), "swe-agent": pytest.approx(1 / 6)}
-
-
-def key_of(one: dict[str, Any]) -> tuple[str, str]:
-    return one["agent"].split()[0], one["task"]

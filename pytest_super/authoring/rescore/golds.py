@@ -50,28 +50,20 @@ def add_answers(tasks: dict[str, Task], path: Path) -> dict[str, Task]:
 
 def rows_of(path: Path) -> Iterator[tuple[str, Fields]]:
     """Each row, with its place in messages. Raises SuperError."""
-    answers = whole_object(path)
-    # A file of JSON Lines with a single line is an object, too.
-    if answers is None or "task_id" in answers:
-        yield from ((f"{path}:{row.number}", row.fields) for row in read_rows(path, str(path)))
-    else:
-        yield from (
-            (str(path), {"task_id": name, "inferred_answer": answer}) for name, answer in answers.items()
-        )
-
-
-def whole_object(path: Path) -> Fields | None:
-    """The object that the file is; None when it is something else, or has several values as JSON Lines do."""
     try:
-        value = json.loads(read_bytes(path, str(path)))
+        whole = json.loads(read_bytes(path, str(path)))
     except json.JSONDecodeError as error:
         # In JSON Lines more follows the first value.
         if error.msg != "Extra data":
             raise SuperError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
-        return None
+        whole = None
     except (ValueError, RecursionError) as error:
         raise SuperError(f"{path}: not JSON that can be read: {error}") from None
-    return value if isinstance(value, dict) else None
+    # A file of JSON Lines with a single line is an object, too.
+    if isinstance(whole, dict) and "task_id" not in whole:
+        yield from ((str(path), {"task_id": name, "inferred_answer": value}) for name, value in whole.items())
+    else:
+        yield from ((f"{path}:{row.number}", row.fields) for row in read_rows(path, str(path)))
 
 
 def fields_of(row: Fields) -> Iterator[tuple[str, Any]]:

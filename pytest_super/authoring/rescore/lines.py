@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.table import table_lines
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.report.summary import mean
 from pytest_super.report.terminal import figure, one_line
 from pytest_super.report.text import counted
 
@@ -40,14 +40,14 @@ class Total:
 
 
 def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterator[str]:
-    groups = by_agent(rescored)
-    for group, trials in groups.items():
+    for group, trials in by_agent(rescored).items():
         yield from trial_lines(group, trials)
         yield ""
     yield from difference_lines(rescored)
     yield from unknown_lines(rescored)
     for message in broken:
         yield one_line(f"broken  {message}")
+    yield ""
     yield from total_lines(totals(rescored))
 
 
@@ -62,9 +62,9 @@ def trial_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
     yield one_line(" ".join(filter(None, group)))
     names = metric_names()
     rows = [
-        ("", *(head for metric in names for head in (metric, "", ""))),
-        ("task", *("published", "ref.", "paper") * len(names)),
-        *((one.trial.name, *(cell for metric in names for cell in figures(one, metric))) for one in trials),
+        ["", *(head for metric in names for head in (metric, "", ""))],
+        ["task", *("published", "ref.", "paper") * len(names)],
+        *([one.trial.name, *(cell for metric in names for cell in cells(one, metric))] for one in trials),
     ]
     yield from map(one_line, table_lines(rows))
 
@@ -73,18 +73,17 @@ def metric_names() -> list[str]:
     return [metric.name for metric in installed_metrics()]
 
 
-def figures(one: Rescored, metric: str) -> list[str]:
-    return [figure(getattr(one, column).get(metric)) for column in COLUMNS]
+def cells(one: Rescored, metric: str) -> list[str]:
+    return [figure(value) for value in one.figures(metric)]
 
 
 def difference_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
     """A line for each trial and metric whose figures differ, with the reasons."""
     for one in rescored:
-        for difference in one.differences:
-            named = zip(COLUMNS, figures(one, difference.metric), strict=True)
-            values = ", ".join(f"{name} {value}" for name, value in named)
-            why = "; ".join(difference.reasons)
-            yield one_line(f"differs {one.trial.agent} {one.trial.name} {difference.metric}: {values}: {why}")
+        for metric, reasons in one.differences.items():
+            values = ", ".join(map(" ".join, zip(COLUMNS, cells(one, metric), strict=True)))
+            why = "; ".join(reasons)
+            yield one_line(f"differs {one.trial.agent} {one.trial.name} {metric}: {values}: {why}")
 
 
 def unknown_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
@@ -104,11 +103,10 @@ def lacks_answer(one: Rescored) -> bool:
         return False
     # `submitted` applies to every task.
     is_unknown = one.paper.keys() <= {SUBMITTED.name}
-    return is_unknown or (one.published.get("accuracy") is not None and "accuracy" not in one.paper)
+    return is_unknown or (one.trial.figures.get("accuracy") is not None and "accuracy" not in one.paper)
 
 
 def total_lines(found: Sequence[Total]) -> Iterator[str]:
-    yield ""
     heads = ("n", "published", "compared", "published", "reference", "paper", "differ")
     rows: list[tuple[str, ...]] = [("totals", "metric", *heads)]
     for one in found:
@@ -124,29 +122,24 @@ def totals(rescored: Sequence[Rescored]) -> list[Total]:
 
 
 def total(group: Group, metric: str, trials: Sequence[Rescored]) -> Total:
-    """A column that is empty for all trials, as the published one can be, does not prevent a comparison."""
-    rows = [[getattr(one, column).get(metric) for column in COLUMNS] for one in trials]
-    used = [index for index in range(len(COLUMNS)) if any(row[index] is not None for row in rows)]
-    # The published column can be missing, the two computed ones cannot.
-    is_known = {1, 2} <= set(used)
-    compared = [row for row in rows if is_known and all(row[index] is not None for index in used)]
+    """The means of the columns, without the published one if that is empty for all trials."""
+    rows = [one.figures(metric) for one in trials]
+    all_published = mean(row[0] for row in rows)
+    needed = slice(0 if all_published is not None else 1, None)
+    compared = [row for row in rows if None not in row[needed]]
+    published, reference, paper = (mean(row[column] for row in compared) for column in range(len(COLUMNS)))
     return Total(
         agent=group[0],
         set=group[1],
         metric=metric,
         trials=len(trials),
-        all_published=mean([row[0] for row in rows]),
+        all_published=all_published,
         compared=len(compared),
-        published=mean([row[0] for row in compared]),
-        reference=mean([row[1] for row in compared]),
-        paper=mean([row[2] for row in compared]),
-        different=sum(difference.metric == metric for one in trials for difference in one.differences),
+        published=published,
+        reference=reference,
+        paper=paper,
+        different=sum(metric in one.differences for one in trials),
     )
-
-
-def mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
 
 
 def rescore_data(rescored: Sequence[Rescored], broken: Sequence[str]) -> dict[str, Any]:
@@ -168,9 +161,6 @@ def one_data(one: Rescored) -> dict[str, Any]:
         "set": trial.set,
         "error": trial.error,
         "submitted": trial.submit_step is not None,
-        "scores": {
-            metric: {column: getattr(one, column).get(metric) for column in COLUMNS}
-            for metric in metric_names()
-        },
-        "differences": [asdict(difference) for difference in one.differences],
+        "scores": {metric: dict(zip(COLUMNS, one.figures(metric), strict=True)) for metric in metric_names()},
+        "differences": one.differences,
     }

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.rescore.judging import judge
-from pytest_super.authoring.rescore.reasons import reasons_for
 from pytest_super.authoring.rescore.trials import MALFORMED, Figures
 from pytest_super.errors import SuperError
-from pytest_super.metrics.registry import PAPER
+from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.output import output_text
+from pytest_super.metrics.evidence import Evidence, Landmark
+from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
+from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.text import words_of
+from pytest_super.sources.store import stored
+from pytest_super.store.trajectory import PROGRAM
+from pytest_super.store.user_cache import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_super.authoring.rescore.trials import StoredTrial
-    from pytest_super.tasks.task import Task
+    from pytest_super.tasks.task import Repository, Task
 
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    metric: str
-    reasons: list[str]
+NOT_REPRODUCED = "the stored figure does not follow from the stored steps and this task"
+CRASH = "the published code raises an error on this trial"
+WAYS_DIFFER = {
+    "submitted": "the published code treats a submission that is empty, 0, false or null as missing",
+    "accuracy": "the published code divides by the number of submitted values, takes a mean at each list and "
+    "mapping, and has a fixed tolerance of 0.01",
+    "landmarks": "the published code searches everything that the agent was shown, the paper's way only the "
+    "outputs of the agent's cells",
+    "script_executed": "the published code looks for the script's name, the paper's way for a run of it",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +43,35 @@ class Rescored:
     """A trial with its figures. A metric with nothing to compare with has only the published one."""
 
     trial: StoredTrial
-    published: Figures
     reference: Figures = field(default_factory=dict)
     paper: Figures = field(default_factory=dict)
-    differences: list[Difference] = field(default_factory=list)
+
+    def figures(self, metric: str) -> list[float | None]:
+        """The published figure, that of the published code, and that of the paper's way."""
+        return [figures.get(metric) for figures in (self.trial.figures, self.reference, self.paper)]
+
+    @property
+    def differences(self) -> dict[str, list[str]]:
+        """The reasons for each metric whose figures differ."""
+        found = {metric: list(self.reasons(metric)) for metric in self.paper}
+        return {metric: reasons for metric, reasons in found.items() if reasons}
+
+    def reasons(self, metric: str) -> Iterator[str]:
+        published, reference, paper = self.figures(metric)
+        again = reference if self.trial.scoring == REFERENCE else paper
+        if metric in self.trial.figures and differ(published, again):
+            yield NOT_REPRODUCED
+        if differ(reference, paper):
+            # The published code has a number for `submitted` unless it raises.
+            is_crash = self.reference[SUBMITTED.name] is None
+            yield CRASH if is_crash else WAYS_DIFFER.get(metric, "the two ways compute it differently")
+
+
+def differ(one: float | None, other: float | None) -> bool:
+    """Whether the figures differ by more than the order of summation can explain."""
+    if one is None or other is None:
+        return one is not other
+    return not math.isclose(one, other, abs_tol=1e-9)
 
 
 def rescore_all(trials: Sequence[StoredTrial], tasks: Mapping[str, Task]) -> tuple[list[Rescored], list[str]]:
@@ -53,11 +91,50 @@ def rescore_all(trials: Sequence[StoredTrial], tasks: Mapping[str, Task]) -> tup
 def rescore(trial: StoredTrial, task: Task | None) -> Rescored:
     """A trial with an infrastructure error, or of an unknown task, keeps only its published figures."""
     if task is None or trial.error is not None:
-        return Rescored(trial=trial, published=trial.figures)
-    judgement = judge(trial, task)
-    found = [
-        Difference(metric=metric, reasons=reasons)
-        for metric in judgement.figures[PAPER]
-        if (reasons := list(reasons_for(metric, judgement)))
+        return Rescored(trial=trial)
+    evidence = Evidence(
+        steps=trial.steps,
+        submission=trial.submission,
+        submitted=trial.submit_step is not None,
+        landmarks=landmarks_of(trial, task),
+        repository=provided_folder(task.repository),
+        spent=trial.spent,
+    )
+    metrics = [metric for metric in installed_metrics() if metric.applies(task)]
+    reference, paper = (score(metrics, task, evidence, scoring=way) for way in (REFERENCE, PAPER))
+    return Rescored(trial=trial, reference=reference, paper=paper)
+
+
+def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
+    """How the landmarks match the stored outputs of the agent's own cells, or matched during the trial."""
+    matcher = LandmarkMatcher(task.landmarks)
+    is_running = False
+    for step in (step for step in trial.steps if step.origin == "agent"):
+        is_refused = is_running and step.outcome == Outcome.ERROR and not step.seconds
+        if step.action.type in ("execute", PROGRAM) and not is_refused:
+            matcher.begin_cell(step.action.content, step=step.number)
+        elif not (is_running and step.action.type in ("continue_wait", "interrupt")):
+            continue
+        # Published steps have no outputs.
+        matcher.feed(step.observation if trial.is_published else "".join(map(output_text, step.outputs)))
+        is_running = step.outcome == Outcome.TIMED_OUT
+        if not is_running:
+            matcher.end_cell()
+    matcher.end_cell()
+    # Long outputs are stored without their middle, in which a landmark can have matched.
+    matched = {found["pattern"] for found in trial.landmarks_found if found["step"] is not None}
+    return [
+        replace(found, step=0) if not found.is_hit and found.pattern in matched else found
+        for found in matcher.landmarks
     ]
-    return Rescored(trial=trial, published=trial.figures, **judgement.figures, differences=found)
+
+
+def provided_folder(repository: Repository | None) -> str | None:
+    """Name of the folder in which a trial has the repository; None when only a fetch could say."""
+    if repository is None or not repository.provide:
+        return None
+    if repository.path is not None:
+        return PurePosixPath(repository.path).name
+    kind, digest = ("git", repository.commit) if repository.git else ("pypi", repository.sha256)
+    folder = stored(cache_folder("sources") / kind / str(digest))
+    return folder.name if folder else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
 
 Figures = dict[str, float | None]
@@ -46,7 +45,7 @@ class StoredTrial:
     path: Path
     task: str
     agent: str
-    """With its model, when that is known."""
+    """With its model, if that is known."""
     steps: list[Step]
     is_published: bool
     set: str = ""
@@ -126,11 +125,20 @@ def read_published(path: Path) -> StoredTrial:
         task=path.absolute().parent.name,
         agent=f"{history.agent} {run['model']}" if run else history.agent,
         set=run["set"] if run else "",
-        steps=history.steps,
+        # The published code did not score the step in which tokens or time ran out.
+        steps=[with_json(step) for step in history.steps if step.action.type != "exception"],
         is_published=True,
         figures=read_metrics(path.with_name("metrics.json")),
         scoring=REFERENCE,
     )
+
+
+def with_json(step: Step) -> Step:
+    """The step, with a submission as JSON, as in our trajectories."""
+    if step.action.type != "submit":
+        return step
+    content = json.dumps(submission_of(step.action.content))
+    return replace(step, action=replace(step.action, content=content))
 
 
 def read_metrics(path: Path) -> Figures:
@@ -152,21 +160,16 @@ def number(value: Any) -> float | None:
 
 def read_ours(path: Path) -> StoredTrial:
     """Raises SuperError, or one of MALFORMED."""
-    steps = read_trajectory(path)
-    result = stored_result(path.with_name("result.json"))
+    result = read_result(path.with_name("result.json"))
     if result is None:
-        if not steps:
-            raise SuperError(f"{path} is not a trajectory: it has no step")
-        folder = path.absolute().parent
-        task = folder.parent.name if TRIAL_FOLDER.fullmatch(folder.name) else folder.name
-        return StoredTrial(path=path, task=task, agent="unknown", steps=steps, is_published=False)
+        raise SuperError(f"{path} has no valid result.json next to it")
     return StoredTrial(
         path=path,
         task=result.id,
         agent=f"{result.agent} {result.model}" if result.model else result.agent,
         set=result.set,
         epoch=result.epoch,
-        steps=steps,
+        steps=read_trajectory(path),
         is_published=False,
         figures={name: number(value) for name, value in result.metrics.items()},
         spent=Spent(**{field.name: getattr(result, field.name) for field in fields(Spent)}),
@@ -175,14 +178,6 @@ def read_ours(path: Path) -> StoredTrial:
         landmarks_found=result.landmarks_found,
         error="the trial did not end" if result.stop_reason == RUNNING else result.error,
     )
-
-
-def stored_result(path: Path) -> TrialResult | None:
-    """None without the file. Raises SuperError for a file that is not a result."""
-    result = read_result(path)
-    if result is None and path.exists():
-        raise SuperError(f"{path} does not contain the result of a trial")
-    return result
 
 
 def scoring_of(run: Path) -> str:
