@@ -6,7 +6,6 @@ import ast
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_super.errors import SuperError
@@ -25,13 +24,9 @@ PRE_EXECUTED = ("[pre-executed by user]", "EXECUTED BY USER", "[continued after 
 # Cells by which the runner of swe-agent ends a run; the runner of react-super has an action type for it.
 EXITS = ("exit_context", "exit_max_compute_time")
 
-# The published times have no date.
-FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
-
 _QUERY = re.compile(r"### Query\n(.*)", re.DOTALL)
 _DETAILS = re.compile(r"### (?:System )?Prompt\n<details>\n(.*)\n</details>\n?", re.DOTALL)
-_CLOCK = r"(\d\d):(\d\d):(\d\d)"
-_TIMES = re.compile(rf"Execution Start time: {_CLOCK}, End time: {_CLOCK} \(duration: (\d+) seconds\)")
+_TIMES = re.compile(r"Execution Start time: [\d:]{8}, End time: [\d:]{8} \(duration: (\d+) seconds\)")
 _THOUGHT = re.compile(r"\*\*Thought\*\*: (.*)", re.DOTALL)
 _ACTION = re.compile(r"\*\*Action \((.*)\)\*\*:", re.DOTALL)
 
@@ -47,8 +42,8 @@ class PublishedTrajectory:
     """Thoughts, contents and observations are verbatim: a submission of react-super is a Python literal.
 
     A notebook cell has the type `execute`; the end of a run for lack of tokens or time has the type
-    `exception`. `outcome` is `ok` unless the observation shows another; `seconds` are rounded down; `started`
-    and `ended`, if published, have the date 1970-01-01.
+    `exception`. `outcome` is `ok` unless the observation shows another; `seconds` are rounded down. The
+    published times of day are left out: they have no date, and their differences can be a second too long.
     """
 
 
@@ -57,13 +52,6 @@ class Cell:
     kind: str
     text: str
     output: str
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    started: datetime
-    ended: datetime
-    seconds: float
 
 
 def read_history(path: Path) -> PublishedTrajectory:
@@ -150,17 +138,17 @@ def system_message(cells: Cells) -> str:
 
 
 def read_steps(cells: Cells, agent: AgentName) -> Iterator[Step]:
-    number, clock, is_prefix = 0, FIRST_DAY, True
+    number, is_prefix = 0, True
     while cells.are_left:
         number += 1
         cells.take(re.compile(f"### Step {number}"), f"step {number}")
-        times = take_times(cells, clock)
+        has_time = cells.see("Execution Start time")
+        seconds = float(cells.take(_TIMES, "the time of a step")[1]) if has_time else 0.0
         thought = cells.take(_THOUGHT, "a thought")[1]
         type = cells.take(_ACTION, "an action")[1]
         cell = cells.take_code()
         # Only at the beginning: later, agents imitate these thoughts.
         is_prefix = is_prefix and thought in PRE_EXECUTED
-        clock = times.ended if times else clock
         yield Step(
             number=number,
             origin="pre_execute" if is_prefix else "agent",
@@ -168,25 +156,8 @@ def read_steps(cells: Cells, agent: AgentName) -> Iterator[Step]:
             thought=thought,
             observation=cell.output,
             outcome=outcome_of(type, cell.output),
-            started=times.started.isoformat() if times else "",
-            ended=times.ended.isoformat() if times else "",
-            seconds=times.seconds if times else 0.0,
+            seconds=seconds,
         )
-
-
-def take_times(cells: Cells, clock: datetime) -> Times | None:
-    if not cells.see("Execution Start time"):
-        return None
-    *times, seconds = map(int, cells.take(_TIMES, "the time of a step").groups())
-    started = following(clock, *times[:3])
-    return Times(started, following(started, *times[3:]), float(seconds))
-
-
-def following(clock: datetime, hours: int, minutes: int, seconds: int) -> datetime:
-    """The first moment from `clock` on with this time of day: a run can pass midnight."""
-    midnight = clock.replace(hour=0, minute=0, second=0)
-    moment = midnight + timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    return moment if moment >= clock else moment + timedelta(days=1)
 
 
 def type_of(agent: AgentName, type: str, thought: str, content: str) -> str:

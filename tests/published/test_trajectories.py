@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,13 +57,6 @@ def test_all_published_trajectories_are_read_whole(published: Published) -> None
         name: task["query"] for name, task in expert_tasks().items()
     }
     assert len({(history.agent, history.system_prompt) for history in published.values()}) == 2
-
-
-def test_published_times_are_those_of_the_steps(published: Published) -> None:
-    for history in published.values():
-        for read in history.steps:
-            spent = datetime.fromisoformat(read.ended) - datetime.fromisoformat(read.started)
-            assert 0 <= spent.total_seconds() - read.seconds <= 1
 
 
 # Actions that the published code misread: it kept the tag as the content of an interruption, and did not know

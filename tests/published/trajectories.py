@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tarfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,8 +38,7 @@ class Trajectory:
 
     @property
     def steps(self) -> list[Step]:
-        """The steps. Published seconds are rounded down, so half a second is added."""
-        return [replace(step, seconds=step.seconds + 0.5) for step in self.history.steps]
+        return self.history.steps
 
 
 def data_folder() -> Path:

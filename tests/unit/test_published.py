@@ -81,25 +81,6 @@ def test_a_step_is_read_to_the_letter(tmp_path: Path) -> None:
         Action(type="execute", content="x = 1\n\nx"),
     )
     assert (read.thought, read.observation, read.seconds) == ("set\n\nit ", "1\n", 61.0)
-    assert (read.started, read.ended) == ("1970-01-01T09:00:01+00:00", "1970-01-01T09:01:03+00:00")
-
-
-def test_times_go_on_past_midnight(tmp_path: Path) -> None:
-    cells = [
-        *step_cells(1, "execute", times="23:58:00, End time: 23:59:00 (duration: 60 seconds)"),
-        *step_cells(2, "execute", times="23:59:30, End time: 00:00:10 (duration: 40 seconds)"),
-        *step_cells(3, "execute", times="00:00:10, End time: 00:00:11 (duration: 1 seconds)"),
-        *step_cells(4, "execute"),
-        *step_cells(5, "execute", times="00:00:05, End time: 00:00:06 (duration: 1 seconds)"),
-    ]
-    steps = read_history(write(tmp_path, REACT + cells)).steps
-    assert [(read.started[8:19], read.ended[8:19]) for read in steps] == [
-        ("01T23:58:00", "01T23:59:00"),
-        ("01T23:59:30", "02T00:00:10"),
-        ("02T00:00:10", "02T00:00:11"),
-        ("", ""),
-        ("03T00:00:05", "03T00:00:06"),
-    ]
 
 
 def test_only_the_first_steps_with_just_these_thoughts_are_pre_executed(tmp_path: Path) -> None:
