@@ -24,6 +24,7 @@ from pytest_super.store.json_lines import disk_errors, encodable, read_lines, to
 from pytest_super.store.trajectory import step_from_data, step_to_data
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pytest_super.store.trajectory import Step
@@ -185,12 +186,17 @@ class RunFolder:
             self.record(result)
 
     def final(self) -> list[TrialResult]:
-        """The last run of every trial, in the order in which the trials were recorded."""
-        last: dict[tuple[str, int], TrialResult] = {}
-        for (task_id, epoch, _), result in self.results.items():
-            if (task_id, epoch) not in last or last[task_id, epoch].rerun < result.rerun:
-                last[task_id, epoch] = result
-        return list(last.values())
+        return last_reruns(self.results.values())
+
+
+def last_reruns(results: Iterable[TrialResult]) -> list[TrialResult]:
+    """The last rerun of every trial, in the order in which the trials were recorded."""
+    last: dict[tuple[str, int], TrialResult] = {}
+    for result in results:
+        key = (result.id, result.epoch)
+        if key not in last or last[key].rerun < result.rerun:
+            last[key] = result
+    return list(last.values())
 
 
 def used_in_steps(folder: Path) -> dict[str, Any]:

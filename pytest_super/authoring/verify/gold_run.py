@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.store.results import RunFolder, read_results, read_trajectory
+from pytest_super.store.results import last_reruns, read_results, read_trajectory
 from pytest_super.store.step_values import submission_of
 
 if TYPE_CHECKING:
@@ -71,10 +71,8 @@ def read_gold(run: Path) -> dict[str, list[GoldTrial]]:
     """The last rerun of each epoch, by task id. Raises SuperError unless `run` is a run of gold."""
     if not (run / "run.json").is_file():
         raise SuperError(f"{run} is not the folder of a run: it has no run.json")
-    folder = RunFolder(run)
-    folder.results = {(one.id, one.epoch, one.rerun): one for one in read_results(run)}
     trials: dict[str, list[GoldTrial]] = {}
-    for result in sorted(folder.final(), key=lambda result: result.epoch):
+    for result in sorted(last_reruns(read_results(run)), key=lambda result: result.epoch):
         if result.agent != GOLD:
             raise SuperError(f"{run} is a run of the agent {result.agent}: only runs of {GOLD} can be judged")
         trials.setdefault(result.id, []).append(read_trial(run, result))

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.authoring.verify.numbers import LEAST_DIGITS, numbers_in
 from pytest_super.authoring.verify.texts import Text, output_texts, prefix_texts
-from pytest_super.authoring.verify.values import Figure, Phrase, distinctive_values
+from pytest_super.authoring.verify.values import Figure, Phrase, distinctive_values, numbers_in
 from pytest_super.errors import SuperError
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.sources import fetch
@@ -30,9 +29,8 @@ def leaks(task: Task, prefix: Sequence[Step], read_texts: ReadTexts) -> Iterator
     """`prefix` is the pre-executed steps of a trial; `read_texts` takes the folder of a repository."""
     values = list(distinctive_values(task.answer))
     query = Text(place="the query", text=task.query)
-    yield from found_in(task, [query], values, LEAST_DIGITS)
-    before = list(prefix_texts(task, prefix))
-    yield from found_in(task, before, values, digits_beyond_chance(before, values))
+    yield from found_in(task, [query], values)
+    yield from found_in(task, prefix_texts(task, prefix), values)
     yield from landmark_leaks(task, [query, *output_texts(prefix)])
     if task.repository is not None and values:
         yield from repository_leaks(task, values, read_texts)
@@ -46,43 +44,29 @@ def repository_leaks(task: Task, values: Values, read_texts: ReadTexts) -> Itera
         text = f"{task.id}: its repository cannot be searched: {error}"
         yield Finding(kind="unknown", task=task.id, text=text, facts={"error": str(error)})
         return
-    prose = [text for text in texts if text.is_prose]
-    others = [text for text in texts if not text.is_prose]
-    yield from found_in(task, prose, values, digits_beyond_chance(prose, values))
-    # Phrases of an answer are often quotations of data, so data that contains them is not a leak.
-    if figures := [value for value in values if isinstance(value, Figure)]:
-        yield from found_in(task, others, figures, digits_beyond_chance(others, figures))
+    yield from found_in(task, texts, values)
 
 
-def digits_beyond_chance(texts: Iterable[Text], values: Values) -> int:
-    """The number of digits in which a number of these texts must agree with a value.
-
-    One of n random numbers agrees with a value in k digits with a probability of about n / (9 * 10^(k-1)).
-    """
-    most = max((value.digits for value in values if isinstance(value, Figure)), default=0)
-    different: set[str] = set()
-    for number in (number for text in texts for number in numbers_in(text.text)):
-        different.add(number.written)
-        if len(different) >= 10 ** max(most - 1, 0):
-            # No value has enough digits, however many more numbers there are.
-            break
-    return max(LEAST_DIGITS, len(str(len(different))) + 1)
-
-
-def found_in(task: Task, texts: Iterable[Text], values: Values, least_digits: int) -> Iterator[Finding]:
+def found_in(task: Task, texts: Iterable[Text], values: Values) -> Iterator[Finding]:
     """A finding for each of the texts that have the most values."""
-    hits = [(text, places) for text in texts if (places := values_in(text, values, least_digits))]
+    hits = [(text, places) for text in texts if (places := values_in(text, values))]
     for text, places in sorted(hits, key=lambda hit: -len(hit[1]))[:MOST_TEXTS]:
         yield leak(task, text, places)
 
 
-def values_in(text: Text, values: Values, least_digits: int) -> list[tuple[int, Figure | Phrase]]:
-    distinctive = [value for value in values if isinstance(value, Phrase) or value.digits >= least_digits]
-    has_figures = any(isinstance(value, Figure) for value in distinctive)
-    found = numbers_in(text.text, least_digits) if has_figures else ()
-    numbers = sorted(found, key=lambda number: number.value)
-    places = ((value.find(text.text, numbers), value) for value in distinctive)
+def values_in(text: Text, values: Values) -> list[tuple[int, Figure | Phrase]]:
+    sought = [value for value in values if is_sought(value, text)]
+    has_figures = any(isinstance(value, Figure) for value in sought)
+    numbers = list(numbers_in(text.text, text.least_digits)) if has_figures else []
+    places = ((value.find(text.text, numbers), value) for value in sought)
     return [(start, value) for start, value in places if start is not None]
+
+
+def is_sought(value: Figure | Phrase, text: Text) -> bool:
+    if isinstance(value, Figure):
+        return value.digits >= text.least_digits
+    # Phrases of an answer are often quotations of data, so data that contains them is not a leak.
+    return text.is_prose
 
 
 def leak(task: Task, text: Text, places: Sequence[tuple[int, Figure | Phrase]]) -> Finding:

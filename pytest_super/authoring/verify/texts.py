@@ -19,15 +19,23 @@ if TYPE_CHECKING:
 LARGEST = 2**20
 LARGEST_NOTEBOOK = 32 * 2**20
 PROSE = frozenset({".md", ".rst", ".tex", ".html", ".log", ".out", ".ipynb"})
-SKIPPED = frozenset({"__pycache__"})
+# Significant digits in which a number of a text must agree with a value. Numbers with fewer, such as 0.95 and
+# 64, are in every text. Logs and documentation have any number of three digits by chance, tables of four.
+LEAST_DIGITS = 3
+LEAST_DIGITS_OF_PROSE = 4
+LEAST_DIGITS_OF_DATA = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
     place: str
     text: str
-    is_prose: bool = True
-    """Written by people or printed by runs, unlike code and data."""
+    least_digits: int = LEAST_DIGITS
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether it was written by people or printed by runs, unlike code and data."""
+        return self.least_digits < LEAST_DIGITS_OF_DATA
 
 
 def prefix_texts(task: Task, steps: Sequence[Step]) -> Iterator[Text]:
@@ -40,34 +48,42 @@ def prefix_texts(task: Task, steps: Sequence[Step]) -> Iterator[Text]:
 
 def output_texts(steps: Sequence[Step]) -> Iterator[Text]:
     for number, step in enumerate(steps, 1):
-        yield Text(place=f"the output of the pre-executed step {number}", text=step.observation)
+        place = f"the output of the pre-executed step {number}"
+        yield Text(place=place, text=step.observation, least_digits=LEAST_DIGITS_OF_PROSE)
 
 
 def repository_texts(folder: Path) -> list[Text]:
     """The text files of a repository, prose first and notebooks cell by cell, at most MOST_READ bytes."""
     texts: list[Text] = []
     tree, left = Tree(folder), MOST_READ
-    # The sort is stable: within prose and the rest, files near the top stay first.
-    for name in sorted(tree.files, key=is_prose, reverse=True):
+    # The sort is stable: within READMEs, other prose and the rest, files near the top stay first.
+    for name in sorted(tree.files, key=least_digits_of):
         most = min(left, LARGEST_NOTEBOOK if name.endswith(".ipynb") else LARGEST)
         size = (folder / name).lstat().st_size
-        if SKIPPED.isdisjoint(PurePosixPath(name).parts) and size <= most and is_text(tree, name):
+        if size <= most and is_text(tree, name):
             left -= size
-            texts += file_texts(tree.read(name, most), name, f"{folder.name}/{name}")
+            place, least_digits = f"{folder.name}/{name}", least_digits_of(name)
+            for part, text in parts_of(tree.read(name, most), name):
+                texts.append(Text(place=place + part, text=text, least_digits=least_digits))
     return texts
 
 
-def is_prose(name: str) -> bool:
+def least_digits_of(name: str) -> int:
     path = PurePosixPath(name.lower())
-    return path.suffix in PROSE or path.name.startswith("readme")
+    if path.name.startswith("readme"):
+        return LEAST_DIGITS
+    return LEAST_DIGITS_OF_PROSE if path.suffix in PROSE else LEAST_DIGITS_OF_DATA
 
 
 def is_text(tree: Tree, name: str) -> bool:
     return b"\0" not in tree.read(name, 8192)
 
 
-def file_texts(data: bytes, name: str, place: str) -> Iterator[Text]:
-    """A file that is named as a notebook but cannot be read as one is a text like any other."""
+def parts_of(data: bytes, name: str) -> Iterator[tuple[str, str]]:
+    """The places and texts in a file: of a notebook the source and outputs of each cell, without pictures.
+
+    A file that is named as a notebook but cannot be read as one is a text like any other.
+    """
     text = data.decode("utf-8", "replace")
     if name.endswith(".ipynb"):
         try:
@@ -76,18 +92,13 @@ def file_texts(data: bytes, name: str, place: str) -> Iterator[Text]:
             pass
         else:
             for number, cell in enumerate(cells, 1):
-                yield from cell_texts(cell, place, number)
+                yield f", cell {number}", cell_source(cell)
+                for output in cell.get("outputs") or ():
+                    yield f", output of cell {number}", output_text(output)
             return
     # A notebook that cannot be read was allowed to be larger than other texts.
     if len(data) <= LARGEST:
-        yield Text(place=place, text=text, is_prose=is_prose(name))
-
-
-def cell_texts(cell: dict[str, Any], place: str, number: int) -> Iterator[Text]:
-    """The source and the outputs of a cell, without pictures."""
-    yield Text(place=f"{place}, cell {number}", text=cell_source(cell))
-    for output in cell.get("outputs") or ():
-        yield Text(place=f"{place}, output of cell {number}", text=output_text(output))
+        yield "", text
 
 
 def output_text(output: Any) -> str:

@@ -1,12 +1,13 @@
-"""The values of an answer that are distinctive enough to be looked for in texts."""
+"""The values of an answer that are distinctive enough to be looked for in texts, and how they are found."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.verify.numbers import Number, agree, near, scaled, shortest
+from pytest_super.authoring.verify.texts import LEAST_DIGITS
 from pytest_super.metrics.leaves import leaves, shown
 
 if TYPE_CHECKING:
@@ -17,6 +18,26 @@ LEAST_CHARACTERS = 16
 LEAST_WORDS = 3
 LEAST_DIGITS_OF_TEXT = 4
 
+# Not part of a longer number, name, version or date. A sign is left out, because it can be a hyphen.
+# Commas separate thousands only where all of them can: `12,345,6789` is three numbers.
+_NUMBER = re.compile(
+    r"(?<![\w.])(?:(?<!\d,)[1-9]\d{0,2}(?:,\d{3})++(?!,?\d)(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)"
+    r"(?:[eE][-+]?\d{1,3})?(?!\w|\.\d)"
+)
+# Numbers that agree in LEAST_DIGITS digits differ by at most this much, relatively.
+NEAR = 0.012
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in a text, without its sign."""
+
+    value: float
+    digits: int
+    """Significant ones; trailing zeros count only after a decimal point."""
+    start: int
+    """Offset in the text."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -25,23 +46,20 @@ class Figure:
     name: str
     """Its place in the answer."""
     value: float
-    forms: tuple[Number, ...]
-    """The number itself, and a fraction as a percentage or the other way round."""
-
-    @property
-    def digits(self) -> int:
-        return self.forms[0].digits
+    digits: int
 
     def find(self, _text: str, numbers: Sequence[Number]) -> int | None:
-        """The offset of the first number that is this one, maybe rounded; `numbers` are sorted by value."""
-        close = (number for form in self.forms for number in near(numbers, form.value))
-        return min((number.start for number in close if self.is_given_by(number)), default=None)
+        """The offset of the first of a text's numbers that is this one."""
+        return next((number.start for number in numbers if self.is_given_by(number)), None)
 
     def is_given_by(self, number: Number) -> bool:
-        if isinstance(self.value, int):
+        """Whether one is the other as it is, rounded, or as a percentage."""
+        exact = abs(self.value)
+        if isinstance(exact, int):
             # Nobody rounds a whole number.
-            return number.exact == abs(self.value)
-        return any(agree(form, number) for form in self.forms)
+            return number.value == exact
+        digits = min(self.digits, number.digits)
+        return any(agree(form, number.value, digits) for form in forms(exact))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +83,48 @@ def distinctive_values(answer: Any) -> Iterator[Figure | Phrase]:
         if isinstance(value, str):
             if is_distinctive(value):
                 yield Phrase(name=name, value=value)
-        elif isinstance(value, int | float) and (number := shortest(value)):
-            yield Figure(name=name, value=value, forms=tuple(forms(number)))
+        elif is_finite_number(value):
+            digits = len(mantissa(repr(value)).strip("0"))
+            if digits >= LEAST_DIGITS:
+                yield Figure(name=name, value=value, digits=digits)
 
 
-def forms(number: Number) -> Iterator[Number]:
-    yield number
-    if number.exact <= 100:
-        yield scaled(number, 2 if number.exact <= 1 else -2)
+def forms(value: float) -> tuple[float, ...]:
+    """The value, and a fraction as a percentage or the other way round."""
+    if value > 100:
+        return (value,)
+    return (value, value * 100 if value <= 1 else value / 100)
 
 
 def is_distinctive(text: str) -> bool:
     has_words = len(text.split()) >= LEAST_WORDS
     has_digits = sum(map(str.isdigit, text)) >= LEAST_DIGITS_OF_TEXT
     return len(text.strip()) >= LEAST_CHARACTERS and (has_words or has_digits)
+
+
+def is_finite_number(value: Any) -> bool:
+    # Not math.isfinite, which raises for a large int.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+
+
+def numbers_in(text: str, least_digits: int) -> Iterator[Number]:
+    """The numbers with at least so many significant digits, in order."""
+    for match in _NUMBER.finditer(text):
+        written = match[0].replace(",", "")
+        digits = mantissa(written).lstrip("0")
+        if "." not in written and "e" not in written.lower():
+            digits = digits.rstrip("0")
+        if len(digits) >= least_digits:
+            yield Number(float(written), len(digits), match.start())
+
+
+def mantissa(written: str) -> str:
+    """The digits of a written number before its exponent."""
+    return re.sub(r"[eE].*|[-.]", "", written)
+
+
+def agree(one: float, other: float, digits: int) -> bool:
+    """Whether the two are equal when they are rounded to so many significant digits."""
+    # Formatting is slow, and most numbers are not near each other.
+    is_near = abs(one - other) <= NEAR * one
+    return is_near and f"{one:.{digits - 1}e}" == f"{other:.{digits - 1}e}"
