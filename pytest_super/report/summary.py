@@ -135,14 +135,6 @@ def agreement(group: Group, metric: Metric, says_yes: Callable[[float], bool]) -
     return Agreement(trials=len(same), share=fmean(same)) if same else None
 
 
-def epochs_of(results: Iterable[TrialResult]) -> dict[int, frozenset[str]]:
-    """The tasks with a valid trial in each epoch."""
-    valid: dict[int, set[str]] = {}
-    for result in results:
-        valid.setdefault(result.epoch, set()).update([] if result.is_error else [result.id])
-    return {epoch: frozenset(tasks) for epoch, tasks in valid.items()}
-
-
 def mean_with_errors(results: Iterable[TrialResult], metric: Metric) -> float | None:
     """The mean over all trials. An error counts as the worst value if the metric applies to its task.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.gate import Gate, gate_line
-from pytest_super.report.summary import Group, agreements, epochs_of, mean_with_errors, rows
+from pytest_super.report.summary import Group, agreements, by_epoch, mean_with_errors, rows
 from pytest_super.report.text import counted, describe, printable
 
 if TYPE_CHECKING:
@@ -69,13 +69,14 @@ def figure(value: float | None, deviation: float | None = None, format: str = ".
     return f"{value:{format}}" if deviation is None else f"{value:{format}} ± {deviation:{format}}"
 
 
-def epoch_lines(results: Iterable[TrialResult]) -> Iterator[str]:
+def epoch_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """How the deviations were computed, if there are several epochs."""
-    epochs = epochs_of(results)
-    valid = [tasks for tasks in epochs.values() if tasks]
-    if len(valid) > 1:
-        differ = "; not all epochs have a valid trial of every task" if len(set(epochs.values())) > 1 else ""
-        yield f"±: sample deviation of the means of {len(valid)} epochs{differ}"
+    tasks = [{result.id for result in epoch if not result.is_error} for epoch in by_epoch(results)]
+    valid = sum(map(bool, tasks))
+    if valid > 1:
+        is_same = all(one == tasks[0] for one in tasks)
+        differ = "" if is_same else "; not all epochs have a valid trial of every task"
+        yield f"±: sample deviation of the means of {valid} epochs{differ}"
 
 
 def agreement_lines(group: Group) -> Iterator[str]:
