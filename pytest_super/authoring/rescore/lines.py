@@ -53,8 +53,8 @@ def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterat
 
 def by_agent(rescored: Sequence[Rescored]) -> dict[Group, list[Rescored]]:
     groups: dict[Group, list[Rescored]] = {}
-    for one in sorted(rescored, key=lambda one: (one.trial.agent, one.trial.set, one.trial.name)):
-        groups.setdefault((one.trial.agent, one.trial.set), []).append(one)
+    for one in sorted(rescored, key=lambda one: (one.trial.group, one.name)):
+        groups.setdefault(one.trial.group, []).append(one)
     return groups
 
 
@@ -64,7 +64,7 @@ def trial_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
     rows = [
         ["", *(head for metric in names for head in (metric, "", ""))],
         ["task", *("published", "ref.", "paper") * len(names)],
-        *([one.trial.name, *(cell for metric in names for cell in cells(one, metric))] for one in trials),
+        *([one.name, *(cell for metric in names for cell in cells(one, metric))] for one in trials),
     ]
     yield from map(one_line, table_lines(rows))
 
@@ -83,15 +83,15 @@ def difference_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
         for metric, reasons in one.differences.items():
             values = ", ".join(map(" ".join, zip(COLUMNS, cells(one, metric), strict=True)))
             why = "; ".join(reasons)
-            yield one_line(f"differs {one.trial.agent} {one.trial.name} {metric}: {values}: {why}")
+            yield one_line(f"differs {one.trial.group[0]} {one.name} {metric}: {values}: {why}")
 
 
 def unknown_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
     """The trials that are not scored, and why."""
     for one in rescored:
-        if one.trial.error is not None:
-            yield one_line(f"error   {one.trial.path}: not scored: {one.trial.error}")
-    unknown = sorted({one.trial.task for one in rescored if lacks_answer(one)})
+        if error := one.trial.result.error:
+            yield one_line(f"error   {one.trial.path}: not scored: {error}")
+    unknown = sorted({one.trial.result.id for one in rescored if lacks_answer(one)})
     if unknown:
         names = ", ".join(unknown)
         yield one_line(f"unknown no answer is given for {counted(len(unknown), 'task')}: {names}")
@@ -99,11 +99,11 @@ def unknown_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
 
 def lacks_answer(one: Rescored) -> bool:
     """Whether there is nothing to score it against; not every task has an answer."""
-    if one.trial.error is not None:
+    if one.trial.result.is_error:
         return False
     # `submitted` applies to every task.
     is_unknown = one.paper.keys() <= {SUBMITTED.name}
-    return is_unknown or (one.trial.figures.get("accuracy") is not None and "accuracy" not in one.paper)
+    return is_unknown or (one.figures("accuracy")[0] is not None and "accuracy" not in one.paper)
 
 
 def total_lines(found: Sequence[Total]) -> Iterator[str]:
@@ -152,15 +152,15 @@ def rescore_data(rescored: Sequence[Rescored], broken: Sequence[str]) -> dict[st
 
 
 def one_data(one: Rescored) -> dict[str, Any]:
-    trial = one.trial
+    result = one.trial.result
     return {
-        "file": str(trial.path),
-        "task": trial.task,
-        "epoch": trial.epoch,
-        "agent": trial.agent,
-        "set": trial.set,
-        "error": trial.error,
-        "submitted": trial.submit_step is not None,
+        "file": str(one.trial.path),
+        "task": result.id,
+        "epoch": result.epoch,
+        "agent": one.trial.group[0],
+        "set": result.set,
+        "error": result.error,
+        "submitted": one.trial.submit_step is not None,
         "scores": {metric: dict(zip(COLUMNS, one.figures(metric), strict=True)) for metric in metric_names()},
         "differences": one.differences,
     }

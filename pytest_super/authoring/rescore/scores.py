@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from pytest_super.authoring.rescore.trials import MALFORMED, Figures
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
-from pytest_super.metrics.evidence import Evidence, Landmark
+from pytest_super.metrics.evidence import Evidence, Landmark, Spent
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
 from pytest_super.metrics.submitted import SUBMITTED
@@ -46,9 +46,13 @@ class Rescored:
     reference: Figures = field(default_factory=dict)
     paper: Figures = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        return self.trial.result.name
+
     def figures(self, metric: str) -> list[float | None]:
         """The published figure, that of the published code, and that of the paper's way."""
-        return [figures.get(metric) for figures in (self.trial.figures, self.reference, self.paper)]
+        return [figures.get(metric) for figures in (self.trial.result.metrics, self.reference, self.paper)]
 
     @property
     def differences(self) -> dict[str, list[str]]:
@@ -59,7 +63,7 @@ class Rescored:
     def reasons(self, metric: str) -> Iterator[str]:
         published, reference, paper = self.figures(metric)
         again = reference if self.trial.scoring == REFERENCE else paper
-        if metric in self.trial.figures and differ(published, again):
+        if metric in self.trial.result.metrics and differ(published, again):
             yield NOT_REPRODUCED
         if differ(reference, paper):
             # The published code has a number for `submitted` unless it raises.
@@ -76,13 +80,13 @@ def differ(one: float | None, other: float | None) -> bool:
 
 def rescore_all(trials: Sequence[StoredTrial], tasks: Mapping[str, Task]) -> tuple[list[Rescored], list[str]]:
     """The scored trials, and a message for each other one. Raises SuperError when no trial has a task."""
-    if trials and not any(trial.task in tasks for trial in trials):
-        some = ", ".join(sorted({trial.task for trial in trials})[:3])
+    if trials and not any(trial.result.id in tasks for trial in trials):
+        some = ", ".join(sorted({trial.result.id for trial in trials})[:3])
         raise SuperError(f"neither --tasks nor --answers contains any of these tasks: {some}, …")
     rescored, broken = [], []
     for trial in trials:
         try:
-            rescored.append(rescore(trial, tasks.get(trial.task)))
+            rescored.append(rescore(trial, tasks.get(trial.result.id)))
         except (SuperError, *MALFORMED) as error:
             broken.append(f"{trial.path} cannot be scored: {words_of(error)}")
     return rescored, broken
@@ -90,7 +94,7 @@ def rescore_all(trials: Sequence[StoredTrial], tasks: Mapping[str, Task]) -> tup
 
 def rescore(trial: StoredTrial, task: Task | None) -> Rescored:
     """A trial with an infrastructure error, or of an unknown task, keeps only its published figures."""
-    if task is None or trial.error is not None:
+    if task is None or trial.result.error is not None:
         return Rescored(trial=trial)
     evidence = Evidence(
         steps=trial.steps,
@@ -98,7 +102,7 @@ def rescore(trial: StoredTrial, task: Task | None) -> Rescored:
         submitted=trial.submit_step is not None,
         landmarks=landmarks_of(trial, task),
         repository=provided_folder(task.repository),
-        spent=trial.spent,
+        spent=Spent(**{field.name: getattr(trial.result, field.name) for field in fields(Spent)}),
     )
     metrics = [metric for metric in installed_metrics() if metric.applies(task)]
     reference, paper = (score(metrics, task, evidence, scoring=way) for way in (REFERENCE, PAPER))
@@ -122,7 +126,7 @@ def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
             matcher.end_cell()
     matcher.end_cell()
     # Long outputs are stored without their middle, in which a landmark can have matched.
-    matched = {found["pattern"] for found in trial.landmarks_found if found["step"] is not None}
+    matched = {found["pattern"] for found in trial.result.landmarks_found if found["step"] is not None}
     return [
         replace(found, step=0) if not found.is_hit and found.pattern in matched else found
         for found in matcher.landmarks

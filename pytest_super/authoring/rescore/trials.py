@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.metrics.evidence import Spent
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
 from pytest_super.report.text import words_of
 from pytest_super.store.published import read_history
-from pytest_super.store.results import RUNNING, TRIAL_FOLDER, epoch_name, read_result, read_trajectory
+from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, read_result, read_trajectory
 from pytest_super.store.step_values import submission_of
 
 if TYPE_CHECKING:
@@ -43,26 +42,17 @@ class StoredTrial:
     """One trial on disk."""
 
     path: Path
-    task: str
-    agent: str
-    """With its model, if that is known."""
+    result: TrialResult
+    """Without figures if there is no file of them. `error` says why the trial has no score."""
     steps: list[Step]
     is_published: bool
-    set: str = ""
-    epoch: int = 1
-    figures: Figures = field(default_factory=dict)
-    """The stored figures, by metric; empty without a file of them."""
-    scoring: str = PAPER
+    scoring: str
     """Which of the SCORINGS computed the figures."""
-    spent: Spent = field(default_factory=Spent)
-    landmarks_found: list[dict[str, Any]] = field(default_factory=list)
-    """From `result.json`: matched against complete outputs, which the steps have without their middle."""
-    error: str | None = None
-    """The infrastructure error because of which it has no score."""
 
     @property
-    def name(self) -> str:
-        return epoch_name(self.task, self.epoch)
+    def group(self) -> tuple[str, str]:
+        """Its agent, with the model if that is known, and its set."""
+        return " ".join(filter(None, (self.result.agent, self.result.model))), self.result.set
 
     @cached_property
     def submit_step(self) -> Step | None:
@@ -120,17 +110,19 @@ def read_published(path: Path) -> StoredTrial:
     history = read_history(path)
     # Not `parents[1]`, which fails for a copy at the root.
     run = _PUBLISHED_FOLDER.fullmatch(path.absolute().parent.parent.name)
-    return StoredTrial(
-        path=path,
-        task=path.absolute().parent.name,
-        agent=f"{history.agent} {run['model']}" if run else history.agent,
+    result = TrialResult(
+        id=path.absolute().parent.name,
         set=run["set"] if run else "",
-        # The published code did not score the step in which tokens or time ran out.
-        steps=[with_json(step) for step in history.steps if step.action.type != "exception"],
-        is_published=True,
-        figures=read_metrics(path.with_name("metrics.json")),
-        scoring=REFERENCE,
+        category=None,
+        epoch=1,
+        rerun=0,
+        agent=history.agent,
+        model=run["model"] if run else None,
+        metrics=read_metrics(path.with_name("metrics.json")),
     )
+    # The published code did not score the step in which tokens or time ran out.
+    steps = [with_json(step) for step in history.steps if step.action.type != "exception"]
+    return StoredTrial(path=path, result=result, steps=steps, is_published=True, scoring=REFERENCE)
 
 
 def with_json(step: Step) -> Step:
@@ -163,21 +155,13 @@ def read_ours(path: Path) -> StoredTrial:
     result = read_result(path.with_name("result.json"))
     if result is None:
         raise SuperError(f"{path} has no valid result.json next to it")
-    return StoredTrial(
-        path=path,
-        task=result.id,
-        agent=f"{result.agent} {result.model}" if result.model else result.agent,
-        set=result.set,
-        epoch=result.epoch,
-        steps=read_trajectory(path),
-        is_published=False,
-        figures={name: number(value) for name, value in result.metrics.items()},
-        spent=Spent(**{field.name: getattr(result, field.name) for field in fields(Spent)}),
-        # From RUN/trials/TASK/EPOCH.RERUN/trajectory.jsonl. Not `parents[3]`, which fails near the root.
-        scoring=scoring_of(path.absolute().parent.parent.parent.parent / "run.json"),
-        landmarks_found=result.landmarks_found,
-        error="the trial did not end" if result.stop_reason == RUNNING else result.error,
-    )
+    error = "the trial did not end" if result.stop_reason == RUNNING else result.error
+    metrics = {name: number(value) for name, value in result.metrics.items()}
+    result = replace(result, error=error, metrics=metrics)
+    # From RUN/trials/TASK/EPOCH.RERUN/trajectory.jsonl. Not `parents[3]`, which fails near the root.
+    scoring = scoring_of(path.absolute().parent.parent.parent.parent / "run.json")
+    steps = read_trajectory(path)
+    return StoredTrial(path=path, result=result, steps=steps, is_published=False, scoring=scoring)
 
 
 def scoring_of(run: Path) -> str:
