@@ -98,12 +98,11 @@ def merge(first: ET.Element, last: ET.Element) -> None:
 
 
 def complete(case: ET.Element, result: TrialResult) -> None:
-    """Mark failures of the infrastructure as errors, and add the figures of a trial whose worker died."""
+    """Mark failures of the infrastructure as errors, and add the figures of the trial."""
     if result.is_error:
         for failure in case.findall("failure"):
             failure.tag = "error"
-    if case.find("properties") is None:
-        add_properties(case, [*static_properties(result), *result_properties(result)])
+    add_properties(case, figures_of_trial(result))
 
 
 def count_again(suite: ET.Element) -> None:
@@ -113,7 +112,8 @@ def count_again(suite: ET.Element) -> None:
         suite.set(attribute, str(sum(len(case.findall(tag)) for case in cases)))
 
 
-def add_properties(element: ET.Element, figures: Iterable[tuple[str, object]]) -> None:
+def add_properties(element: ET.Element, figures: Iterable[Figure]) -> None:
+    """Add the figures; None is empty text."""
     properties = element.find("properties")
     if properties is None:
         properties = ET.Element("properties")
@@ -122,18 +122,12 @@ def add_properties(element: ET.Element, figures: Iterable[tuple[str, object]]) -
         ET.SubElement(properties, "property", name=name, value="" if value is None else printable(str(value)))
 
 
-def static_properties(result: TrialResult) -> list[tuple[str, object]]:
-    """The JUnit properties of a trial that are known before it runs."""
-    return [
-        ("super.set", result.set),
-        ("super.category", result.category or ""),
-        ("super.epoch", result.epoch),
-    ]
-
-
-def result_properties(result: TrialResult) -> list[tuple[str, object]]:
-    """The figures of a trial as JUnit properties, empty if they do not apply or are not known."""
-    figures: dict[str, object] = {
+def figures_of_trial(result: TrialResult) -> Iterator[Figure]:
+    """None for a figure that does not apply or is not known."""
+    figures = {
+        "set": result.set,
+        "category": result.category,
+        "epoch": result.epoch,
         **result.metrics,
         "solved": int(result.solved),
         "tokens": result.prompt_tokens + result.completion_tokens,
@@ -141,7 +135,7 @@ def result_properties(result: TrialResult) -> list[tuple[str, object]]:
         "compute_seconds": result.compute_seconds,
         "stop_reason": result.stop_reason,
     }
-    return [(f"super.{name}", "" if value is None else value) for name, value in figures.items()]
+    yield from ((f"super.{name}", value) for name, value in figures.items())
 
 
 def facts_of_run(run: RunFolder, facts: Mapping[str, object]) -> Iterator[Figure]:

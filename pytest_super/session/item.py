@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import SuperError
-from pytest_super.report.junit import static_properties
 from pytest_super.report.text import printable
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
@@ -98,8 +97,6 @@ class TaskItem(pytest.Function):
         self._folder = None
         if RESULT in self.stash:
             del self.stash[RESULT]
-        others = [(name, value) for name, value in self.user_properties if not name.startswith("super.")]
-        self.user_properties[:] = [*static_properties(self.start_result()), *others]
         super().setup()
 
     def reportinfo(self) -> tuple[Any, int | None, str]:

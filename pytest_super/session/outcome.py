@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, SuperError
-from pytest_super.report.junit import result_properties
 from pytest_super.report.text import printable, words_of
 from pytest_super.session.item import RESULT, Unsolved
 from pytest_super.session.run import RUN
@@ -45,7 +44,8 @@ def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
     if isinstance(call.excinfo.value, SuperError):
         report.longrepr = printable(str(call.excinfo.value))
     stop_if_final(item, call.excinfo.value)
-    attach(item, report, result_without_trial(item, words_of(call.excinfo.value)))
+    result = result_without_trial(item, words_of(call.excinfo.value))
+    report.super_result = result.to_data()  # type: ignore[attr-defined]
 
 
 def stop_if_final(item: TaskItem, error: BaseException | None) -> None:
@@ -84,19 +84,12 @@ def result_without_trial(item: TaskItem, error: str) -> TrialResult:
 
 def judge_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     result = item.stash[RESULT]
-    attach(item, report, result)
+    report.super_result = result.to_data()  # type: ignore[attr-defined]
     if item.config.stash[RUN].settings.is_gated and call.excinfo and call.excinfo.errisinstance(Unsolved):
         # Pytest fails a run with any failed report, but under a gate only the mean decides.
         report.outcome = "skipped"
         # The line of a skip counts from 1, unlike that of `reportinfo`.
         report.longrepr = (str(item.path), item.task._line, f"Skipped: missed: {call.excinfo.value}")
-
-
-def attach(item: TaskItem, report: pytest.TestReport, result: TrialResult) -> None:
-    report.super_result = result.to_data()  # type: ignore[attr-defined]
-    item.user_properties += result_properties(result)
-    # Pytest copied the properties when it made the report.
-    report.user_properties = [*item.user_properties]
 
 
 def status(report: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from pytest_super.errors import SuperError
 from pytest_super.metrics import Evidence, Metric, Spent
 from pytest_super.metrics.registry import BUILT_IN, RESERVED, checked, installed_metrics, is_solved, score
-from pytest_super.report.junit import result_properties
+from pytest_super.report.junit import figures_of_trial
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.task import Task
@@ -82,7 +82,7 @@ def test_entries_that_can_be_used_together_keep_their_order() -> None:
 
 def test_no_metric_can_take_the_name_of_another_figure_in_junit_xml() -> None:
     trial = TrialResult(id="t", set="auto", category=None, epoch=1, rerun=0, agent="a")
-    assert {name.removeprefix("super.") for name, _ in result_properties(trial)} <= RESERVED
+    assert {name.removeprefix("super.") for name, _ in figures_of_trial(trial)} <= RESERVED
 
 
 # The values
