@@ -16,8 +16,6 @@ from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step, step_to_data
 from tests.unit.test_published import REACT, SWE, Cell, step_cells, write
 
-NAN = float("nan")
-
 
 @dataclass
 class Told:
@@ -320,27 +318,14 @@ def test_totals_are_means_over_what_can_be_compared(bench: Bench) -> None:
 # Why figures differ
 
 
-ACCURACY, CRASH = "the published code divides", "the published code raises an error on this trial"
-
-
 @pytest.mark.parametrize(
     ("gold", "submission", "reference", "paper", "why"),
     [
-        ([1, 2, 3, 4], [1], 1.0, 0.25, ACCURACY),
-        ({"a": 1}, {"a": 1, "b": 2}, 0.5, 1.0, ACCURACY),
-        (
-            {"a": 1, "b": {"c": 1, "d": 1, "e": 1}},
-            {"a": 1, "b": {"c": 0, "d": 0, "e": 0}},
-            0.5,
-            0.25,
-            ACCURACY,
-        ),
-        ({"a": 0.5}, {"a": 0.49}, 0.0, 1.0, ACCURACY),
-        ([NAN, 1], [NAN, 1], 0.5, 1.0, ACCURACY),
-        ({"a": True}, {"a": True}, None, 1.0, CRASH),
-        ({"a": 1}, {"a": 1, "b": None}, None, 1.0, CRASH),
-        (0, 0, None, 1.0, ACCURACY),
-        (0.005, 0, 0.0, 1.0, ACCURACY),
+        ({"a": 1}, {"a": 1, "b": 2}, 0.5, 1.0, "the published code divides"),
+        ({"a": 1}, {"a": 1, "b": None}, None, 1.0, "the published code raises an error on this trial"),
+        (0.005, 0, 0.0, 1.0, "the published code divides"),
+        # A gold answer of 0 is none to the published code.
+        (0, 0, None, 1.0, "the published code divides"),
     ],
 )
 def test_why_accuracies_differ(

@@ -54,10 +54,6 @@ def texts(findings: list[Finding]) -> list[str]:
 # Failures
 
 
-def test_nothing_is_found_in_a_task_that_holds() -> None:
-    assert found(task(), trial(), trial(epoch=2)) == []
-
-
 def test_a_metric_below_1_fails_with_the_values_and_landmarks_that_are_missing() -> None:
     missed = [{"pattern": "done", "step": None}, {"pattern": "half", "step": 1}]
     bad = trial({"test": {"accuracy": 0.7}, "n": 1337}, accuracy=1 / 3, landmarks=0.5, landmarks_found=missed)
@@ -95,19 +91,21 @@ def test_a_task_without_a_solution_is_named_and_searched_for_leaks() -> None:
 # Flaky
 
 
-def test_values_that_differ_between_epochs_are_told_with_their_spread() -> None:
-    others = [trial({"test": {"accuracy": value, "f1": 0.8127}, "n": 1337}) for value in (0.77, 0.78, 0.7744)]
+@pytest.mark.parametrize(
+    ("values", "spread"),
+    [
+        ([0.77, 0.78, 0.7744], "0.77..0.78 over 3 epochs, within"),
+        ([0.7744, 0.8], "0.7744..0.8 over 2 epochs, beyond"),
+    ],
+)
+def test_values_that_differ_between_epochs_are_told_with_their_spread(
+    values: list[float], spread: str
+) -> None:
+    others = [trial({"test": {"accuracy": value, "f1": 0.8127}, "n": 1337}) for value in values]
     (finding,) = found(task(), *others)
-    assert texts([finding]) == [
-        "flaky t: test.accuracy is 0.77..0.78 over 3 epochs, within the tolerance 0.01"
-    ]
-    assert finding.facts["values"] == [0.77, 0.78, 0.7744]
-    assert finding.facts["within_tolerance"] is True
-
-
-def test_a_spread_beyond_the_tolerance_is_told_as_such() -> None:
-    (finding,) = found(task(0.5), trial(0.5), trial(0.52))
-    assert finding.text == "t: the answer is 0.5..0.52 over 2 epochs, beyond the tolerance 0.01"
+    assert texts([finding]) == [f"flaky t: test.accuracy is {spread} the tolerance 0.01"]
+    assert finding.facts["values"] == values
+    assert finding.facts["within_tolerance"] == ("within" in spread)
 
 
 @pytest.mark.parametrize("other", ["cat", None, True, [1], {}])
@@ -123,9 +121,9 @@ def test_a_landmark_that_is_hit_in_some_epochs_only_is_flaky() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [0.1, float("nan"), 10**400, "", {"a": [1, {"b": "x"}, None, True], "": []}]
+    "answer", [ANSWER, 0.1, float("nan"), 10**400, "", {"a": [1, {"b": "x"}, None, True], "": []}]
 )
-def test_epochs_that_are_alike_are_not_flaky(answer: Any) -> None:
+def test_nothing_is_found_in_a_task_whose_epochs_are_alike(answer: Any) -> None:
     trials = [trial(json.loads(json.dumps(answer))) for _ in range(3)]
     assert found(task(answer), *trials) == []
 
@@ -218,6 +216,21 @@ def test_a_number_is_found_however_it_is_rounded_to_three_digits_or_more(
 def test_what_stands_in_the_query_is_told_at_once_with_its_line() -> None:
     (finding,) = found(task(query="Train it.\nIt reaches 0.774 and an F1 of 81.27 %."))
     assert finding.text == ("t: test.accuracy (0.7744), test.f1 (0.8127) of the answer: the query, line 2")
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        (0.7744, ["the answer"]),
+        ([{"a": 0.7744}, None, [], {}], ["[0].a"]),
+        ({"test": {"scores": [1, 0.7744]}, "a.b": 0.7744}, ["test.scores[1]", "a.b"]),
+        ({"F1, macro": 0.7744, "[0]": 0.7744, " ": 0.7744}, ["F1, macro", "[0]", " "]),
+        ({"ü\ud83d": 0.7744}, ["ü\ud83d"]),
+    ],
+)
+def test_a_value_is_named_by_its_place_in_the_answer(answer: Any, names: list[str]) -> None:
+    (finding,) = found(task(answer, query="0.7744"), trial(answer))
+    assert finding.facts["values"] == names
 
 
 def test_the_answer_in_what_is_pre_executed_leaks() -> None:
@@ -413,13 +426,6 @@ def test_only_a_run_of_gold_is_judged(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "is a run of the agent react" in capsys.readouterr().err
     assert main(["verify", task_file(tmp_path), "--run", str(tmp_path)]) == 1
     assert f"{tmp_path} is not the folder of a run" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("key", ["F1, macro", "a.b", "[0]", "ü\ud83d", " "])
-def test_any_key_can_be_told(key: str) -> None:
-    answer = {key: 0.7744, "n": 0.7744}
-    (finding,) = found(task(answer, query="0.7744"), trial(answer))
-    assert finding.facts["values"] == [key, "n"]
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), 1e300, float("inf"), float("nan"), 5e-324])
