@@ -72,9 +72,6 @@ class Bench:
         known = {"agent": "a", "stop_reason": "submitted", "metrics": metrics}
         result = TrialResult(**{**given, **known, **facts})
         self.put(f"{place}/result.json", result.to_data())
-        return self.steps(*steps, place=place)
-
-    def steps(self, *steps: Step, place: str = "run/trials/t/1.0") -> Path:
         lines = (step_to_data(replace(step, number=number)) for number, step in enumerate(steps, 1))
         return self.put(f"{place}/trajectory.jsonl", "".join(map(to_line, lines)))
 

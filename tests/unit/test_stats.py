@@ -128,12 +128,8 @@ def test_sets_are_counted_apart_and_together(bench: Bench) -> None:
     bench.task("b", "auto", entrypoint={"path": "b.py"}, repository=git("https://x.org/b"))
     sets, _, out = bench.stats()
     assert list(sets) == ["expert", "masked", "auto", "all"]
-    assert [sets["all"][name] for name in ("tasks", "answers", "landmark_tasks", "entrypoints")] == [
-        3,
-        2,
-        2,
-        2,
-    ]
+    counts = [sets["all"][name] for name in ("tasks", "answers", "landmark_tasks", "entrypoints")]
+    assert counts == [3, 2, 2, 2]
     assert [sets["auto"][name] for name in ("tasks", "answers", "repositories")] == [1, 0, 1]
     assert ["auto", "1", "1"] in [line.split() for line in out.splitlines()]
     assert ["auto", "0", "0", "0", "1"] in [line.split() for line in out.splitlines()]
@@ -163,11 +159,13 @@ def test_sizes_are_means_and_medians_of_the_tasks_that_have_one(bench: Bench) ->
     bench.task("c", solution={"cells": ["%%bash\nls\n\nls\nls\nls\nls\nls\nls"]})
     bench.task("d")
     row, _, out = bench.stats()
-    assert row["expert"]["lines"] == {"count": 3, "mean": 5.0, "median": 4.0}
-    assert row["expert"]["cells"] == {"count": 3, "mean": pytest.approx(7 / 3), "median": 2.0}
-    assert row["expert"]["landmarks"] == {"count": 2, "mean": 2.0, "median": 2.0}
-    assert row["expert"]["prefix_steps"] == {"count": 0, "mean": None, "median": None}
+    sizes = row["expert"]["sizes"]
+    assert sizes["lines"] == {"count": 3, "mean": 5.0, "median": 4.0}
+    assert sizes["cells"] == {"count": 3, "mean": pytest.approx(7 / 3), "median": 2.0}
+    assert sizes["landmarks"] == {"count": 2, "mean": 2.0, "median": 2.0}
+    assert sizes["prefix_steps"] == {"count": 0, "mean": None, "median": None}
     assert row["expert"]["solutions"] == 3
+    assert "categories" not in out
     assert "expert  5.0 (4)  2.3 (2)    2.0 (2)             -             -" in out
 
 
@@ -181,13 +179,9 @@ def test_notebooks_are_read_and_edits_count_their_changed_lines(bench: Bench) ->
     edit = {"path": "a.py", "before": "a\nb", "after": "a\nc"}
     prefix = ["import a\nimport b", {"edit": edit}]
     bench.task("a", "masked", category="goal", solution={"notebook": "a.ipynb"}, pre_execute=prefix)
-    sizes = bench.stats()[0]["masked"]
-    assert [sizes[name]["mean"] for name in ("lines", "cells", "prefix_steps", "prefix_lines")] == [
-        2,
-        1,
-        2,
-        3,
-    ]
+    sizes = bench.stats()[0]["masked"]["sizes"]
+    means = [sizes[name]["mean"] for name in ("lines", "cells", "prefix_steps", "prefix_lines")]
+    assert means == [2, 1, 2, 3]
 
 
 def test_categories_stand_in_the_paper_s_order_with_their_share(bench: Bench) -> None:
@@ -204,11 +198,6 @@ def test_categories_stand_in_the_paper_s_order_with_their_share(bench: Bench) ->
     ]
     assert categories[2]["lines"] == {"count": 2, "mean": 2.5, "median": 2.5}
     assert ["masked", "data", "2", "40.0%", "2.5", "(2.5)"] in [line.split() for line in out.splitlines()]
-
-
-def test_without_categories_there_is_no_table_of_them(bench: Bench) -> None:
-    bench.task("a")
-    assert "categories" not in bench.stats()[2]
 
 
 def test_errors_of_task_files_are_those_of_validate(bench: Bench) -> None:

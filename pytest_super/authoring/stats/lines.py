@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_super.authoring.stats.summary import SIZES
 from pytest_super.authoring.table import table_lines
 
 if TYPE_CHECKING:
@@ -38,11 +39,8 @@ def metric_lines(sets: Sequence[SetStats]) -> Iterator[str]:
 
 
 def solution_lines(sets: Sequence[SetStats]) -> Iterator[str]:
-    rows = [
-        (one.set, *map(shown, (one.lines, one.cells, one.landmarks, one.prefix_steps, one.prefix_lines)))
-        for one in sets
-    ]
-    return table_lines([("set", "lines", "cells", "landmarks", "prefix steps", "prefix lines"), *rows])
+    rows = [(one.set, *map(shown, one.sizes.values())) for one in sets]
+    return table_lines([("set", *(size.replace("_", " ") for size in SIZES)), *rows])
 
 
 def category_lines(categories: Sequence[CategoryStats]) -> Iterator[str]:

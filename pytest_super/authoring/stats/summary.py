@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import PreExecuted, Task
 
 SETS = ("expert", "masked", "auto", "functions")
-# The sizes of a task of which SetStats has a Spread. A task has only those that apply to it.
 SIZES = ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")
+"""The sizes of a task: lines and cells of its gold code, landmarks, pre-executed cells and edits, their lines.
+
+A task has only those that apply to it."""
 Sizes = dict[str, int]
 
 
@@ -46,16 +48,8 @@ class SetStats:
     """Tasks with an answer, to which accuracy applies."""
     landmark_tasks: int
     entrypoints: int
-    lines: Spread
-    """Lines of gold code, over the tasks with a solution."""
-    cells: Spread
-    """Cells of gold code, over the tasks with a solution."""
-    landmarks: Spread
-    """Over the tasks with landmarks."""
-    prefix_steps: Spread
-    """Pre-executed cells and edits, over the tasks with a prefix."""
-    prefix_lines: Spread
-    """Lines of them, over the tasks with a prefix."""
+    sizes: dict[str, Spread]
+    """Each of the SIZES, over the tasks that have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +99,6 @@ def lines_of_step(step: PreExecuted) -> int:
 
 
 def set_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> SetStats:
-    spreads = {name: spread_of(name, tasks) for name in SIZES}
     return SetStats(
         set=name,
         tasks=len(tasks),
@@ -114,7 +107,7 @@ def set_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> SetStats:
         answers=sum("answer" in task.model_fields_set for task, _ in tasks),
         landmark_tasks=sum(bool(task.landmarks) for task, _ in tasks),
         entrypoints=sum(task.entrypoint is not None for task, _ in tasks),
-        **spreads,
+        sizes={size: spread_of(size, tasks) for size in SIZES},
     )
 
 
