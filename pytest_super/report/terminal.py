@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.gate import Gate, gate_line
 from pytest_super.report.summary import Group, agreements, by_epoch, mean_with_errors, rows
+from pytest_super.report.table import table_lines
 from pytest_super.report.text import counted, describe, printable
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def summary_lines(
     maps the name of a trial to the error that came after it.
     """
     whole = Group(set="all", results=results)
-    yield from table_lines([*rows(results), whole], metrics)
+    yield from table_lines(table_of([*rows(results), whole], metrics), texts=2)
     yield from epoch_lines(results)
     yield ""
     yield " · ".join(total_facts(results, runs))
@@ -41,26 +42,18 @@ def summary_lines(
     yield from (gate_line(gate, results) for gate in gates)
 
 
-def table_lines(groups: Sequence[Group], metrics: Sequence[Metric]) -> Iterator[str]:
-    """A line of headings and one for each group, with a column for each metric."""
-    columns = [
-        ["solved", *(figure(group.solved) for group in groups)],
-        *(metric_column(metric, groups) for metric in metrics),
-        ["errors", *(str(group.errors) for group in groups)],
+def table_of(groups: Sequence[Group], metrics: Sequence[Metric]) -> list[list[str]]:
+    """A row of headings and one for each group, with a column for each metric."""
+    heads = ["set", "category", "n", "solved", *(metric.heading for metric in metrics), "errors"]
+    return [heads, *(row_of(group, metrics) for group in groups)]
+
+
+def row_of(group: Group, metrics: Sequence[Metric]) -> list[str]:
+    means = [
+        figure(group.mean(metric.name), group.deviation(metric.name), metric.format) for metric in metrics
     ]
-    yield f"{'set':<10} {'category':<14} {'n':>5} " + row_of(columns, 0)
-    for number, group in enumerate(groups, 1):
-        yield f"{group.set:<10} {group.category or '-':<14} {group.trials:>5} " + row_of(columns, number)
-
-
-def metric_column(metric: Metric, groups: Sequence[Group]) -> list[str]:
-    name, format = metric.name, metric.format
-    return [metric.heading, *(figure(group.mean(name), group.deviation(name), format) for group in groups)]
-
-
-def row_of(columns: Sequence[Sequence[str]], number: int) -> str:
-    """One cell of each column, right-aligned to the longest cell of the column."""
-    return "".join(f"  {column[number]:>{max(map(len, column))}}" for column in columns)
+    solved, errors = figure(group.solved), str(group.errors)
+    return [group.set, group.category or "-", str(group.trials), solved, *means, errors]
 
 
 def figure(value: float | None, deviation: float | None = None, format: str = ".3f") -> str:

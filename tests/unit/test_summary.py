@@ -173,10 +173,10 @@ def test_the_table_has_a_column_for_each_metric_under_its_title() -> None:
         result(set="auto", error="no engine"),
     ]
     assert lines(trials, metrics=metrics)[:4] == [
-        "set        category           n   solved  accuracy  US dollars  tokens_used  errors",
-        "auto       -                  1        -         -           -            -       1",
-        "expert     -                  1    1.000     0.500         1.2       12,345       0",
-        "all        -                  2    1.000     0.500         1.2       12,345       1",
+        "set     category  n  solved  accuracy  US dollars  tokens_used  errors",
+        "auto    -         1       -         -           -            -       1",
+        "expert  -         1   1.000     0.500         1.2       12,345       0",
+        "all     -         2   1.000     0.500         1.2       12,345       1",
     ]
 
 

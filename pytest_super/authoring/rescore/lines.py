@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.table import table_lines
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.summary import mean
+from pytest_super.report.table import table_lines
 from pytest_super.report.terminal import figure, one_line
 from pytest_super.report.text import counted
 

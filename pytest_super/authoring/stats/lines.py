@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.stats.summary import SIZES
-from pytest_super.authoring.table import table_lines
+from pytest_super.report.table import table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 SETS = ("expert", "masked", "auto", "functions")
 SIZES = ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")
-"""The sizes of a task: lines and cells of its gold code, landmarks, pre-executed cells and edits, their lines.
+"""The sizes of a task: lines and cells of its gold code, landmarks, pre-executed steps, lines of these.
 
-A task has only those that apply to it."""
+A task has only those that apply to it.
+"""
 Sizes = dict[str, int]
 
 
