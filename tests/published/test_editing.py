@@ -15,7 +15,6 @@ from tests.unit.test_editing import Disk
 
 CORPUS = "super-edit-corpus-expert.jsonl.gz"
 
-
 # Feedback that differs from that of the published runs: how often, and why.
 DIFFERENCES = {
     "several edits in one": (27, "the parser of answers explains how to write an action"),

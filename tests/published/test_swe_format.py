@@ -10,12 +10,9 @@ from tests.published.trajectories import expert_trajectories
 
 NO_END = "an edit without its last line was run as a cell, where it opened IPython's editor or was no syntax"
 
-
 WAITING_FORM = "the interrupt of a running cell was run as a cell, and did nothing"
 
-
 TWO_EDITS = "two edits in one command put the second one's first line into the file"
-
 
 # How what we read differs from what was published: how often, and why.
 DIFFERENCES = {

@@ -17,19 +17,14 @@ if TYPE_CHECKING:
 
     from pytest_super.store.trajectory import Step
 
-
 SPANS = "the published tool took lines that the file does not have, and put the text in some other place"
 
-
 ZERO = "the published tool failed with a message of bash for lines that count from 0"
-
 
 # Why what we show differs from what was published, and how often.
 DIFFERENCES = {SPANS: 11, ZERO: 11}
 
-
 WINDOWED = ("open", "goto", "scroll_up", "scroll_down", "create", "edit")
-
 
 # So that a file of which a part is known only is not checked as Python.
 UNCHECKED = "#"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_super.kernel.cell import CellResult
     from pytest_super.store.trajectory import Step
 
-
 Published = dict[tuple[str, str], PublishedTrajectory]
 
 
@@ -69,10 +68,8 @@ OTHERWISE = {
     ("mixup-amp", 39): Action(type="continue_wait"),
 }
 
-
 # Types that neither parser accepts: an answer not understood, the end of a run, words of the thought.
 NO_TYPES = Counter({"": 303, "exception": 22, "None": 1, "I will": 14})
-
 
 TYPES = Counter({"execute": 1254, "edit": 591, "submit": 23, "interrupt": 7, "continue_wait": 3})
 

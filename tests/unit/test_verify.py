@@ -253,42 +253,57 @@ def test_a_landmark_leaks_that_the_query_or_the_output_of_the_prefix_has() -> No
     ]
 
 
-def with_repository(folder: Path, answer: Any = ANSWER) -> Task:
-    one = task(answer, repository={"path": "code"})
-    one._path = str(folder / "t.task.yaml")
-    (folder / "code").mkdir(exist_ok=True)
-    return one
+class Repository:
+    """The folder `code`, which a task has as its repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "code"
+        self.path.mkdir()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def write_notebook(self, name: str, *cells: dict[str, Any]) -> None:
+        self.write(name, json.dumps({"nbformat": 4, "cells": cells}))
+
+    def task(self, answer: Any) -> Task:
+        one = task(answer, repository={"path": "code"})
+        one._path = str(self.path.parent / "t.task.yaml")
+        return one
+
+    def leaks(self, answer: Any = ANSWER) -> list[str]:
+        """The places in which the answer is found."""
+        findings = found(self.task(answer), trial(answer))
+        assert {finding.kind for finding in findings} <= {"leaks"}
+        return [finding.facts["place"].removeprefix("code/") for finding in findings]
 
 
-def write(folder: Path, name: str, text: str) -> None:
-    path = folder / "code" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
 
 
-def test_the_answer_in_the_output_of_a_notebook_leaks(tmp_path: Path) -> None:
-    one = with_repository(tmp_path)
+def test_the_answer_in_the_output_of_a_notebook_leaks(repository: Repository) -> None:
     outputs = [{"output_type": "stream", "name": "stdout", "text": ["loss 1\n", "accuracy 0.7744\n"]}]
     picture = [{"output_type": "display_data", "data": {"image/png": "0.7744 0.8127"}}]
-    cells = [
+    repository.write_notebook(
+        "docs/demo.ipynb",
         {"cell_type": "code", "source": "train()", "outputs": picture},
         {"cell_type": "code", "source": "test()", "outputs": outputs},
-    ]
-    write(tmp_path, "docs/demo.ipynb", json.dumps({"nbformat": 4, "cells": cells}))
-    assert [finding.facts["place"] for finding in found(one)] == [
-        "code/docs/demo.ipynb, output of cell 2, line 2"
-    ]
+    )
+    assert repository.leaks() == ["docs/demo.ipynb, output of cell 2, line 2"]
 
 
 @pytest.mark.parametrize("output", [{"text": None}, {"data": None}, {"text": [1, None]}, 7, None])
-def test_an_odd_output_hides_no_other(tmp_path: Path, output: Any) -> None:
-    one = with_repository(tmp_path)
-    cells = [
+def test_an_odd_output_hides_no_other(repository: Repository, output: Any) -> None:
+    repository.write_notebook(
+        "a.ipynb",
         {"cell_type": "code", "source": "x", "outputs": [output]},
         {"cell_type": "markdown", "source": ["accuracy ", "0.7744"]},
-    ]
-    write(tmp_path, "a.ipynb", json.dumps({"nbformat": 4, "cells": cells}))
-    assert [finding.facts["place"] for finding in found(one)] == ["code/a.ipynb, cell 2, line 1"]
+    )
+    assert repository.leaks() == ["a.ipynb, cell 2, line 1"]
 
 
 @pytest.mark.parametrize(
@@ -302,28 +317,26 @@ def test_an_odd_output_hides_no_other(tmp_path: Path, output: Any) -> None:
         '["f1", 0.8127]',
     ],
 )
-def test_what_is_named_a_notebook_and_is_none_is_searched_as_a_whole(tmp_path: Path, text: str) -> None:
-    one = with_repository(tmp_path)
-    write(tmp_path, "a.ipynb", text)
-    assert [finding.facts["place"] for finding in found(one)] == ["code/a.ipynb, line 1"]
+def test_what_is_named_a_notebook_and_is_none_is_searched_as_a_whole(
+    repository: Repository, text: str
+) -> None:
+    repository.write("a.ipynb", text)
+    assert repository.leaks() == ["a.ipynb, line 1"]
 
 
 def test_of_a_large_repository_what_people_say_is_searched_first_and_no_more_than_a_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pytest_super.authoring.verify.texts.MOST_READ", 4000)
-    one = with_repository(tmp_path, 0.77443)
     for name in ("a.py", "y.md", "z/README.md"):
-        write(tmp_path, name, "0.77443\n" + "so it goes on\n" * 280)
-    places = [finding.facts["place"] for finding in found(one, trial(0.77443))]
-    assert places == ["code/z/README.md, line 1"]
+        repository.write(name, "0.77443\n" + "so it goes on\n" * 280)
+    assert repository.leaks(0.77443) == ["z/README.md, line 1"]
 
 
 def test_the_repository_of_several_tasks_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = [with_repository(tmp_path, {"f1": value}) for value in (0.8127, 0.8127, 0.7744)]
-    write(tmp_path, "README.md", "f1 0.8127\n")
+    repository.write("README.md", "f1 0.8127\n")
     read: list[Path] = []
 
     def noted(folder: Path) -> list[Text]:
@@ -331,66 +344,51 @@ def test_the_repository_of_several_tasks_is_read_once(
         return repository_texts(folder)
 
     monkeypatch.setattr("pytest_super.authoring.verify.verification.repository_texts", noted)
+    tasks = [repository.task({"f1": value}) for value in (0.8127, 0.8127, 0.7744)]
     findings = verify(tasks, {"t": [trial({"f1": 0.8127})]}).findings
-    assert [finding.facts["place"] for finding in findings if finding.kind == "leaks"] == [
-        "code/README.md, line 1"
-    ] * 2
-    assert read == [tmp_path / "code"]
+    places = [finding.facts["place"] for finding in findings if finding.kind == "leaks"]
+    assert places == ["code/README.md, line 1"] * 2
+    assert read == [repository.path]
 
 
 @pytest.mark.parametrize(
-    ("name", "written", "is_leak"),
+    ("name", "answer", "text", "is_leak"),
     [
-        ("README", "0.774", True),
-        ("notes.md", "0.774", False),
-        ("notes.md", "0.7744", True),
-        ("data.csv", "0.7744", False),
-        ("data.csv", "0.77443", True),
-        ("data.csv", "77.443", True),
+        ("README", 0.77443, "0.774", True),
+        ("notes.md", 0.77443, "0.774", False),
+        ("notes.md", 0.77443, "0.7744", True),
+        ("data.csv", 0.77443, "0.7744", False),
+        ("data.csv", 0.77443, "0.77443", True),
+        ("data.csv", 0.77443, "77.443", True),
+        ("data.csv", 0.7744, "0.774412", False),
+        ("README", "a film of rare beauty", "It says: a film of rare beauty.", True),
+        ("reviews.csv", "a film of rare beauty", "1,a film of rare beauty", False),
     ],
 )
-def test_a_number_leaks_when_it_agrees_in_more_digits_than_chance_would(
-    tmp_path: Path, name: str, written: str, is_leak: bool
+def test_what_chance_or_a_quotation_puts_into_data_is_no_leak(
+    repository: Repository, name: str, answer: Any, text: str, is_leak: bool
 ) -> None:
-    one = with_repository(tmp_path, 0.77443)
-    write(tmp_path, name, written)
-    assert [finding.kind for finding in found(one, trial(0.77443))] == ["leaks"] * is_leak
+    repository.write(name, text)
+    assert repository.leaks(answer) == [f"{name}, line 1"] * is_leak
 
 
-def test_of_many_texts_those_with_the_most_values_are_reported(tmp_path: Path) -> None:
-    one = with_repository(tmp_path)
+def test_of_many_texts_those_with_the_most_values_are_reported(repository: Repository) -> None:
     for name in ("a", "b", "c", "d"):
-        write(tmp_path, f"{name}.md", "0.7744 0.8127 1337" if name == "d" else "0.7744")
-    assert [finding.facts["place"] for finding in found(one)] == [
-        "code/d.md, line 1",
-        "code/a.md, line 1",
-        "code/b.md, line 1",
-    ]
+        repository.write(f"{name}.md", "0.7744 0.8127 1337" if name == "d" else "0.7744")
+    assert repository.leaks() == ["d.md, line 1", "a.md, line 1", "b.md, line 1"]
 
 
-def test_words_of_the_answer_in_data_are_no_leak_but_in_a_readme_they_are(tmp_path: Path) -> None:
-    one = with_repository(tmp_path, "a film of rare beauty")
-    write(tmp_path, "reviews.csv", "1,a film of rare beauty\n")
-    assert found(one, trial("a film of rare beauty")) == []
-    write(tmp_path, "README", "It says: a film of rare beauty.\n")
-    assert [finding.facts["place"] for finding in found(one, trial("a film of rare beauty"))] == [
-        "code/README, line 1"
-    ]
+def test_what_is_no_text_is_passed_over(repository: Repository) -> None:
+    repository.write("model.bin", "\0 0.7744 0.8127 1337")
+    repository.write(".git/notes.md", "0.7744 0.8127 1337")
+    (repository.path / "link.md").symlink_to(repository.path / ".git/notes.md")
+    (repository.path / "latin.md").write_bytes(b"caf\xe9")
+    assert repository.leaks() == []
 
 
-def test_what_is_no_text_is_passed_over(tmp_path: Path) -> None:
-    one = with_repository(tmp_path)
-    write(tmp_path, "model.bin", "\0 0.7744 0.8127 1337")
-    write(tmp_path, ".git/notes.md", "0.7744 0.8127 1337")
-    (tmp_path / "code/link.md").symlink_to(tmp_path / "code/.git/notes.md")
-    (tmp_path / "code/latin.md").write_bytes(b"caf\xe9")
-    assert found(one) == []
-
-
-def test_a_repository_that_cannot_be_had_is_not_passed_over(tmp_path: Path) -> None:
-    one = with_repository(tmp_path)
-    (tmp_path / "code").rmdir()
-    (finding,) = found(one)
+def test_a_repository_that_cannot_be_had_is_not_passed_over(repository: Repository) -> None:
+    repository.path.rmdir()
+    (finding,) = found(repository.task(ANSWER))
     assert finding.kind == "unknown"
     assert finding.text.startswith("t: its repository cannot be searched: ")
 
