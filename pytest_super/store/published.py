@@ -86,23 +86,19 @@ class Cells:
 
     def take(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
         """Match the whole next cell, which must be markdown."""
-        cell = self.take_any(what)
-        found = pattern.fullmatch(cell.text)
-        if cell.kind != "markdown" or found is None:
+        found = pattern.fullmatch(self.take_cell("markdown", what).text)
+        if found is None:
             raise self.error(f"expected {what} here")
         return found
 
-    def take_code(self) -> Cell:
-        cell = self.take_any("a code cell")
-        if cell.kind != "code":
-            raise self.error("expected a code cell here")
-        return cell
-
-    def take_any(self, what: str) -> Cell:
+    def take_cell(self, kind: str, what: str) -> Cell:
         if not self.are_left:
             raise self.error(f"expected {what} after this cell")
         self.taken += 1
-        return self.cells[self.taken - 1]
+        cell = self.cells[self.taken - 1]
+        if cell.kind != kind:
+            raise self.error(f"expected {what} here")
+        return cell
 
     def error(self, what: str) -> SuperError:
         """An error at the last taken cell."""
@@ -146,7 +142,7 @@ def read_steps(cells: Cells, agent: AgentName) -> Iterator[Step]:
         seconds = float(cells.take(_TIMES, "the time of a step")[1]) if has_time else 0.0
         thought = cells.take(_THOUGHT, "a thought")[1]
         type = cells.take(_ACTION, "an action")[1]
-        cell = cells.take_code()
+        cell = cells.take_cell("code", "a code cell")
         # Only at the beginning: later, agents imitate these thoughts.
         is_prefix = is_prefix and thought in PRE_EXECUTED
         yield Step(
