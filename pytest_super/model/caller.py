@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.json_values import plain
-from pytest_super.model.ledger import Ledger, RunCostError
-from pytest_super.model.model_call import ModelCall
-from pytest_super.model.responses import Refusal, refusal_of
+from pytest_super.model.ledger import Ledger
 from pytest_super.model.token_estimate import count_characters
+from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_super.model.answer import Answer, Request
+    from pytest_super.model.api import CallingTrial
     from pytest_super.model.provider import ModelProvider
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import ModelSettings
+    from pytest_super.model.token_estimate import MaxUsage
 
 # Seconds that all other calls wait for the end of the very first.
 HEAD_START = 5.0
@@ -33,14 +37,55 @@ NO_PRICE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class KnownTrial:
-    """A trial that has a token."""
+# Compared by identity: calls are kept in a set, and two of them can have the same request.
+@dataclass(kw_only=True, eq=False)
+class ModelCall:
+    """A trial's request; the provider can be asked several times for it."""
 
-    name: str
-    """`TASK/EPOCH.RERUN`, unique in the run."""
+    trial: str
     task: str
-    epoch: int
+    request: Request
+    characters: int
+    most: MaxUsage
+    """For each attempt."""
+    started: str = field(default_factory=now)
+    began: float = field(default_factory=monotonic)
+    attempts: int = 0
+    usage: Usage = NO_USAGE
+    """The sum over all attempts until now."""
+    # Not a parameter: the task that sets it needs the call.
+    result: asyncio.Future[Answer] = field(init=False)
+    is_asked: bool = False
+    """Whether the provider is working on it at this moment."""
+    is_abandoned: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self.began
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Marks the time in which the provider works on the call."""
+        self.attempts += 1
+        self.is_asked = True
+        try:
+            yield
+        except ModelCallError:
+            # Otherwise the retry policy would ask again, for nobody.
+            if self.is_abandoned:
+                self.result.cancel()
+            raise
+        finally:
+            self.is_asked = False
+
+    def abandon(self) -> None:
+        """Do not ask the provider again, because the client has left.
+
+        An attempt that the provider is working on continues and is booked, because it is charged anyway.
+        """
+        self.is_abandoned = True
+        if not self.is_asked:
+            self.result.cancel()
 
 
 class Caller:
@@ -54,28 +99,25 @@ class Caller:
         self.ledger = Ledger(Path(settings.calls), settings.max_cost)
         self.under_way: dict[str, set[ModelCall]] = defaultdict(set)
         """By the names of trials."""
-        self._run_refusal: Refusal | None = None
         self._has_begun = False
         self._first_ended = asyncio.Event()
 
-    def open_trial(self, trial: KnownTrial, token_limit: int | None, cost_limit: float | None) -> None:
-        account = self.ledger.account(trial.name)
-        account.tokens.allow(token_limit)
-        account.cost.allow(cost_limit)
-
-    async def usage(self, trial: KnownTrial, timeout: float) -> Usage:
+    async def usage(self, trial: str, timeout: float) -> Usage:
         """What the trial has used, once its calls have ended or `timeout` seconds have passed."""
-        if calls := self.under_way[trial.name]:
+        if calls := self.under_way[trial]:
             # Not `wait_for`, which would cancel the calls at the time-out.
             await asyncio.wait([call.result for call in calls], timeout=timeout)
-        return self.ledger.account(trial.name).usage
+        return self.ledger.account(trial).usage
 
-    async def complete(self, trial: KnownTrial, asked: Request) -> Answer:
-        """The answer to one request. Raises Refusal.
+    async def complete(self, trial: CallingTrial, asked: Request) -> Answer:
+        """The answer to one request. Raises BudgetSpentError and ModelCallError.
 
         If the client leaves while the provider is working, the attempt continues and is booked. A call that
         is waiting at that moment, for a limit or for a retry, is cancelled.
         """
+        account = self.ledger.account(trial.name)
+        account.tokens.allow(trial.token_limit)
+        account.cost.allow(trial.cost_limit)
         call = self._new_call(trial, asked)
         try:
             # Shielded, because aiohttp cancels this when the client leaves.
@@ -84,7 +126,7 @@ class Caller:
             call.abandon()
             raise
 
-    def _new_call(self, trial: KnownTrial, asked: Request) -> ModelCall:
+    def _new_call(self, trial: CallingTrial, asked: Request) -> ModelCall:
         request = self._prepare(trial, asked)
         call = ModelCall(
             trial=trial.name,
@@ -98,7 +140,7 @@ class Caller:
         call.result.add_done_callback(lambda _: self._end(call))
         return call
 
-    def _prepare(self, trial: KnownTrial, asked: Request) -> Request:
+    def _prepare(self, trial: CallingTrial, asked: Request) -> Request:
         """The request with the user's parameters. Epochs get different seeds, so that they differ."""
         # The user's parameters win over the request's, and no request chooses its model.
         request: Request = {**plain(asked), **self.settings.parameters, "model": self.settings.name}
@@ -121,15 +163,9 @@ class Caller:
                 partial(self._attempt, call),
                 partial(self.ledger.reserve, call.trial, call.characters, call.most),
             )
-        except (BudgetSpentError, RunCostError, ModelCallError) as error:
-            refusal = refusal_of(error)
-            self._record(call, {"error": {"code": refusal.code, "message": str(refusal)}})
-            # The cause is in the refusal; its traceback would only repeat it.
-            raise refusal from None
-        self._record(call, answer.body)
-        # This answer itself can have stopped the run, if its price is not known.
-        if self._run_refusal is not None:
-            raise self._run_refusal
+        except (BudgetSpentError, ModelCallError) as error:
+            self._record(call, {"error": error_data(error)})
+            raise
         # The sum over all attempts, as in the ledger: broken answers are charged as well.
         return replace(answer, usage=call.usage)
 
@@ -141,10 +177,7 @@ class Caller:
         self._has_begun = True
 
     async def _attempt(self, call: ModelCall) -> Answer:
-        """The provider's answer, booked. Raises ModelCallError, and Refusal if the run has stopped."""
-        # Checked at each attempt: another call can have stopped the run meanwhile.
-        if self._run_refusal is not None:
-            raise self._run_refusal
+        """The provider's answer, booked and recorded. Raises ModelCallError."""
         account = self.ledger.account(call.trial)
         # A script chooses an answer by the number of calls that have ended, so a retry gets the same one.
         try:
@@ -154,18 +187,24 @@ class Caller:
             # A final failure uses up an answer, too, or a script could not continue after an error.
             account.answered += error.is_final
             if error.usage != NO_USAGE:
-                self._book(call, error.usage, self.settings.name, started=call.started)
+                self._book(call, error.usage, started=call.started)
+                self._check_price(error.usage, self.settings.name)
             raise
         answer = replace(answer, started=call.started, seconds=call.seconds, attempts=call.attempts)
         facts = {**answer.facts(), "characters": call.characters}
-        self._book(call, answer.usage, answer.model, **facts)
+        self._book(call, answer.usage, **facts)
+        self._record(call, answer.body)
+        self._check_price(answer.usage, answer.model)
         return answer
 
-    def _book(self, call: ModelCall, usage: Usage, model: str, /, **facts: Any) -> None:
+    def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
         call.usage += usage
         self.ledger.charge(call.trial, usage, call.most, **facts)
+
+    def _check_price(self, usage: Usage, model: str) -> None:
+        """Raises ModelCallError, FATAL, which stops the run, if its limit of cost cannot be enforced."""
         if usage.cost_usd is None and self.settings.max_cost is not None:
-            self._run_refusal = Refusal(403, Failure.FATAL, NO_PRICE.format(model=model))
+            raise ModelCallError(Failure.FATAL, NO_PRICE.format(model=model))
 
     def _record(self, call: ModelCall, response: dict[str, Any]) -> None:
         """Append the whole call to the trial's file, if the user asked for that."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.answer import completion_from
-from pytest_super.model.api import CHAT, FACTS, UNKNOWN_TRIAL, USAGE
+from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError, Usage
-from pytest_super.model.gateway_process import MAX_STARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,17 +57,14 @@ class GatewayModel:
         """`token_limit` returns the prompt tokens allowed in total, `seconds_left` a call's time limit."""
         self._gateway = gateway
         self._seconds_left = seconds_left
-        self.trial = {
-            "name": f"{task}/{epoch}.{rerun}",
-            "task": task,
-            "epoch": epoch,
-            "token_limit": token_limit(),
-            "cost_limit": cost_limit,
-        }
         self._token_limit = token_limit
-        self._token = ""
-        # A program's requests come from several threads at once.
-        self._opening = threading.Lock()
+        self.trial = CallingTrial(
+            name=f"{task}/{epoch}.{rerun}",
+            task=task,
+            epoch=epoch,
+            token_limit=token_limit(),
+            cost_limit=cost_limit,
+        )
         self._has_asked = False
 
     @property
@@ -83,7 +78,7 @@ class GatewayModel:
         # A Completion is a whole answer, never a stream.
         parameters.pop("stream", None)
         request = {"messages": [dict(message) for message in messages], **parameters}
-        response = self._send(json.dumps(request).encode())
+        response = self._send_in_time(json.dumps(request).encode())
         body = json.loads(response.body)
         if response.status != 200:
             raise error_of(body["error"])
@@ -97,11 +92,8 @@ class GatewayModel:
         Raises ModelError if the gateway does not work; other failures are in the result.
         """
         began = monotonic()
-
-        def send(token: str) -> HttpResponse:
-            return self._gateway.send(method, path, body, token, opened=opened)
-
-        return forwarded(self._with_token(send), seconds=monotonic() - began)
+        response = self._send(method, path, body, opened=opened)
+        return forwarded(response, seconds=monotonic() - began)
 
     def booked_usage(self, timeout: float) -> Usage | None:
         """What the trial has used by the gateway's ledger, which includes calls whose client has left.
@@ -111,53 +103,23 @@ class GatewayModel:
         # The question alone would start a gateway.
         if not self._has_asked:
             return None
-        body, limit = json.dumps({"timeout": timeout}).encode(), timeout + REPORT_SECONDS
-
-        def send(token: str) -> HttpResponse:
-            return self._gateway.send("POST", USAGE, body, token, timeout=limit)
-
+        body = json.dumps({"timeout": timeout}).encode()
         try:
-            response = self._with_token(send)
+            response = self._send("POST", USAGE, body, timeout=timeout + REPORT_SECONDS)
         except (ModelError, TimeoutError):
             return None
         return Usage.from_data(json.loads(response.body)) if response.status == 200 else None
 
-    def _with_token(self, send: Callable[[str], HttpResponse]) -> HttpResponse:
-        """The response to a request with the trial's token. A new gateway needs a new token."""
-        for _ in range(MAX_STARTS):
-            token = self._current_token()
-            response = send(token)
-            if response.status != UNKNOWN_TRIAL:
-                return response
-            self._forget(token)
-        raise ModelError("the model gateway keeps dying")
+    def _send(self, method: str, path: str, body: bytes, **how: Any) -> HttpResponse:
+        """The gateway's answer; `how` are parameters of Gateway.send. Raises ModelError, TimeoutError."""
+        self._has_asked = True
+        trial = replace(self.trial, token_limit=self._token_limit())
+        return self._gateway.send(method, path, body, {TRIAL: json.dumps(asdict(trial))}, **how)
 
-    def _current_token(self) -> str:
-        """The trial's token. Opens the trial first if the gateway does not know its present limit."""
-        with self._opening:
-            limit = self._token_limit()
-            if not self._token or limit != self.trial["token_limit"]:
-                self.trial["token_limit"] = limit
-                self._token = self._gateway.open_trial(self.trial)
-                self._has_asked = True
-            return self._token
-
-    def _forget(self, token: str) -> None:
-        with self._opening:
-            # Another thread can have got a new one already.
-            if self._token == token:
-                self._token = ""
-
-    def _send(self, data: bytes) -> HttpResponse:
-        return self._with_token(lambda token: self._send_in_time(data, token))
-
-    def _send_in_time(self, data: bytes, token: str) -> HttpResponse:
-        # Read only now, because the start of the gateway takes seconds.
+    def _send_in_time(self, body: bytes) -> HttpResponse:
         left = self._seconds_left()
-        if left <= 0:
-            raise BudgetSpentError("wall")
         try:
-            return self._gateway.send("POST", CHAT, data, token, timeout=min(left, LONGEST_CALL))
+            return self._send("POST", CHAT, body, timeout=min(left, LONGEST_CALL))
         except TimeoutError:
             # Then the time-out was the trial's own limit.
             if left <= LONGEST_CALL:

@@ -23,7 +23,7 @@ import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from pytest_super.model.completion import NO_USAGE, Usage
+from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -86,9 +86,8 @@ NETWORK_EXCEPTION = re.compile(r"OSError$|(?!litellm\.).*(Connect|Timeout|Transp
 class ModelCallError(Exception):
     """A call has no answer. `message` is one line for a person and contains no key.
 
-    `status` is the provider's HTTP status, None if the provider did not answer; `retry_after` is in seconds;
-    `usage` is what the failed call used. `is_final` means that the call must not be retried; by
-    default `failure` decides.
+    `retry_after` is in seconds; `usage` is what the failed call used. `is_final` means that the call must not
+    be retried; by default `failure` decides.
     """
 
     def __init__(
@@ -97,7 +96,6 @@ class ModelCallError(Exception):
         message: str,
         *,
         retry_after: float | None = None,
-        status: int | None = None,
         is_final: bool | None = None,
         usage: Usage = NO_USAGE,
     ) -> None:
@@ -105,9 +103,17 @@ class ModelCallError(Exception):
         self.failure = failure
         self.message = message
         self.retry_after = retry_after
-        self.status = status
         self.is_final = failure not in RETRIED if is_final is None else is_final
         self.usage = usage
+
+
+def error_data(error: BudgetSpentError | ModelCallError) -> dict[str, str]:
+    """The error as OpenAI's JSON states it, with our own codes."""
+    if isinstance(error, BudgetSpentError):
+        code, message = f"budget_{error.limit}", f"the trial's {error.limit} budget is spent"
+    else:
+        code, message = error.failure, error.message
+    return {"message": message, "type": "pytest_super", "code": code}
 
 
 def classify(

@@ -12,7 +12,6 @@ import asyncio
 import gc
 import json
 import os
-import secrets
 import shutil
 import sys
 import threading
@@ -24,15 +23,17 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from pytest_super.model.api import CHAT, HEALTH, MODELS, TRIALS, UNKNOWN_TRIAL, USAGE
-from pytest_super.model.caller import Caller, KnownTrial
-from pytest_super.model.failures import Failure
+from pytest_super.model.api import CHAT, FACTS, HEALTH, MODELS, TRIAL, USAGE, CallingTrial
+from pytest_super.model.caller import Caller
+from pytest_super.model.completion import BudgetSpentError
+from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.provider import make_provider
-from pytest_super.model.responses import Refusal, read_request, response_to
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import ModelSettings
+from pytest_super.model.streaming import events, wants_usage
 
 if TYPE_CHECKING:
+    from pytest_super.model.answer import Answer, Request
     from pytest_super.model.provider import ModelProvider
 
 # Prompts grow with a trial: 50,000 characters of the last observation, and hundreds of steps before it.
@@ -45,7 +46,7 @@ BACKLOG = 4096
 
 
 class GatewayServer:
-    """Answers HTTP requests, and knows which trial each one belongs to."""
+    """Answers HTTP requests."""
 
     def __init__(
         self, settings: ModelSettings, provider: ModelProvider | None = None, retry: RetryPolicy | None = None
@@ -53,8 +54,6 @@ class GatewayServer:
         """Raises OSError if calls cannot be booked, SuperError if a script is wrong."""
         self.settings = settings
         self.caller = Caller(settings, provider or make_provider(settings), retry or RetryPolicy())
-        self._trials: dict[str, KnownTrial] = {}
-        """By token."""
 
     def application(self) -> web.Application:
         application = web.Application(client_max_size=MAX_REQUEST)
@@ -62,64 +61,79 @@ class GatewayServer:
             [
                 web.post(CHAT, self.answer_chat),
                 web.get(MODELS, self.list_models),
-                web.post(TRIALS, self.open_trial),
                 web.post(USAGE, self.report_usage),
                 web.get(HEALTH, self.report_health),
             ]
         )
         return application
 
-    async def open_trial(self, http: web.Request) -> web.Response:
-        # Not validated: only our own clients reach this path, since programs can use only CHAT and MODELS.
-        data = await http.json()
-        token = secrets.token_urlsafe()
-        trial = KnownTrial(name=data["name"], task=data["task"], epoch=data["epoch"])
-        self._trials[token] = trial
-        self.caller.open_trial(trial, data["token_limit"], data["cost_limit"])
-        return web.json_response({"token": token})
-
     async def list_models(self, _http: web.Request) -> web.Response:
         model = {"id": self.settings.name, "object": "model", "created": 0, "owned_by": "pytest-super"}
         return web.json_response({"object": "list", "data": [model]})
 
     async def report_usage(self, http: web.Request) -> web.Response:
-        try:
-            trial = self._trial_of(http)
-        except Refusal as refusal:
-            return refusal.response()
         timeout = (await http.json())["timeout"]
-        return web.json_response(asdict(await self.caller.usage(trial, timeout)))
+        return web.json_response(asdict(await self.caller.usage(trial_of(http).name, timeout)))
 
     async def report_health(self, _http: web.Request) -> web.Response:
         return web.json_response({})
 
     async def answer_chat(self, http: web.Request) -> web.Response:
         try:
-            trial, asked = self._trial_of(http), await read_request(http)
-            return response_to(asked, await self.caller.complete(trial, asked))
-        except Refusal as refusal:
-            return refusal.response()
+            asked = await read_request(http)
+            return response_to(asked, await self.caller.complete(trial_of(http), asked))
+        except (BudgetSpentError, ModelCallError) as error:
+            return refusal(error)
         # `plain` and the JSON writer are recursive.
         except RecursionError:
-            return Refusal(400, Failure.INVALID, "the request is nested too deeply").response()
+            return refusal(invalid("the request is nested too deeply"))
         except web.HTTPException as error:
-            return Refusal(400, Failure.INVALID, f"the request cannot be read: {error.reason}").response()
+            return refusal(invalid(f"the request cannot be read: {error.reason}"))
         except Exception as error:
-            return internal_error(error).response()
-
-    def _trial_of(self, http: web.Request) -> KnownTrial:
-        token = http.headers.get("Authorization", "").removeprefix("Bearer ")
-        if token not in self._trials:
-            raise Refusal(UNKNOWN_TRIAL, "unknown_trial", "no trial has this token")
-        return self._trials[token]
+            return refusal(internal_error(error))
 
 
-def internal_error(error: Exception) -> Refusal:
+def trial_of(http: web.Request) -> CallingTrial:
+    # Not validated: only our own clients write this header, since programs choose only the body.
+    return CallingTrial(**json.loads(http.headers[TRIAL]))
+
+
+async def read_request(http: web.Request) -> Request:
+    """Raises ModelCallError, INVALID."""
+    try:
+        asked = await http.json()
+    except (ValueError, RecursionError):
+        # RecursionError: a sandbox can send JSON that is nested without end.
+        asked = None
+    if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
+        raise invalid("the body must be a JSON object with a list of messages")
+    return asked
+
+
+def invalid(reason: str) -> ModelCallError:
+    return ModelCallError(Failure.INVALID, reason)
+
+
+def response_to(asked: Request, answer: Answer) -> web.Response:
+    """The answer in the form that the request wants: one JSON object, or a stream of events."""
+    headers = {FACTS: json.dumps(answer.facts())}
+    if not asked.get("stream"):
+        return web.json_response(answer.body, headers=headers)
+    text = "".join(events(answer.body, usage=wants_usage(asked)))
+    return web.Response(text=text, content_type="text/event-stream", headers=headers)
+
+
+def refusal(error: BudgetSpentError | ModelCallError) -> web.Response:
+    # One status for all, because our clients read the code.
+    return web.json_response({"error": error_data(error)}, status=400)
+
+
+def internal_error(error: Exception) -> ModelCallError:
     """A proper response. A client takes a broken one for a dead gateway and would pay for the call again."""
     traceback.print_exception(error)
     # An OSError is a full disk, which every call would meet. Anything else can come from this one request.
     failure = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
-    return Refusal(403, failure, f"the model gateway failed: {error!r}")
+    return ModelCallError(failure, f"the model gateway failed: {error!r}")
 
 
 def make_server(settings: ModelSettings) -> GatewayServer:

@@ -15,9 +15,9 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_super.model.api import HEALTH, TRIALS
+from pytest_super.model.api import HEALTH
 from pytest_super.model.completion import ModelError
 from pytest_super.model.unix_http import connected
 from pytest_super.store.atomic_write import write_atomically
@@ -103,18 +103,12 @@ class Gateway:
             os.close(lock)
             os.close(reader)
 
-    def open_trial(self, trial: dict[str, Any]) -> str:
-        """The token of a trial with these limits. Raises ModelError."""
-        response = self.send("POST", TRIALS, json.dumps(trial).encode(), token="")
-        token: str = json.loads(response.body)["token"]
-        return token
-
     def send(
         self,
         method: str,
         path: str,
         data: bytes,
-        token: str,
+        headers: dict[str, str],
         timeout: float | None = None,
         opened: Callable[[UnixConnection], None] = lambda _: None,
     ) -> HttpResponse:
@@ -123,11 +117,13 @@ class Gateway:
         `opened` is called before each try; an exception that it raises ends the request. Raises ModelError,
         and TimeoutError when `timeout` seconds have passed.
         """
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         deadline = inf if timeout is None else time.monotonic() + timeout
         for _ in range(MAX_STARTS):
             with closing(self.connect()) as connection:
                 opened(connection)
+                # A start of the gateway takes seconds, after which the call can be too late.
+                if time.monotonic() >= deadline:
+                    raise TimeoutError
                 try:
                     self._send_request(connection, method, path, data, headers)
                     if self._is_answered(connection, deadline):

@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
+from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.token_estimate import UNBOUNDED
 from pytest_super.store.json_lines import read_lines
 
@@ -24,10 +25,6 @@ TOKENS_PER_CHARACTER = 0.25
 MAX_TOKENS_PER_CHARACTER = 1.5
 # A shorter prompt can consist mostly of what the provider puts around it.
 MIN_CHARACTERS = 1000
-
-
-class RunCostError(Exception):
-    """The run's cost limit is reached."""
 
 
 class Limit:
@@ -87,8 +84,9 @@ def trial_limit(name: str) -> Callable[[], Limit]:
     return lambda: Limit(lambda _: BudgetSpentError(name))
 
 
-def run_cost_error(limit: Limit) -> RunCostError:
-    return RunCostError(f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed")
+def run_cost_error(limit: Limit) -> ModelCallError:
+    cost = f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed"
+    return ModelCallError(Failure.FATAL, f"{cost}: raise --super-max-cost to go on")
 
 
 @dataclass(kw_only=True)
@@ -153,13 +151,10 @@ class Ledger:
     async def reserve(self, trial: str, characters: int, most: MaxUsage) -> AsyncIterator[None]:
         """Reserve what one call can use in every limit; the call has to be booked inside.
 
-        Waits while the call and those under way could exceed a limit together. Raises BudgetSpentError and
-        RunCostError: the call must not be made.
+        Waits while the call and those under way could exceed a limit together. Raises BudgetSpentError, and
+        ModelCallError for the run's limit: the call must not be made.
         """
         account = self.account(trial)
-
-        def expected_tokens() -> float:
-            return self.estimate(trial, characters)[0]
 
         def expected_cost() -> float:
             return self.estimate(trial, characters)[1]
@@ -167,7 +162,7 @@ class Ledger:
         # The run's limit comes last: a call that waits for its trial's limit does not hold a reservation
         # that another trial needs.
         async with (
-            account.tokens.reserve(most.prompt_tokens, expected_tokens),
+            account.tokens.reserve(most.prompt_tokens, lambda: self.estimate(trial, characters)[0]),
             account.cost.reserve(most.cost_usd, expected_cost),
             self.cost.reserve(most.cost_usd, expected_cost),
         ):

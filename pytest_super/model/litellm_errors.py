@@ -53,7 +53,6 @@ def explain(
         failure,
         f"{model}: {text}" if status is None else f"{model} answered {status}: {text}",
         retry_after=retry_after(getattr(response, "headers", None) or {}),
-        status=status,
     )
 
 

@@ -86,8 +86,8 @@ class LitellmProvider:
             usage = (await self._ask(HARMLESS)).usage
         except ModelCallError as other:
             if other.failure in (Failure.DENIED, Failure.FATAL):
-                return ModelCallError(Failure.FATAL, denied.message, status=denied.status)
-        return ModelCallError(Failure.REFUSED, denied.message, status=denied.status, usage=usage)
+                return ModelCallError(Failure.FATAL, denied.message)
+        return ModelCallError(Failure.REFUSED, denied.message, usage=usage)
 
     async def _ask(self, asked: Request) -> Answer:
         merged, sent = {**asked, **self.parameters}, []
@@ -123,7 +123,7 @@ class LitellmProvider:
         if not has_message(body):
             text = f"{self.model}: the answer has no message"
             usage = self._usage(response, *stated) if stated else NO_USAGE
-            raise ModelCallError(Failure.TRANSIENT, text, status=200, usage=usage)
+            raise ModelCallError(Failure.TRANSIENT, text, usage=usage)
         if stated:
             usage = self._usage(response, *stated)
         else:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
+
+
+def loop_time() -> float:
+    """Seconds on the running loop's clock, by which it sleeps as well."""
+    return asyncio.get_running_loop().time()
 
 
 class RateLimiter:
@@ -18,20 +22,11 @@ class RateLimiter:
     grows by one whenever as many calls as the limit have succeeded. Belongs to one event loop.
     """
 
-    def __init__(
-        self,
-        limit: int = 32,
-        highest: int = 256,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, limit: int = 32, highest: int = 256) -> None:
         self.limit = limit
         self.highest = highest
         self.under_way = 0
-        self._clock = clock
-        self._sleep = sleep
-        self._resume_at = clock()
+        self._resume_at = 0.0
         self._decreases = 0
         self._successes = 0
         self._changed = asyncio.Event()
@@ -43,10 +38,10 @@ class RateLimiter:
         Yields the number of decreases until now, which `decrease` needs.
         """
         await self._enter()
-        while (wait := self._resume_at - self._clock()) > 0:
+        while (wait := self._resume_at - loop_time()) > 0:
             # The place is free during the pause, because the limit can fall meanwhile.
             self._leave()
-            await self._sleep(wait)
+            await asyncio.sleep(wait)
             await self._enter()
         try:
             yield self._decreases
@@ -66,7 +61,7 @@ class RateLimiter:
 
     def pause(self, seconds: float) -> None:
         """Let no call begin in the next `seconds`: the provider's 429 for one call applies to all."""
-        self._resume_at = max(self._resume_at, self._clock() + seconds)
+        self._resume_at = max(self._resume_at, loop_time() + seconds)
 
     def increase(self) -> None:
         """Count a success. Call this inside the slot."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.rate_limit import RateLimiter
+from pytest_super.model.rate_limit import RateLimiter, loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,26 +29,13 @@ MAX_SECONDS = 600.0
 class RetryPolicy:
     """Retries the calls of all trials of a machine. Belongs to one event loop.
 
-    A call is tried at most `tries` times, and not again once its pauses and its retries have taken
-    `max_seconds`; time spent waiting for a slot of the rate limiter does not count. `draw` returns a
-    number in [0, 1).
+    A call is tried at most MAX_TRIES times, and not again once its pauses and its retries have taken
+    MAX_SECONDS; time spent waiting for a slot of the rate limiter does not count. `draw` returns a number in
+    [0, 1).
     """
 
-    def __init__(
-        self,
-        *,
-        tries: int = MAX_TRIES,
-        max_seconds: float = MAX_SECONDS,
-        limiter: RateLimiter | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        self.tries = tries
-        self.max_seconds = max_seconds
-        self.limiter = limiter or RateLimiter(clock=clock, sleep=sleep)
-        self._clock = clock
-        self._sleep = sleep
+    def __init__(self, limiter: RateLimiter | None = None, draw: Callable[[], float] = random.random) -> None:
+        self.limiter = limiter or RateLimiter()
         self._draw = draw
         self._fatal: ModelCallError | None = None
 
@@ -66,7 +52,7 @@ class RetryPolicy:
         Raises ModelCallError: at once if it is final, otherwise when no retry is left. After the first FATAL
         failure, every call raises that one without an attempt. An exception of `reserve` also ends the call.
         """
-        began, spent = self._clock(), 0.0
+        began, spent = loop_time(), 0.0
         tries = unclear = 0
         while True:
             async with reserve():
@@ -82,9 +68,9 @@ class RetryPolicy:
             # The first attempt does not count, so that a provider that hangs until the time-out is tried
             # twice.
             spent += pause + (seconds if tries > 1 else 0.0)
-            if tries >= self.tries or spent > self.max_seconds or unclear >= MAX_UNCLEAR:
-                raise gave_up(result, tries, self._clock() - began)
-            await self._sleep(pause)
+            if tries >= MAX_TRIES or spent > MAX_SECONDS or unclear >= MAX_UNCLEAR:
+                raise gave_up(result, tries, loop_time() - began)
+            await asyncio.sleep(pause)
 
     async def _try(self, attempt: Callable[[], Awaitable[T]]) -> tuple[T | ModelCallError, float]:
         """The result or the error of one attempt, and its seconds without the wait for a slot."""
@@ -94,19 +80,19 @@ class RetryPolicy:
         async with self.limiter.slot() as decreases:
             if fatal := self._known_fatal():
                 return fatal, 0.0
-            began = self._clock()
+            began = loop_time()
             try:
                 result = await attempt()
             except ModelCallError as error:
                 self._learn(error, decreases)
-                return error, self._clock() - began
+                return error, loop_time() - began
             self.limiter.increase()
-            return result, self._clock() - began
+            return result, loop_time() - began
 
     def _known_fatal(self) -> ModelCallError | None:
         # A new exception, because one that is raised several times mixes up its tracebacks.
         error = self._fatal
-        return error and ModelCallError(error.failure, error.message, status=error.status)
+        return error and ModelCallError(error.failure, error.message)
 
     def _learn(self, error: ModelCallError, decreases: int) -> None:
         """Apply what the failure of one call means for all calls."""
@@ -127,8 +113,5 @@ class RetryPolicy:
 
 
 def gave_up(error: ModelCallError, tries: int, seconds: float) -> ModelCallError:
-    number = "1 try" if tries == 1 else f"{tries} tries"
-    message = f"gave up after {number} in {seconds:.0f} s: {error.message}"
-    return ModelCallError(
-        error.failure, message, retry_after=error.retry_after, status=error.status, is_final=True
-    )
+    message = f"gave up after {tries} tries in {seconds:.0f} s: {error.message}"
+    return ModelCallError(error.failure, message, is_final=True)

@@ -129,7 +129,7 @@ def refuse(error: ScriptedError) -> NoReturn:
     failure = classify(error.status, {error.code})
     # There is no provider to ask a harmless question.
     failure = Failure.REFUSED if failure is Failure.DENIED else failure
-    raise ModelCallError(failure, f"scripted: {error.message}", status=error.status, is_final=True)
+    raise ModelCallError(failure, f"scripted: {error.message}", is_final=True)
 
 
 def answer_from(answer: ScriptedAnswer, request: Request, task: str, call: int) -> Answer:

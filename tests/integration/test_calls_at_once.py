@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from pytest_super.model.answer import Answer
-from pytest_super.model.api import CHAT, FACTS, TRIALS, USAGE
+from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
@@ -25,15 +24,14 @@ from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 from tests.integration.conftest import read_lines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
-
-    from aiohttp import ClientResponse
 
     from pytest_super.model.answer import Request
     from pytest_super.model.provider import ModelProvider
     from tests.openai_server import OpenAIServer
 
+T = TypeVar("T")
 ASK = [{"role": "user", "content": "step " * 100}]
 SMALL = Usage(prompt_tokens=100, completion_tokens=2, cost_usd=0.001)
 MOST = MaxUsage(prompt_tokens=500, cost_usd=0.01)
@@ -41,7 +39,7 @@ MOST = MaxUsage(prompt_tokens=500, cost_usd=0.01)
 
 @dataclass
 class Scripted:
-    """A provider that answers once `let` is set, and never uses more than `most` unless a test says so."""
+    """A provider that answers while `let` is set, and never uses more than `most` unless a test says so."""
 
     used: Usage = SMALL
     most: MaxUsage = MOST
@@ -51,6 +49,9 @@ class Scripted:
     asked: int = 0
     under_way: int = 0
     let: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.let.set()
 
     def max_usage(self, request: Request) -> MaxUsage:  # noqa: ARG002
         return self.most
@@ -74,45 +75,43 @@ class Scripted:
 
 @dataclass
 class Served:
-    """A gateway and a client of it."""
+    """A gateway and a client of it, which asks for trials by their names."""
 
     gateway: GatewayServer
     client: TestClient[Any, Any]
+    limits: dict[str, Any]
+    """Of each trial."""
 
-    async def open(self, name: str = "a/1.1", **limits: Any) -> str:
-        """A trial's token."""
-        trial = {"name": name, "task": name, "epoch": 1, "token_limit": None, "cost_limit": None, **limits}
-        answer = await self.client.post(TRIALS, json=trial)
-        token: str = (await answer.json())["token"]
-        return token
+    def headers(self, name: str) -> dict[str, str]:
+        limits = {"token_limit": None, "cost_limit": None, **self.limits}
+        return {TRIAL: json.dumps(asdict(CallingTrial(name=name, task=name, epoch=1, **limits)))}
 
-    async def post(self, token: str) -> ClientResponse:
-        return await self.client.post(
-            CHAT, json={"messages": ASK}, headers={"Authorization": f"Bearer {token}"}
+    async def ask(self, name: str = "a") -> dict[str, Any]:
+        """The call's facts, or its error."""
+        answer = await self.client.post(CHAT, json={"messages": ASK}, headers=self.headers(name))
+        facts: dict[str, Any] = (
+            json.loads(answer.headers[FACTS]) if answer.status == 200 else (await answer.json())["error"]
         )
+        return facts
 
-    async def ask(self, token: str) -> str:
-        """The code of the failure, or the call's facts."""
-        answer = await self.post(token)
-        if answer.status == 200:
-            return answer.headers[FACTS]
-        code: str = (await answer.json())["error"]["code"]
-        return code
+    async def ask_together(self, *names: str) -> list[dict[str, Any]]:
+        return await asyncio.gather(*map(self.ask, names))
 
-    async def ask_together(self, *tokens: str) -> list[str]:
-        return await asyncio.gather(*map(self.ask, tokens))
-
-    async def used(self, token: str) -> Usage:
-        bearer = {"Authorization": f"Bearer {token}"}
-        answer = await self.client.post(USAGE, json={"timeout": 30}, headers=bearer)
+    async def used(self, name: str = "a") -> Usage:
+        answer = await self.client.post(USAGE, json={"timeout": 30}, headers=self.headers(name))
         return Usage.from_data(await answer.json())
 
 
-@asynccontextmanager
-async def serving(
-    folder: Path, provider: ModelProvider, max_cost: float | None = None, sleep: Any = None
-) -> AsyncIterator[Served]:
-    """A gateway whose retries do not pause, unless `sleep` does. It lasts a minute at most."""
+def serve(
+    folder: Path,
+    provider: ModelProvider,
+    play: Callable[[Served], Awaitable[T]],
+    *,
+    max_cost: float | None = None,
+    draw: Callable[[], float] = lambda: 0.0,
+    **limits: Any,
+) -> T:
+    """The result of `play` with a gateway, which retries without pauses. It lasts a minute at most."""
     (folder / "script").write_text('["one"]')
     settings = ModelSettings(
         name=f"scripted:{folder / 'script'}",
@@ -121,11 +120,14 @@ async def serving(
         calls=str(folder / "calls.jsonl"),
         record=None,
     )
-    retry = RetryPolicy(sleep=sleep or (lambda _: asyncio.sleep(0)))
-    gateway = GatewayServer(settings, provider, retry)
-    application = gateway.application()
-    async with asyncio.timeout(60), TestClient(TestServer(application, handler_cancellation=True)) as client:
-        yield Served(gateway, client)
+
+    async def main() -> T:
+        gateway = GatewayServer(settings, provider, RetryPolicy(draw=draw))
+        server = TestServer(gateway.application(), handler_cancellation=True)
+        async with asyncio.timeout(60), TestClient(server) as client:
+            return await play(Served(gateway, client, limits))
+
+    return asyncio.run(main())
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -150,107 +152,72 @@ def test_calls_that_pass_no_limit_together_are_under_way_at_once(
     tmp_path: Path, used: Usage, most: MaxUsage, token_limit: int | None, max_cost: float | None
 ) -> None:
     provider = Scripted(used=used, most=most)
+    names = [f"t{n}" for n in range(16)]
 
-    async def main() -> None:
-        async with serving(tmp_path, provider, max_cost) as served:
-            tokens = [await served.open(f"t{n}/1.1", token_limit=token_limit) for n in range(16)]
-            provider.let.set()
-            await served.ask(tokens[0])
-            provider.let.clear()
-            calls = asyncio.ensure_future(served.ask_together(*tokens, *tokens))
-            await until(lambda: provider.under_way == 32)
-            provider.let.set()
-            assert all("prompt_tokens" in answer for answer in await calls)
+    async def play(served: Served) -> None:
+        await served.ask(names[0])
+        provider.let.clear()
+        calls = asyncio.ensure_future(served.ask_together(*names, *names))
+        await until(lambda: provider.under_way == 32)
+        provider.let.set()
+        assert all("prompt_tokens" in answer for answer in await calls)
 
-    asyncio.run(main())
-
-
-def test_calls_of_unknown_size_are_made_one_at_a_time_under_a_limit(tmp_path: Path) -> None:
-    most = []
-
-    class Watched(Scripted):
-        async def complete(self, request: Request, *, task: str, call: int) -> Answer:
-            most.append(self.under_way + 1)
-            return await super().complete(request, task=task, call=call)
-
-    provider = Watched(most=UNBOUNDED)
-    provider.let.set()
-
-    async def main() -> list[str]:
-        async with serving(tmp_path, provider) as served:
-            return await served.ask_together(*[await served.open(token_limit=1000)] * 8)
-
-    answers = asyncio.run(main())
-    assert most == [1] * 8
-    assert all("prompt_tokens" in answer for answer in answers)
+    serve(tmp_path, provider, play, max_cost=max_cost, token_limit=token_limit)
 
 
 @pytest.mark.parametrize(
-    ("limits", "max_cost", "code"),
-    [({"cost_limit": 0.05}, None, "budget_cost"), ({}, 0.05, "fatal")],
+    ("limits", "code"),
+    [({"cost_limit": 0.05}, "budget_cost"), ({"max_cost": 0.05}, "fatal")],
     ids=["trial", "run"],
 )
 def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
-    tmp_path: Path,
-    openai_environment: OpenAIServer,
-    limits: dict[str, Any],
-    max_cost: float | None,
-    code: str,
+    tmp_path: Path, openai_environment: OpenAIServer, limits: dict[str, Any], code: str
 ) -> None:
     openai_environment.reply("an answer")
     openai_environment.always({"text": "more", "usage": {"prompt_tokens": 100, "completion_tokens": 16_000}})
     openai_environment.latency = 0.05
+    names = [f"t{n}" for n in range(16)] if "max_cost" in limits else ["a"] * 16
 
-    async def main() -> float:
-        async with serving(tmp_path, LitellmProvider("openai/gpt-4o"), max_cost) as served:
-            trial = await served.open(**limits)
-            tokens = [await served.open(f"t{n}/1.1") if max_cost else trial for n in range(16)]
-            await served.ask(trial)
-            codes = await served.ask_together(*tokens)
-            assert codes.count(code) == 15
-            return served.gateway.caller.ledger.usage.cost_usd or 0.0
+    async def play(served: Served) -> float:
+        await served.ask()
+        answers = await served.ask_together(*names)
+        assert [answer.get("code") for answer in answers].count(code) == 15
+        return served.gateway.caller.ledger.usage.cost_usd or 0.0
 
-    assert asyncio.run(main()) == pytest.approx(0.16, rel=0.1)
+    cost = serve(tmp_path, LitellmProvider("openai/gpt-4o"), play, **limits)
+    assert cost == pytest.approx(0.16, rel=0.1)
 
 
 # Retries
 
 
 @pytest.mark.parametrize(
-    ("limits", "max_cost", "code"),
+    ("limits", "code"),
     [
-        ({"cost_limit": 0.0025}, None, "budget_cost"),
-        ({"token_limit": 250}, None, "budget_tokens"),
-        ({}, 0.0025, "fatal"),
+        ({"cost_limit": 0.0025}, "budget_cost"),
+        ({"token_limit": 250}, "budget_tokens"),
+        ({"max_cost": 0.0025}, "fatal"),
     ],
 )
 def test_retries_of_broken_answers_pass_a_limit_by_one_at_most(
-    tmp_path: Path, limits: dict[str, Any], max_cost: float | None, code: str
+    tmp_path: Path, limits: dict[str, Any], code: str
 ) -> None:
     provider = Scripted(faults=100)
-    provider.let.set()
 
-    async def main() -> tuple[list[str], Usage]:
-        async with serving(tmp_path, provider, max_cost) as served:
-            token = await served.open(**limits)
-            return await served.ask_together(*[token] * 8), await served.used(token)
+    async def play(served: Served) -> tuple[list[dict[str, Any]], Usage]:
+        return await served.ask_together(*["a"] * 8), await served.used()
 
-    codes, used = asyncio.run(main())
-    assert codes == [code] * 8
+    answers, used = serve(tmp_path, provider, play, **limits)
+    assert [answer["code"] for answer in answers] == [code] * 8
     assert provider.asked == 2
     assert used == Usage(prompt_tokens=200, completion_tokens=4, cost_usd=0.002)
 
 
 def test_a_call_reports_what_all_its_attempts_used_as_the_ledger_does(tmp_path: Path) -> None:
-    provider = Scripted(faults=2)
-    provider.let.set()
+    async def play(served: Served) -> tuple[dict[str, Any], Usage]:
+        return await served.ask(), await served.used()
 
-    async def main() -> tuple[dict[str, Any], Usage]:
-        async with serving(tmp_path, provider, max_cost=1.0) as served:
-            token = await served.open()
-            return json.loads(await served.ask(token)), await served.used(token)
-
-    told, used = asyncio.run(main())
+    told, used = serve(tmp_path, Scripted(faults=2), play, max_cost=1.0)
     assert (used.prompt_tokens, used.completion_tokens) == (300, 6)
     assert used.cost_usd == pytest.approx(0.003)
     assert {name: told[name] for name in vars(used)} == vars(used)
@@ -258,18 +225,18 @@ def test_a_call_reports_what_all_its_attempts_used_as_the_ledger_does(tmp_path: 
     assert [line["prompt_tokens"] for line in read_lines(tmp_path / "calls.jsonl")] == [100] * 3
 
 
-def test_a_broken_answer_of_unknown_price_stops_a_run_with_a_cost_limit(
-    tmp_path: Path,
-) -> None:
-    provider = Scripted(faults=1, used=Usage(prompt_tokens=100, completion_tokens=2))
-    provider.let.set()
+@pytest.mark.parametrize("faults", [0, 1], ids=["answer", "broken answer"])
+def test_a_price_that_is_not_known_stops_a_run_with_a_cost_limit(tmp_path: Path, faults: int) -> None:
+    provider = Scripted(faults=faults, used=Usage(prompt_tokens=100, completion_tokens=2))
 
-    async def main() -> str:
-        async with serving(tmp_path, provider, max_cost=1.0) as served:
-            return await served.ask(await served.open())
+    async def play(served: Served) -> list[dict[str, Any]]:
+        return [await served.ask(), await served.ask("b")]
 
-    assert asyncio.run(main()) == "fatal"
+    answers = serve(tmp_path, provider, play, max_cost=1.0)
+    assert [answer["code"] for answer in answers] == ["fatal", "fatal"]
+    assert "state the price with --super-model-arg" in answers[1]["message"]
     assert provider.asked == 1
+    assert len(read_lines(tmp_path / "calls.jsonl")) == 1
 
 
 # Abandoned calls
@@ -278,25 +245,22 @@ def test_a_broken_answer_of_unknown_price_stops_a_run_with_a_cost_limit(
 def test_a_call_that_waits_when_its_client_leaves_is_not_made(tmp_path: Path) -> None:
     provider = Scripted(most=MaxUsage(prompt_tokens=inf, cost_usd=0))
 
-    async def main() -> Usage:
-        async with serving(tmp_path, provider) as served:
-            token = await served.open(token_limit=1000)
-            under_way = served.gateway.caller.under_way["a/1.1"]
-            provider.let.set()
-            await served.ask(token)
-            provider.let.clear()
-            first = asyncio.ensure_future(served.ask(token))
-            await until(lambda: provider.under_way == 1)
-            second = asyncio.ensure_future(served.ask(token))
-            await until(lambda: len(under_way) == 2)
-            second.cancel()
-            await until(lambda: len(under_way) == 1)
-            provider.let.set()
-            await first
-            assert "prompt_tokens" in await served.ask(token)
-            return await served.used(token)
+    async def play(served: Served) -> Usage:
+        under_way = served.gateway.caller.under_way["a"]
+        await served.ask()
+        provider.let.clear()
+        first = asyncio.ensure_future(served.ask())
+        await until(lambda: provider.under_way == 1)
+        second = asyncio.ensure_future(served.ask())
+        await until(lambda: len(under_way) == 2)
+        second.cancel()
+        await until(lambda: len(under_way) == 1)
+        provider.let.set()
+        await first
+        assert "prompt_tokens" in await served.ask()
+        return await served.used()
 
-    assert asyncio.run(main()).prompt_tokens == 300
+    assert serve(tmp_path, provider, play, token_limit=1000).prompt_tokens == 300
     assert provider.asked == 3
 
 
@@ -304,40 +268,36 @@ def test_a_call_whose_client_leaves_while_the_provider_is_asked_is_booked_and_no
     tmp_path: Path,
 ) -> None:
     provider = Scripted(faults=2)
+    provider.let.clear()
 
-    async def main() -> Usage:
-        async with serving(tmp_path, provider) as served:
-            token = await served.open()
-            call = asyncio.ensure_future(served.ask(token))
-            await until(lambda: provider.under_way == 1)
-            (made,) = served.gateway.caller.under_way["a/1.1"]
-            call.cancel()
-            await until(lambda: made.is_abandoned)
-            provider.let.set()
-            return await served.used(token)
+    async def play(served: Served) -> Usage:
+        call = asyncio.ensure_future(served.ask())
+        await until(lambda: provider.under_way == 1)
+        (made,) = served.gateway.caller.under_way["a"]
+        call.cancel()
+        await until(lambda: made.is_abandoned)
+        provider.let.set()
+        return await served.used()
 
-    assert asyncio.run(main()).prompt_tokens == 100
+    assert serve(tmp_path, provider, play).prompt_tokens == 100
     assert provider.asked == 1
 
 
 def test_a_call_whose_client_leaves_before_the_next_try_is_not_tried_again(tmp_path: Path) -> None:
     provider = Scripted(faults=1)
-    provider.let.set()
     is_waiting = asyncio.Event()
 
-    async def wait(_seconds: float) -> None:
+    def draw() -> float:
         is_waiting.set()
-        await asyncio.Event().wait()
+        return 0.9
 
-    async def main() -> Usage:
-        async with serving(tmp_path, provider, sleep=wait) as served:
-            token = await served.open()
-            call = asyncio.ensure_future(served.ask(token))
-            await is_waiting.wait()
-            call.cancel()
-            return await served.used(token)
+    async def play(served: Served) -> Usage:
+        call = asyncio.ensure_future(served.ask())
+        await is_waiting.wait()
+        call.cancel()
+        return await served.used()
 
-    assert asyncio.run(main()).prompt_tokens == 100
+    assert serve(tmp_path, provider, play, draw=draw).prompt_tokens == 100
     assert provider.asked == 1
 
 
@@ -349,13 +309,7 @@ class Faulty(Scripted):
 
 
 def test_a_bug_in_the_gateway_does_not_stop_the_run(tmp_path: Path) -> None:
-    async def main() -> dict[str, Any]:
-        async with serving(tmp_path, Faulty()) as served:
-            answer = await served.post(await served.open())
-            error: dict[str, Any] = (await answer.json())["error"]
-            return error
-
-    error = error_of(asyncio.run(main()))
+    error = error_of(serve(tmp_path, Faulty(), Served.ask))
     assert isinstance(error, ModelError)
     assert "a fault" in str(error)
     assert not error.is_final

@@ -6,7 +6,8 @@ import json
 import os
 import signal
 import uuid
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +30,10 @@ PROMPT_TOKENS = 104
 
 
 @contextmanager
-def running(settings: ModelSettings, server: OpenAIServer) -> Iterator[Gateway]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
-        gateway = Gateway(f"test-{uuid.uuid4().hex[:8]}", settings)
-        gateway.start()
-    try:
+def opened(settings: ModelSettings, run_id: str = "", **health: float) -> Iterator[Gateway]:
+    """A gateway of its own, or a further connection to that of a run. It is started by the first call."""
+    with closing(Gateway(run_id or f"test-{uuid.uuid4().hex[:8]}", settings, **health)) as gateway:
         yield gateway
-    finally:
-        gateway.close()
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +57,18 @@ def module_server() -> Iterator[OpenAIServer]:
 @pytest.fixture(scope="module")
 def gateway(settings: ModelSettings, module_server: OpenAIServer) -> Iterator[Gateway]:
     """One for all tests: it takes seconds to start, and trials share nothing in it."""
-    with running(settings, module_server) as gateway:
+    with opened(settings) as gateway:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in module_server.environment.items():
+                patch.setenv(name, value)
+            gateway.start()
         yield gateway
 
 
 @pytest.fixture
 def server(module_server: OpenAIServer) -> OpenAIServer:
     module_server.requests.clear()
+    module_server.latency = 0.0
     module_server.always("an answer")
     return module_server
 
@@ -152,11 +152,10 @@ def test_a_call_that_outlasts_the_trials_wall_time_is_ended_and_charged(
     model = trial(gateway, seconds_left=lambda: 0.1)
     with pytest.raises(BudgetSpentError, match="wall"):
         model.complete(ASK)
-    server.latency = 0.0
     used = model.booked_usage(30)
     assert used is not None
     assert used.prompt_tokens == PROMPT_TOKENS
-    booked = [line for line in read_lines(Path(settings.calls)) if line["trial"] == model.trial["name"]]
+    booked = [line for line in read_lines(Path(settings.calls)) if line["trial"] == model.trial.name]
     assert len(booked) == 1
 
 
@@ -198,55 +197,53 @@ def test_every_call_is_recorded_whole(
     model.complete(ASK)
     with pytest.raises(ModelError):
         model.complete(ASK)
-    task = model.trial["task"]
-    first, second = read_lines(Path(f"{settings.record}/{task}/1.0.jsonl"))
+    first, second = read_lines(Path(f"{settings.record}/{model.trial.name}.jsonl"))
     assert first["request"]["messages"] == ASK
     assert first["response"]["choices"][0]["message"]["content"] == "one"
     assert second["response"]["error"]["code"] == "refused"
 
 
-def scripted(folder: Path, calls: Path) -> ModelSettings:
-    (folder / "script").write_text('["one", "two"]')
-    name = f"scripted:{folder / 'script'}"
-    return ModelSettings(name=name, parameters={}, max_cost=None, calls=str(calls), record=None)
+@pytest.fixture
+def scripted(tmp_path: Path) -> ModelSettings:
+    (tmp_path / "script").write_text('["one", "two"]')
+    name, calls = f"scripted:{tmp_path / 'script'}", str(tmp_path / "calls.jsonl")
+    return ModelSettings(name=name, parameters={}, max_cost=None, calls=calls, record=None)
+
+
+def test_a_call_whose_time_passes_while_the_gateway_starts_is_not_sent(scripted: ModelSettings) -> None:
+    with opened(scripted) as gateway:
+        with pytest.raises(BudgetSpentError, match="wall"):
+            trial(gateway, seconds_left=lambda: 0.01).complete(ASK)
+        assert trial(gateway).complete(ASK).text == "one"
+    assert len(read_lines(Path(scripted.calls))) == 1
 
 
 @pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
-def test_a_gateway_that_hangs_is_killed_and_replaced(tmp_path: Path, characters: int) -> None:
-    calls = tmp_path / "calls.jsonl"
-    settings = scripted(tmp_path, calls)
-    gateway = Gateway(f"test-{uuid.uuid4().hex[:8]}", settings, health_check_after=0.05, health_timeout=0.5)
-    try:
+def test_a_gateway_that_hangs_is_killed_and_replaced(scripted: ModelSettings, characters: int) -> None:
+    with opened(scripted, health_check_after=0.05, health_timeout=0.5) as gateway:
         model = trial(gateway)
         assert model.complete(ASK).text == "one"
         process = int((gateway.folder / "pid").read_text())
         os.kill(process, signal.SIGSTOP)
         assert model.complete([{"role": "user", "content": "x" * characters}]).text == "two"
         assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
-        assert len(read_lines(calls)) == 2
+        assert len(read_lines(Path(scripted.calls))) == 2
         assert "the gateway answered nothing for 0.5 s" in gateway.log.read_text()
-    finally:
-        gateway.close()
 
 
 def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:
     trial(gateway).complete(ASK)
-    hasty = Gateway(gateway.run_id, settings, health_check_after=0.05, health_timeout=1.0)
     server.latency = 1.5
-    try:
+    with opened(settings, gateway.run_id, health_check_after=0.05, health_timeout=1.0) as hasty:
         assert trial(hasty).complete(ASK).text == "an answer"
-        assert len(server.requests) == 2
-    finally:
-        server.latency = 0.0
-        hasty.close()
+    assert len(server.requests) == 2
 
 
-def test_a_gateway_that_cannot_start_says_why(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    settings = scripted(tmp_path, tmp_path / "no" / "calls.jsonl")
+def test_a_gateway_that_cannot_start_says_why(scripted: ModelSettings) -> None:
     with (
-        running(settings, openai_server) as gateway,
+        opened(replace(scripted, calls="/no/calls.jsonl")) as gateway,
         pytest.raises(ModelError, match="No such file or directory"),
     ):
         trial(gateway).complete(ASK)

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.completion import BudgetSpentError, Usage
-from pytest_super.model.ledger import Ledger, RunCostError
+from pytest_super.model.failures import ModelCallError
+from pytest_super.model.ledger import Ledger
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Calls:
                 finally:
                     del self.under_way[name]
                 charge(self.ledger, tokens, cost, trial=trial, characters=characters, most=bound)
-        except (BudgetSpentError, RunCostError):
+        except (BudgetSpentError, ModelCallError):
             self.events.append(f"{name} refused")
 
 
@@ -207,7 +208,7 @@ def test_an_answer_that_is_thrown_away_is_charged_and_does_not_change_the_estima
 def test_trials_have_their_own_limits_and_share_the_runs_cost(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path, max_cost=1.0, tokens=10)
     charge(ledger, 10_000, cost=1.0, trial="other/1.1")
-    with pytest.raises(RunCostError, match=r"\$1.0000 of the \$1 "):
+    with pytest.raises(ModelCallError, match=r"\$1.0000 of the \$1 "):
         reserve(ledger, 4)
 
 
@@ -218,7 +219,7 @@ def test_a_new_ledger_continues_the_file_of_the_last_one_even_after_half_a_line(
         file.write('{"trial": "t/1.1", "prom')
     second = ledger_with(tmp_path, max_cost=0.5)
     assert (second.account(TRIAL).usage.prompt_tokens, second.account(TRIAL).answered) == (100, 1)
-    with pytest.raises(RunCostError):
+    with pytest.raises(ModelCallError):
         reserve(second, 4)
     charge(second, 10)
     assert ledger_with(tmp_path).account(TRIAL).usage.prompt_tokens == 110

@@ -73,31 +73,29 @@ def test_tools_are_sent_and_tool_calls_received(openai_server: OpenAIServer) -> 
     assert choice["finish_reason"] == "tool_calls"
 
 
-def test_usage_that_is_not_reported_is_counted(openai_server: OpenAIServer) -> None:
-    openai_server.reply(Fault("no_usage"))
-    answer = ask()
-    assert answer.is_counted
-    assert 7 < answer.usage.prompt_tokens < 20
-    assert answer.usage.completion_tokens == 2
-    assert answer.usage.cost_usd == pytest.approx(answer.usage.prompt_tokens * 2.5e-6 + 2 * 10e-6)
-    assert answer.body["usage"]["prompt_tokens"] == answer.usage.prompt_tokens
+IMPOSSIBLE = {"prompt_tokens": 0, "completion_tokens": 0}
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "completion"),
     [
-        {"text": "an answer", "usage": {"prompt_tokens": -5, "completion_tokens": 3}},
-        {"text": None, "tool_calls": [TOOL_CALL], "usage": {"prompt_tokens": 0, "completion_tokens": 0}},
+        (Fault("no_usage"), 2),
+        ({"text": "an answer", "usage": {"prompt_tokens": -5, "completion_tokens": 3}}, 2),
+        ({"text": None, "tool_calls": [TOOL_CALL], "usage": IMPOSSIBLE}, pytest.approx(12, abs=8)),
     ],
+    ids=["none", "negative", "zero"],
 )
-def test_impossible_usage_is_replaced_by_a_count(openai_server: OpenAIServer, reply: dict[str, Any]) -> None:
+def test_usage_that_is_not_reported_or_impossible_is_counted(
+    openai_server: OpenAIServer, reply: Any, completion: int
+) -> None:
     openai_server.reply(reply)
-    answer = ask(tools=[TOOL])
+    answer = ask()
+    used = answer.usage
     assert answer.is_counted
-    assert answer.usage.prompt_tokens > 0
-    assert answer.usage.completion_tokens > 0
-    assert answer.usage.cost_usd is not None
-    assert answer.usage.cost_usd > 0
+    assert 7 < used.prompt_tokens < 20
+    assert used.completion_tokens == completion
+    assert used.cost_usd == pytest.approx(used.prompt_tokens * 2.5e-6 + used.completion_tokens * 10e-6)
+    assert answer.body["usage"]["prompt_tokens"] == used.prompt_tokens
 
 
 def test_a_part_that_the_counter_does_not_know_fails_no_call(openai_server: OpenAIServer) -> None:
@@ -119,9 +117,7 @@ def test_cached_tokens_have_their_own_price(openai_server: OpenAIServer) -> None
     assert ask().usage.cost_usd == pytest.approx(1000 * 1.25e-6)
 
 
-def test_a_broken_answer_reports_its_usage_if_that_can_be_read(
-    openai_server: OpenAIServer,
-) -> None:
+def test_a_broken_answer_reports_its_usage_if_that_can_be_read(openai_server: OpenAIServer) -> None:
     openai_server.reply(Fault("empty"), Fault("wrong_types"))
     used = failure_of().usage
     assert (used.prompt_tokens, used.completion_tokens) == (10, 2)
@@ -272,7 +268,7 @@ def test_an_image_in_the_request_itself_is_passed_on(openai_server: OpenAIServer
         ("500", Failure.TRANSIENT, 500),
         ("context", Failure.CONTEXT, 400),
         ("filter", Failure.FILTERED, 400),
-        ("empty", Failure.TRANSIENT, 200),
+        ("empty", Failure.TRANSIENT, None),
         ("html", Failure.UNCLEAR, None),
         ("reset", Failure.TRANSIENT, None),
         ("truncated", Failure.UNCLEAR, None),
@@ -284,7 +280,8 @@ def test_each_fault_is_a_failure_of_its_kind(
 ) -> None:
     openai_server.reply(Fault(kind))
     error = failure_of()
-    assert (error.failure, error.status) == (failure, status)
+    assert error.failure is failure
+    assert error.message.startswith(f"{MODEL} answered {status}: " if status else f"{MODEL}: ")
     assert error.is_final == (failure not in RETRIED)
     assert len(openai_server.requests) == 1
 
@@ -295,7 +292,7 @@ def test_a_sentence_decides_nothing(openai_server: OpenAIServer) -> None:
         for status in (400, 422):
             openai_server.reply({"error": {"status": status, "message": f"messages.0: bad input {said}"}})
             error = failure_of(messages=[{"role": "user", "content": said}])
-            assert (error.failure, error.status) == (Failure.REFUSED, status)
+            assert error.failure is Failure.REFUSED
 
 
 def test_a_code_decides_whatever_the_prompt_contains(openai_server: OpenAIServer) -> None:
@@ -312,7 +309,7 @@ def test_a_denial_is_checked_with_a_request_that_contains_nothing_of_the_prompt(
     broke = {"error": {"status": 400, "message": "Your credit balance is too low to access the API"}}
     openai_server.reply(broke, broke)
     error = failure_of(messages=[{"role": "user", "content": "What is a credit balance?"}])
-    assert (error.failure, error.status) == (Failure.FATAL, 400)
+    assert error.failure is Failure.FATAL
     assert error.message.endswith("credit balance is too low to access the API")
     assert "balance" not in json.dumps(openai_server.requests[1].body)
 
@@ -322,12 +319,15 @@ def test_a_denial_of_one_request_does_not_stop_the_run(openai_server: OpenAIServ
     denied = {"error": {"status": status, "message": "No endpoint takes this request", "code": status}}
     openai_server.reply(denied, {"text": "Yes.", "usage": {"prompt_tokens": 9, "completion_tokens": 1}})
     error = failure_of()
-    assert (error.failure, error.status) == (Failure.REFUSED, status)
+    assert error.failure is Failure.REFUSED
     assert (error.usage.prompt_tokens, error.usage.completion_tokens) == (9, 1)
     assert error.usage.cost_usd == pytest.approx(9 * 2.5e-6 + 1e-5)
     openai_server.reply(denied, denied)
     assert failure_of().failure is Failure.FATAL
     openai_server.reply(denied, Fault("503"))
+    assert failure_of().failure is Failure.REFUSED
+    # The page of a firewall.
+    openai_server.reply(Fault("blocked"), "Yes.")
     assert failure_of().failure is Failure.REFUSED
 
 
@@ -361,12 +361,6 @@ def test_a_malformed_request_is_refused_even_if_litellm_cannot_write_it(
     assert error.failure is Failure.REFUSED
 
 
-def test_a_page_of_a_firewall_is_about_one_request(openai_server: OpenAIServer) -> None:
-    openai_server.reply(Fault("blocked"), "Yes.")
-    error = failure_of()
-    assert (error.failure, error.status) == (Failure.REFUSED, 403)
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -391,7 +385,15 @@ def test_a_provider_that_never_finishes_is_abandoned(openai_server: OpenAIServer
 
 
 @pytest.mark.parametrize(
-    ("asked", "seconds"), [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("nan", None)]
+    ("asked", "seconds"),
+    [
+        ("7", 7.0),
+        ("0.5", 0.5),
+        ("-3", 0.0),
+        ("soon", None),
+        ("nan", None),
+        (formatdate(time() + 1000, usegmt=True), pytest.approx(1000, abs=500)),
+    ],
 )
 def test_the_pause_that_a_provider_asks_for_is_read(
     openai_server: OpenAIServer, asked: str, seconds: float | None
@@ -401,24 +403,15 @@ def test_the_pause_that_a_provider_asks_for_is_read(
     assert failure_of().retry_after == seconds
 
 
-def test_the_pause_can_be_a_date(openai_server: OpenAIServer) -> None:
-    openai_server.reply(Fault("429", retry_after=formatdate(time() + 100, usegmt=True)))
-    wait = failure_of().retry_after
-    assert wait is not None
-    assert 50 < wait <= 100
-
-
 def test_a_missing_key_is_final(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     error = failure_of()
-    assert (error.failure, error.status) == (Failure.FATAL, None)
+    assert error.failure is Failure.FATAL
     assert "OPENAI_API_KEY" in error.message
     assert not openai_server.requests
 
 
-def test_a_missing_package_is_final(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_package_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "google", None)
     error = failure_of("vertex_ai/gemini-pro", parameters={"vertex_project": "p", "vertex_location": "l"})
     assert error.failure is Failure.FATAL
@@ -433,16 +426,10 @@ def test_an_unknown_provider_is_final_and_the_message_shows_the_form_of_a_name(m
 
 
 def test_a_message_is_one_line_in_the_providers_words(openai_server: OpenAIServer) -> None:
-    openai_server.reply(Fault("429"), Fault("quota"), Fault("404"))
+    openai_server.reply(Fault("429"), Fault("404"), Fault("truncated"), Fault("reset"))
     assert failure_of().message == "openai/gpt-4o answered 429: Rate limit reached for requests."
-    assert failure_of().message.endswith("check your plan and billing details.")
     assert failure_of().message == "openai/gpt-4o answered 404: The model `m` does not exist."
-
-
-def test_the_message_says_that_an_answer_cannot_be_read(openai_server: OpenAIServer) -> None:
-    openai_server.reply(Fault("truncated"), Fault("wrong_types"), Fault("reset"))
     assert failure_of().message.startswith("openai/gpt-4o: the answer cannot be read: Unterminated string")
-    assert failure_of().message.startswith("openai/gpt-4o: the answer cannot be read: ")
     assert failure_of().message == "openai/gpt-4o: Connection error."
 
 
@@ -450,7 +437,7 @@ def test_another_protocols_error_is_read_too(openai_server: OpenAIServer) -> Non
     openai_server.reply(Fault("429", retry_after=4), Fault("401"))
     parameters = {"api_base": openai_server.base_url, "api_key": "sk-of-the-user"}
     error = failure_of("anthropic/claude-3-haiku-20240307", parameters=parameters)
-    assert (error.failure, error.status, error.retry_after) == (Failure.RATE_LIMITED, 429, 4.0)
+    assert (error.failure, error.retry_after) == (Failure.RATE_LIMITED, 4.0)
     assert error.message == "anthropic/claude-3-haiku-20240307 answered 429: Rate limit reached for requests."
     assert failure_of("anthropic/claude-3-haiku-20240307", parameters=parameters).failure is Failure.FATAL
 
