@@ -146,7 +146,7 @@ class LitellmProvider:
         """The tokens of the prompt and of the answer."""
         message = body["choices"][0]["message"]
         said = [message.get("content"), message.get("tool_calls"), message.get("reasoning_content")]
-        completion = sum(map(self._count_text, texts(said)))
+        completion = sum(self._litellm.token_counter(COUNTED_AS, text=text) for text in texts(said))
         messages, tools = asked["messages"], asked.get("tools")
         try:
             prompt = self._litellm.token_counter(COUNTED_AS, messages=messages, tools=tools)
@@ -154,10 +154,6 @@ class LitellmProvider:
             # It does not support every kind of part that providers accept.
             prompt = estimate_tokens([messages, tools])
         return prompt, completion
-
-    def _count_text(self, text: str) -> int:
-        count: int = self._litellm.token_counter(COUNTED_AS, text=text)
-        return count
 
     def _usage(self, response: Any, prompt: int, completion: int) -> Usage:
         cost = self._cost(response, prompt, completion)

@@ -11,7 +11,8 @@ some-task-id: [one, two]               or a mapping: a list for each task id,
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -48,23 +49,12 @@ class ScriptedError(ScriptPart):
     message: str = "an error of the script"
 
 
-class Function(ScriptPart):
-    name: str
-    arguments: str | dict[str, Any] = "{}"
-    """JSON text, or the value that it encodes."""
-
-
-class ToolCall(ScriptPart):
-    id: str | None = None
-    type: Literal["function"] = "function"
-    function: Function
-
-
 class ScriptedAnswer(ScriptPart):
     """One answer; without `usage` its tokens are counted."""
 
     text: str | None = None
-    tool_calls: list[ToolCall] = []
+    tool_calls: list[dict[str, Any]] = []
+    """In the form of OpenAI's chat completions."""
     finish_reason: str | None = None
     usage: ScriptedUsage | None = None
     cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -114,22 +104,19 @@ class ScriptedProvider:
         """The answer to the trial's call of this number, from 1. Raises ModelCallError."""
         answers = self.answers.get(task, self.answers.get(REST, []))
         if call > len(answers):
-            raise ModelCallError(Failure.REFUSED, self._exhausted(task, len(answers), call))
+            text = f"the script {self.path} has no answer {call} for task {task}, only {len(answers)}"
+            raise ModelCallError(Failure.REFUSED, text)
         answer = answers[call - 1]
         if answer.error is not None:
-            refuse(answer.error)
+            raise failed_call(answer.error)
         return answer_from(answer, request, task, call)
 
-    def _exhausted(self, task: str, count: int, call: int) -> str:
-        number = {0: "no answers", 1: "1 answer"}.get(count, f"{count} answers")
-        return f"the script {self.path} has {number} for task {task}, and the trial asks for number {call}"
 
-
-def refuse(error: ScriptedError) -> NoReturn:
+def failed_call(error: ScriptedError) -> ModelCallError:
     failure = classify(error.status, {error.code})
     # There is no provider to ask a harmless question.
     failure = Failure.REFUSED if failure is Failure.DENIED else failure
-    raise ModelCallError(failure, f"scripted: {error.message}", is_final=True)
+    return ModelCallError(failure, f"scripted: {error.message}", is_final=True)
 
 
 def answer_from(answer: ScriptedAnswer, request: Request, task: str, call: int) -> Answer:
@@ -151,18 +138,11 @@ def answer_from(answer: ScriptedAnswer, request: Request, task: str, call: int) 
 def completion_body(answer: ScriptedAnswer, name: str) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": plain(answer.text)}
     if answer.tool_calls:
-        calls = enumerate(answer.tool_calls, start=1)
-        message["tool_calls"] = [tool_call(call, call.id or f"{name}-{n}") for n, call in calls]
+        message["tool_calls"] = plain(answer.tool_calls)
     finish_reason = answer.finish_reason or ("tool_calls" if answer.tool_calls else "stop")
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     # `created` is constant, so that the same script gives the same bytes.
     return {"id": name, "object": "chat.completion", "created": 0, "model": "scripted", "choices": [choice]}
-
-
-def tool_call(call: ToolCall, name: str) -> dict[str, Any]:
-    arguments = call.function.arguments
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return {"id": name, "type": call.type, "function": {"name": call.function.name, "arguments": plain(text)}}
 
 
 def load_script(path: Path) -> dict[str, Answers]:
@@ -184,11 +164,8 @@ def read_script(path: Path) -> Any:
     try:
         text = read_text(path)
         # By the reader of JSON first: YAML does not join the two escapes of a surrogate pair.
-        if text.lstrip()[:1] in ("[", "{"):
-            try:
-                return json.loads(text)
-            except (ValueError, RecursionError):
-                pass  # a YAML file can begin like that
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
         nodes = list(documents(text))
         if len(nodes) != 1:
             raise SuperError(f"{path}: a script is one document, and there are {len(nodes)}")

@@ -48,21 +48,16 @@ def problem_with(script: Path, content: str) -> str:
     return str(caught.value)
 
 
-def test_the_kth_call_of_any_trial_gets_the_kth_answer(script: Path) -> None:
+def test_the_kth_call_of_any_trial_gets_the_kth_answer_also_when_repeated(script: Path) -> None:
     script.write_text("- one\n- text: two\n")
-    assert text_of(ask(script, task="a", call=1)) == "one"
-    assert text_of(ask(script, task="b", call=2)) == "two"
-
-
-def test_a_repeated_call_gets_the_same_answer(script: Path) -> None:
-    script.write_text("- one\n- two\n")
     provider = ScriptedProvider(script)
 
-    async def ask_twice() -> list[Answer]:
-        return [await provider.complete({"messages": MESSAGES}, task="t", call=2) for _ in range(2)]
+    async def play() -> list[Answer]:
+        calls = (("a", 1), ("b", 2), ("b", 2))
+        return [await provider.complete({"messages": MESSAGES}, task=task, call=k) for task, k in calls]
 
-    first, second = asyncio.run(ask_twice())
-    assert first == second
+    first, second, again = asyncio.run(play())
+    assert (text_of(first), text_of(second), again) == ("one", "two", second)
 
 
 def test_a_task_has_its_own_answers_and_the_star_is_for_the_rest(script: Path) -> None:
@@ -71,13 +66,10 @@ def test_a_task_has_its_own_answers_and_the_star_is_for_the_rest(script: Path) -
     assert text_of(ask(script, task="b")) == "for the rest"
 
 
-def test_a_script_may_be_json(script: Path) -> None:
+def test_a_script_may_be_json_or_yaml_that_begins_like_it(script: Path) -> None:
     script.write_text(json.dumps({"a": ["caf\u00e9 \U0001f600", {"text": "x\ty"}]}))
     assert text_of(ask(script, task="a")) == "caf\u00e9 \U0001f600"
     assert text_of(ask(script, task="a", call=2)) == "x\ty"
-
-
-def test_a_yaml_file_may_begin_like_json(script: Path) -> None:
     script.write_text("[one, two]\n")
     assert text_of(ask(script, call=2)) == "two"
 
@@ -93,19 +85,12 @@ def test_an_answer_is_a_chat_completion(script: Path) -> None:
 
 
 def test_an_answer_may_call_tools(script: Path) -> None:
-    calls = [
-        {"function": {"name": "run", "arguments": {"code": "1 + 1"}}},
-        {"id": "mine", "function": {"name": "stop"}},
-    ]
+    function = {"name": "run", "arguments": '{"code": "1 + 1"}'}
+    calls = [{"id": "mine", "type": "function", "function": function}]
     script.write_text(json.dumps([{"tool_calls": calls}]))
     [choice] = ask(script, task="a").body["choices"]
-    first, second = choice["message"]["tool_calls"]
     assert choice["finish_reason"] == "tool_calls"
-    assert choice["message"]["content"] is None
-    assert first["type"] == "function"
-    assert first["function"] == {"name": "run", "arguments": '{"code": "1 + 1"}'}
-    assert (first["id"], second["id"]) == ("scripted-a-1-1", "mine")
-    assert second["function"]["arguments"] == "{}"
+    assert choice["message"] == {"role": "assistant", "content": None, "tool_calls": calls}
 
 
 def test_usage_cost_and_finish_reason_come_from_the_script(script: Path) -> None:
@@ -129,35 +114,29 @@ def test_usage_is_counted_where_the_script_has_none(script: Path) -> None:
 
 
 def test_after_the_last_answer_the_message_says_how_many_there_were(script: Path) -> None:
-    script.write_text("a: [one, two]\nb: [one]\n")
+    script.write_text("a: [one, two]\n")
     error = failure_of(script, task="a", call=3)
     assert error.failure is Failure.REFUSED
-    expected = f"the script {script} has 2 answers for task a, and the trial asks for number 3"
-    assert error.message == expected
-    assert "has 1 answer for task b" in failure_of(script, task="b", call=2).message
-    assert "has no answers for task c" in failure_of(script, task="c").message
+    assert error.message == f"the script {script} has no answer 3 for task a, only 2"
+    assert "no answer 1 for task c, only 0" in failure_of(script, task="c").message
 
 
 @pytest.mark.parametrize(
-    ("status", "failure"),
-    [(401, Failure.FATAL), (429, Failure.RATE_LIMITED), (500, Failure.TRANSIENT), (400, Failure.REFUSED)],
+    ("status", "code", "failure"),
+    [
+        (401, "", Failure.FATAL),
+        (429, "", Failure.RATE_LIMITED),
+        (500, "", Failure.TRANSIENT),
+        (400, "", Failure.REFUSED),
+        (400, "context_length_exceeded", Failure.CONTEXT),
+    ],
 )
 def test_a_scripted_error_is_a_providers_error_without_retries(
-    script: Path, status: int, failure: Failure
+    script: Path, status: int, code: str, failure: Failure
 ) -> None:
-    script.write_text(json.dumps([{"error": {"status": status, "message": "No luck."}}]))
+    script.write_text(json.dumps([{"error": {"status": status, "code": code, "message": "No luck."}}]))
     error = failure_of(script)
     assert (error.failure, error.message, error.is_final) == (failure, "scripted: No luck.", True)
-
-
-def test_the_code_of_a_scripted_error_decides_as_a_providers_does(script: Path) -> None:
-    script.write_text(json.dumps([{"error": {"status": 400, "code": "context_length_exceeded"}}]))
-    assert failure_of(script).failure is Failure.CONTEXT
-
-
-def test_a_seed_makes_no_difference(script: Path) -> None:
-    script.write_text("- one\n")
-    assert not ScriptedProvider(script).takes_seed
 
 
 @pytest.mark.parametrize(
