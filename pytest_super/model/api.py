@@ -8,8 +8,6 @@ from dataclasses import dataclass
 # programs read the body and expect it unchanged.
 CHAT = "/v1/chat/completions"
 FACTS = "X-Pytest-Super"
-# GET: the model of the run, which answers whatever model a request names.
-MODELS = "/v1/models"
 # POST: what a trial has used, once its calls have ended or `timeout` seconds have passed.
 USAGE = "/super/usage"
 # GET: an empty object, as a sign of life.

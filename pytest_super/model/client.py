@@ -27,17 +27,17 @@ REPORT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """The outcome of a request that was passed on unread."""
+    """The gateway's response to a request that was passed on unread."""
 
     response: HttpResponse
     seconds: float
-    usage: Usage | None = None
-    """None if the request was not a call of the model, or failed."""
-    code: str = ""
-    """The gateway's code for a failure."""
-    message: str = ""
-    error: Exception | None = None
-    """The exception that `complete` raises for this failure."""
+    error: dict[str, str] | None
+    """Its `code` and its `message`; None if the model answered."""
+
+    @property
+    def usage(self) -> Usage:
+        """Of an answer."""
+        return Usage.from_data(json.loads(self.response.headers[FACTS]))
 
 
 class GatewayModel:
@@ -84,16 +84,15 @@ class GatewayModel:
             raise error_of(body["error"])
         return completion_from(body, json.loads(response.headers[FACTS]), seconds=monotonic() - began)
 
-    def forward(
-        self, method: str, path: str, body: bytes, opened: Callable[[UnixConnection], None]
-    ) -> Forwarded:
+    def forward(self, body: bytes, opened: Callable[[UnixConnection], None]) -> Forwarded:
         """Pass a request on as it is, from any thread. An exception that `opened` raises ends it.
 
         Raises ModelError if the gateway does not work; other failures are in the result.
         """
         began = monotonic()
-        response = self._send(method, path, body, opened=opened)
-        return forwarded(response, seconds=monotonic() - began)
+        response = self._send("POST", CHAT, body, opened=opened)
+        error = None if response.status == 200 else json.loads(response.body)["error"]
+        return Forwarded(response, monotonic() - began, error)
 
     def booked_usage(self, timeout: float) -> Usage | None:
         """What the trial has used by the gateway's ledger, which includes calls whose client has left.
@@ -127,17 +126,7 @@ class GatewayModel:
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
 
 
-def forwarded(response: HttpResponse, seconds: float) -> Forwarded:
-    if response.status != 200:
-        error = json.loads(response.body)["error"]
-        return Forwarded(
-            response, seconds, code=error["code"], message=error["message"], error=error_of(error)
-        )
-    facts = response.headers.get(FACTS)
-    return Forwarded(response, seconds, usage=Usage.from_data(json.loads(facts)) if facts else None)
-
-
-def error_of(error: dict[str, Any]) -> Exception:
+def error_of(error: dict[str, str]) -> Exception:
     """The exception for an error in the gateway's JSON."""
     code, message = error["code"], error["message"]
     if code.startswith("budget_"):

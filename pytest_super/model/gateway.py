@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from pytest_super.model.api import CHAT, FACTS, HEALTH, MODELS, TRIAL, USAGE, CallingTrial
+from pytest_super.model.api import CHAT, FACTS, HEALTH, TRIAL, USAGE, CallingTrial
 from pytest_super.model.caller import Caller
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
@@ -52,7 +52,6 @@ class GatewayServer:
         self, settings: ModelSettings, provider: ModelProvider | None = None, retry: RetryPolicy | None = None
     ) -> None:
         """Raises OSError if calls cannot be booked, SuperError if a script is wrong."""
-        self.settings = settings
         self.caller = Caller(settings, provider or make_provider(settings), retry or RetryPolicy())
 
     def application(self) -> web.Application:
@@ -60,16 +59,11 @@ class GatewayServer:
         application.add_routes(
             [
                 web.post(CHAT, self.answer_chat),
-                web.get(MODELS, self.list_models),
                 web.post(USAGE, self.report_usage),
                 web.get(HEALTH, self.report_health),
             ]
         )
         return application
-
-    async def list_models(self, _http: web.Request) -> web.Response:
-        model = {"id": self.settings.name, "object": "model", "created": 0, "owned_by": "pytest-super"}
-        return web.json_response({"object": "list", "data": [model]})
 
     async def report_usage(self, http: web.Request) -> web.Response:
         timeout = (await http.json())["timeout"]

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.kernel.http_requests import Gone, Reply
-from pytest_super.model.api import CHAT, MODELS
+from pytest_super.model.api import CHAT
+from pytest_super.model.client import error_of
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
 from pytest_super.model.streaming import events, wants_usage
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_super.model.unix_http import UnixConnection
     from pytest_super.trial.budget import Budget
 
+MODELS = "/v1/models"
 OFFERED = f"POST {CHAT} and GET {MODELS}"
 # Refused requests shown in the trajectory: how many, and the characters of each.
 MOST_REFUSED, LONGEST_REFUSED = 5, 100
@@ -58,8 +60,12 @@ class ModelEndpoint:
     def answer(self, request: HttpRequest) -> Reply:
         """The reply to one request. Raises Gone when its client has left."""
         method, path = request.method, request.path.partition("?")[0]
-        if (method, path) == ("GET", MODELS) or (method == "POST" and path == CHAT):
-            return self._ask(request, path)
+        if (method, path) == ("GET", MODELS):
+            # The run's model answers, whatever model a request names.
+            model = {"id": getattr(self._model, "name", "model"), "object": "model", "created": 0}
+            return reply({"object": "list", "data": [{**model, "owned_by": "pytest-super"}]})
+        if (method, path) == ("POST", CHAT):
+            return self._ask(request)
         return self._refuse(f"{method} {path}"[:LONGEST_REFUSED])
 
     def _refuse(self, request: str) -> Reply:
@@ -109,13 +115,13 @@ class ModelEndpoint:
                         self._stop_clock()
                     self._running -= 1
 
-    def _ask(self, request: HttpRequest, path: str) -> Reply:
+    def _ask(self, request: HttpRequest) -> Reply:
         try:
             if limit := self.spent or self._budget.spent():
                 raise BudgetSpentError(limit)
             with self._clocked():
                 if hasattr(self._model, "forward"):
-                    return self._forward(cast("GatewayModel", self._model), request, path)
+                    return self._forward(cast("GatewayModel", self._model), request)
                 return self._complete(self._model, request)
         except Gone:
             raise
@@ -128,18 +134,17 @@ class ModelEndpoint:
             # Clients do not retry a 403, as they do a 5xx.
             return refusal(403, "model_error", str(error))
 
-    def _forward(self, model: GatewayModel, request: HttpRequest, path: str) -> Reply:
+    def _forward(self, model: GatewayModel, request: HttpRequest) -> Reply:
         def opened(connection: UnixConnection) -> None:
             # A client that leaves cancels its call.
             request.when_gone(connection.break_off)
 
-        forwarded = model.forward(request.method, path, request.body, opened)
-        if forwarded.code in CODES:
-            return refusal(400, CODES[forwarded.code], forwarded.message)
+        forwarded = model.forward(request.body, opened)
         if forwarded.error is not None:
-            raise forwarded.error
-        if forwarded.usage is not None:
-            self._charge(forwarded.usage, forwarded.seconds)
+            if code := CODES.get(forwarded.error["code"]):
+                return refusal(400, code, forwarded.error["message"])
+            raise error_of(forwarded.error)
+        self._charge(forwarded.usage, forwarded.seconds)
         response = forwarded.response
         return Reply(status=200, body=response.body, type=response.headers.get_content_type())
 
@@ -159,8 +164,6 @@ class ModelEndpoint:
 
     def _complete(self, model: Model, request: HttpRequest) -> Reply:
         """Answer by a model without `forward`, for example one from a fixture."""
-        if request.path.startswith(MODELS):
-            return reply({"object": "list", "data": [{"id": "model", "object": "model"}]})
         try:
             fields = json.loads(request.body)
             messages = fields["messages"]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.model.api import CHAT
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
@@ -110,8 +109,7 @@ def test_the_facts_of_a_call_do_not_change_the_providers_answer_whatever_its_mod
     server.always({"text": "hi", "model": name})
     assert trial(gateway).complete(ASK).model == name[:200]
     body = json.dumps({"messages": ASK}).encode()
-    forwarded = trial(gateway).forward("POST", CHAT, body, lambda _: None)
-    assert forwarded.usage is not None
+    forwarded = trial(gateway).forward(body, lambda _: None)
     assert forwarded.usage.prompt_tokens == PROMPT_TOKENS
     answer = json.loads(forwarded.response.body)
     assert (answer["model"], "super" in answer) == (name, False)
