@@ -1,16 +1,6 @@
 """What a failed model call means: for the call, for its trial and for the run.
 
-| failure | the call | the trial | the run |
-|---|---|---|---|
-| TRANSIENT | retried with growing pauses | an error, if no retry succeeds | continues |
-| RATE_LIMITED | retried; all other calls wait as well | an error, if no retry succeeds | continues |
-| UNCLEAR | retried once | an error, if it fails again | continues |
-| DENIED | not retried; a harmless question shows whether it is FATAL or REFUSED | | |
-| FATAL | not retried | an error | stops with this message |
-| CONTEXT | not retried | ends with the stop reason `context` | continues |
-| FILTERED | not retried | the agent can continue with another prompt | continues |
-| REFUSED | not retried | an error | continues |
-| INVALID | not sent | the agent's own mistake | continues |
+docs/models.md has the table: which calls are retried, which trials are errors, which runs stop.
 
 Only the HTTP status, the provider's codes and the classes of exceptions decide. The provider's sentences do
 not: they change with every version, and they can quote the prompt, which an agent or a sandbox wrote. litellm
@@ -35,11 +25,11 @@ class Failure(StrEnum):
     TRANSIENT = "transient"
     """The provider or the network failed."""
     RATE_LIMITED = "rate_limited"
-    """Too many calls or tokens in a minute."""
+    """Too many calls or tokens in a minute: all other calls wait as well."""
     UNCLEAR = "unclear"
-    """Nothing says what went wrong; often an answer that cannot be read."""
+    """Nothing says what went wrong; often an answer that cannot be read. Retried once."""
     DENIED = "denied"
-    """Either this request cannot succeed, or no request can."""
+    """Either this request cannot succeed, or no request can: a harmless question shows which."""
     FATAL = "fatal"
     """The key, the account or the model's name is wrong: every further call fails in the same way."""
     CONTEXT = "context"
@@ -49,7 +39,7 @@ class Failure(StrEnum):
     REFUSED = "refused"
     """The provider does not accept this one request."""
     INVALID = "invalid_request"
-    """The request is malformed; no provider has seen it."""
+    """The request is malformed, by the agent's own mistake; no provider has seen it."""
 
 
 RETRIED = frozenset({Failure.TRANSIENT, Failure.RATE_LIMITED, Failure.UNCLEAR})

@@ -242,6 +242,4 @@ def spawn(command: list[str], stdin: int, lock: int, log: Path) -> None:
         (os.POSIX_SPAWN_DUP2, 1, 2),
         (os.POSIX_SPAWN_DUP2, lock, 3),
     ]
-    # Otherwise litellm would download its table of prices when it is imported.
-    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
+    os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)

@@ -176,6 +176,7 @@ class LitellmProvider:
 
 def import_litellm() -> Any:
     """litellm, configured to print nothing and to contact only the provider."""
+    # Otherwise it would download its table of prices.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

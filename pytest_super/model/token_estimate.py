@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 CHARACTERS_PER_TOKEN = 4
 # Fields next to the messages that providers write into the prompt.
 DESCRIBING = ("tools", "functions", "response_format", "tool_choice", "function_call", "prediction")
-MEDIA = ("image_url", "input_audio")
 LENGTHS = ("max_tokens", "max_completion_tokens")
 # Tokens that templates and providers add to a prompt; Anthropic's instructions for tools are 800 tokens.
 OVERHEAD = 1000
@@ -46,22 +45,24 @@ def max_usage(request: Request, prices: Prices) -> MaxUsage:
 
 def most_prompt_tokens(request: Request) -> float:
     """An upper bound: one token a byte of text or sound, and a constant for each image."""
-    messages, media = split(request)
+    messages, images = request["messages"], media(request, "image_url")
     # Schemas can consist mostly of numbers, so they count as JSON; for all messages that would take too long.
     described = json.dumps([request.get(name) for name in DESCRIBING])
-    said = sum(map(count_bytes, texts(messages, keys=True)))
     fixed = OVERHEAD + MESSAGE_OVERHEAD * len(messages)
-    return fixed + len(described) + said + sum(map(most_media_tokens, media))
+    said = count_bytes(messages) - count_bytes(images)
+    return fixed + len(described) + said + sum(map(most_image_tokens, images))
 
 
-def count_bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+def count_bytes(value: Any) -> int:
+    """The bytes of all strings in a JSON value."""
+    # `isascii`, because encoding a long prompt takes a while.
+    return sum(
+        len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+        for text in texts(value, keys=True)
+    )
 
 
-def most_media_tokens(part: dict[str, Any]) -> float:
-    if part["type"] == "input_audio":
-        return sum(map(len, texts(part.get("input_audio"))))
-    image = part.get("image_url")
+def most_image_tokens(image: Any) -> float:
     url = image.get("url") if isinstance(image, dict) else image
     # Some providers accept documents and films here, whose tokens nothing bounds.
     return IMAGE_TOKENS if isinstance(url, str) and url.startswith("data:image/") else inf
@@ -79,8 +80,8 @@ def most_answer_tokens(request: Request, longest: float) -> float:
 
 def count_characters(request: Request) -> int:
     """The characters of the prompt's text; images and sounds do not count."""
-    messages, _ = split(request)
-    return sum(map(len, texts([messages, *(request.get(name) for name in DESCRIBING)])))
+    prompt = [request["messages"], *(request.get(name) for name in DESCRIBING)]
+    return sum(map(len, texts(prompt))) - sum(map(len, texts(media(request, "image_url", "input_audio"))))
 
 
 def estimate_tokens(value: Any) -> int:
@@ -88,23 +89,9 @@ def estimate_tokens(value: Any) -> int:
     return ceil(sum(map(len, texts(value))) / CHARACTERS_PER_TOKEN)
 
 
-def split(request: Request) -> tuple[list[Any], list[dict[str, Any]]]:
-    """The messages of a request without their images and sounds, and the parts that contain those."""
-    said: list[Any] = []
-    media: list[dict[str, Any]] = []
-    for message in request["messages"]:
-        content = message.get("content") if isinstance(message, dict) else None
-        parts = content if isinstance(content, list) else []
-        found = [part for part in parts if is_media(part)]
-        media += found
-        said.append({**message, "content": [without_media(part) for part in parts]} if found else message)
-    return said, media
-
-
-def without_media(part: Any) -> Any:
-    # Any other field of such a part is text that a provider may read.
-    return {name: value for name, value in part.items() if name != part["type"]} if is_media(part) else part
-
-
-def is_media(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") in MEDIA
+def media(request: Request, *types: str) -> list[Any]:
+    """The images or sounds in the parts of these types, whose field has the name of the type."""
+    messages = [message for message in request["messages"] if isinstance(message, dict)]
+    contents = [message.get("content") for message in messages]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    return [part.get(part["type"]) for part in parts if isinstance(part, dict) and part.get("type") in types]
