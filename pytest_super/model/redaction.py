@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from pytest_super.model.json_values import texts
+from pytest_super.sources.redact import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -83,7 +84,7 @@ def secrets_in(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with a mark for each of `secrets`, also as quoted in a URL, and for passwords in addresses.
+    """The text with a mark for each of `secrets`, also as quoted in a URL, and without logins in addresses.
 
     Secrets shorter than SHORTEST_SECRET stay, because they could be words of the message.
     """
@@ -93,4 +94,4 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted(written, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, MARK)
-    return PASSWORD_IN_ADDRESS.sub(MARK, text)
+    return redacted(text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -246,23 +245,3 @@ def test_a_folder_that_the_gateway_cannot_use_stops_the_run_as_an_error(
         result = asking.run_in_subprocess(MODEL)
     assert result.parseoutcomes()["errors"] == len(asking.results)
     assert all("no place for the model gateway" in row["error"] for row in asking.results.values())
-
-
-def test_a_wrong_base_url_stops_the_run_with_one_message_that_says_so(
-    asking: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(4):
-        asking.add_task(f"t{number}")
-    page = "<!DOCTYPE html><html><head><title>Not Found</title></head><body>nginx</body></html>"
-    anywhere = openai_server.http.expect_request(re.compile("/wrong/.*"))
-    anywhere.respond_with_data(page, status=404, content_type="text/html")
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        monkeypatch.setenv(name, openai_server.http.url_for("/wrong"))
-    result = asking.run(MODEL)
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    # The trial's request and the harmless question.
-    assert sum(request.path.startswith("/wrong") for request, _ in openai_server.http.log) <= 2
-    told = [row["error"] for row in asking.results.values()]
-    assert told
-    assert all("/wrong/chat/completions: check the base URL" in error for error in told)
-    assert "<html" not in result.stdout.str()

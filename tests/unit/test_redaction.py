@@ -98,6 +98,7 @@ def test_no_message_contains_a_secret_of_the_environment(
     assert secret not in shown
     assert written not in shown
     assert len(shown) <= MAX_MESSAGE + len("some/model: ")
+    assert len(shown.splitlines()) == 1
 
 
 def test_a_secret_that_begins_like_another_is_hidden_whole() -> None:
@@ -116,4 +117,4 @@ def test_the_password_of_an_address_is_a_secret_under_any_name() -> None:
     said = "cannot log in as me with hunter2hunter2"
     assert "hunter2hunter2" not in message_of(said, "postgres://me:hunter2hunter2@host/db", "DATABASE_DSN")
     shown = message_of("no way to http://me:pw@proxy:80", "", "X")
-    assert shown == f"some/model: no way to http://{MARK}@proxy:80"
+    assert shown == "some/model: no way to http://proxy:80"
