@@ -10,8 +10,6 @@ CHAT = "/v1/chat/completions"
 FACTS = "X-Pytest-Super"
 # POST: what a trial has used, once its calls have ended or `timeout` seconds have passed.
 USAGE = "/super/usage"
-# GET: an empty object, as a sign of life.
-HEALTH = "/super/health"
 TRIAL = "X-Pytest-Super-Trial"
 
 

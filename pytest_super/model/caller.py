@@ -22,9 +22,9 @@ from pytest_super.store.trajectory import now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.model.answer import Answer, Request
     from pytest_super.model.api import CallingTrial
-    from pytest_super.model.provider import ModelProvider
+    from pytest_super.model.provider import Answer, ModelProvider
+    from pytest_super.model.request import Request
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import ModelSettings
     from pytest_super.model.token_estimate import MaxUsage

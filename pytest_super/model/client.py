@@ -8,14 +8,13 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.answer import completion_from
 from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
-from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError, Usage
+from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_super.model.completion import Completion, Message
+    from pytest_super.model.completion import Message
     from pytest_super.model.gateway_process import Gateway
     from pytest_super.model.unix_http import HttpResponse, UnixConnection
 
@@ -124,6 +123,21 @@ class GatewayModel:
             if left <= LONGEST_CALL:
                 raise BudgetSpentError("wall") from None
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
+
+
+def completion_from(body: dict[str, Any], facts: dict[str, Any], *, seconds: float) -> Completion:
+    """The answer as an agent gets it, from the body and the facts of a provider.Answer."""
+    choice = body["choices"][0]
+    return Completion(
+        # The content is null in an answer that consists of tool calls.
+        text=choice["message"].get("content") or "",
+        tool_calls=choice["message"].get("tool_calls") or [],
+        finish_reason=choice.get("finish_reason") or "stop",
+        # Not the body's own usage, which is that of the last attempt alone.
+        usage=Usage.from_data(facts),
+        model=facts["model"],
+        seconds=seconds,
+    )
 
 
 def error_of(error: dict[str, str]) -> Exception:

@@ -76,11 +76,8 @@ class Completion:
     finish_reason: str = "stop"
     """`stop`, `length` (cut off: do not execute it), `tool_calls`, `content_filter`, …"""
     usage: Usage = NO_USAGE
-    is_counted: bool = False
-    """Whether the tokens were counted on this machine, because the provider reported no usage."""
     model: str = ""
     """The name under which the provider served it."""
-    fingerprint: str | None = None
     seconds: float = 0.0
     """From the request to the answer, retries included."""
 

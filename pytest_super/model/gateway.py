@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from pytest_super.model.api import CHAT, FACTS, HEALTH, TRIAL, USAGE, CallingTrial
+from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
 from pytest_super.model.caller import Caller
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
-from pytest_super.model.provider import make_provider
+from pytest_super.model.request import invalid
 from pytest_super.model.retry import RetryPolicy
-from pytest_super.model.settings import ModelSettings
+from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.model.streaming import events, wants_usage
 
 if TYPE_CHECKING:
-    from pytest_super.model.answer import Answer, Request
-    from pytest_super.model.provider import ModelProvider
+    from pytest_super.model.provider import Answer, ModelProvider
+    from pytest_super.model.request import Request
 
 # Prompts grow with a trial: 50,000 characters of the last observation, and hundreds of steps before it.
 MAX_REQUEST = 256 * 2**20
@@ -60,7 +60,6 @@ class GatewayServer:
             [
                 web.post(CHAT, self.answer_chat),
                 web.post(USAGE, self.report_usage),
-                web.get(HEALTH, self.report_health),
             ]
         )
         return application
@@ -68,9 +67,6 @@ class GatewayServer:
     async def report_usage(self, http: web.Request) -> web.Response:
         timeout = (await http.json())["timeout"]
         return web.json_response(asdict(await self.caller.usage(trial_of(http).name, timeout)))
-
-    async def report_health(self, _http: web.Request) -> web.Response:
-        return web.json_response({})
 
     async def answer_chat(self, http: web.Request) -> web.Response:
         try:
@@ -80,9 +76,9 @@ class GatewayServer:
             return refusal(error)
         # `plain` and the JSON writer are recursive.
         except RecursionError:
-            return refusal(invalid("the request is nested too deeply"))
+            return refusal(invalid("the request", "is nested too deeply"))
         except web.HTTPException as error:
-            return refusal(invalid(f"the request cannot be read: {error.reason}"))
+            return refusal(invalid("the request", f"cannot be read: {error.reason}"))
         except Exception as error:
             return refusal(internal_error(error))
 
@@ -100,12 +96,8 @@ async def read_request(http: web.Request) -> Request:
         # RecursionError: a sandbox can send JSON that is nested without end.
         asked = None
     if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
-        raise invalid("the body must be a JSON object with a list of messages")
+        raise invalid("the body", "must be a JSON object with a list of messages")
     return asked
-
-
-def invalid(reason: str) -> ModelCallError:
-    return ModelCallError(Failure.INVALID, reason)
 
 
 def response_to(asked: Request, answer: Answer) -> web.Response:
@@ -128,6 +120,18 @@ def internal_error(error: Exception) -> ModelCallError:
     # An OSError is a full disk, which every call would meet. Anything else can come from this one request.
     failure = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
     return ModelCallError(failure, f"the model gateway failed: {error!r}")
+
+
+def make_provider(settings: ModelSettings) -> ModelProvider:
+    """Raises SuperError if a script is wrong."""
+    # Imported here: a scripted run must not wait for litellm, whose import takes seconds.
+    if settings.name.startswith(SCRIPTED):
+        from pytest_super.model.scripted import ScriptedProvider
+
+        return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
+    from pytest_super.model.litellm_provider import LitellmProvider
+
+    return LitellmProvider(settings.name, settings.parameters)
 
 
 def make_server(settings: ModelSettings) -> GatewayServer:

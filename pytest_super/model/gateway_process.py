@@ -17,7 +17,6 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.model.api import HEALTH
 from pytest_super.model.completion import ModelError
 from pytest_super.model.unix_http import connected
 from pytest_super.store.atomic_write import write_atomically
@@ -179,7 +178,8 @@ class Gateway:
             # Read before the check: later it could be the next gateway's, which another client has started.
             process = int((self.folder / "pid").read_text())
             with closing(connected(self.socket, self._health_timeout)) as connection:
-                connection.request("GET", HEALTH)
+                # Any answer is a sign of life, and this is a 404.
+                connection.request("GET", "/")
                 connection.read_response()
         # Any other OSError means that it has died, and `send` tries again.
         except TimeoutError:

@@ -8,12 +8,12 @@ import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.answer import Answer
 from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.json_values import plain, texts
 from pytest_super.model.litellm_errors import explain
 from pytest_super.model.prices import entry_of, prices_of
+from pytest_super.model.provider import Answer
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.request import accepted
 from pytest_super.model.token_estimate import LENGTHS, estimate_tokens, max_usage
@@ -21,7 +21,7 @@ from pytest_super.model.token_estimate import LENGTHS, estimate_tokens, max_usag
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_super.model.answer import Request
+    from pytest_super.model.request import Request
     from pytest_super.model.token_estimate import MaxUsage
 
 TIMEOUT = 600.0

@@ -1,16 +1,51 @@
-"""The interface behind the gateway's calls: litellm and scripts implement it."""
+"""The interface behind the gateway's calls, which litellm and scripts implement."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-
-from pytest_super.model.settings import SCRIPTED
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pytest_super.model.answer import Answer, Request
-    from pytest_super.model.settings import ModelSettings
+    from pytest_super.model.completion import Usage
+    from pytest_super.model.request import Request
     from pytest_super.model.token_estimate import MaxUsage
+
+# A provider chooses its model's name, and one line of an HTTP header must stay far below 64 KiB.
+MAX_NAME = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a model said, and what the call used.
+
+    Over HTTP the body is sent unchanged, because programs in sandboxes read it as OpenAI's; `facts` travel in
+    a header. The client makes a Completion of both.
+    """
+
+    body: dict[str, Any]
+    """OpenAI's `chat.completion` object in plain JSON values, with at least one choice."""
+    usage: Usage
+    is_counted: bool
+    """Whether the tokens were counted on this machine, because the provider reported no plausible usage."""
+    model: str
+    """The name under which the provider served it."""
+    fingerprint: str | None
+    attempts: int = 1
+    """How often the provider was asked."""
+    started: str = ""
+    seconds: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """Everything except the body, as the fields of one flat JSON object."""
+        return {
+            "started": self.started,
+            "seconds": round(self.seconds, 3),
+            **asdict(self.usage),
+            "is_counted": self.is_counted,
+            "model": self.model[:MAX_NAME],
+            "fingerprint": self.fingerprint and str(self.fingerprint)[:MAX_NAME],
+            "attempts": self.attempts,
+        }
 
 
 class ModelProvider(Protocol):
@@ -29,15 +64,3 @@ class ModelProvider(Protocol):
         Raises ModelCallError.
         """
         ...
-
-
-def make_provider(settings: ModelSettings) -> ModelProvider:
-    """Raises SuperError if a script is wrong."""
-    # Imported here: a scripted run must not wait for litellm, whose import takes seconds.
-    if settings.name.startswith(SCRIPTED):
-        from pytest_super.model.scripted import ScriptedProvider
-
-        return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
-    from pytest_super.model.litellm_provider import LitellmProvider
-
-    return LitellmProvider(settings.name, settings.parameters)

@@ -1,4 +1,4 @@
-"""Which part of a request goes to the provider.
+"""Requests, and which part of one goes to the provider.
 
 A request can come from inside a sandbox, so nothing in it may steer litellm: a field such as `api_base` would
 send the key to whoever asked for it, and the host would fetch an image from any address.
@@ -6,12 +6,12 @@ send the key to whoever asked for it, and the host would fetch an image from any
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.model.failures import Failure, ModelCallError
 
-if TYPE_CHECKING:
-    from pytest_super.model.answer import Request
+Request = dict[str, Any]
+"""The body of `POST /v1/chat/completions`, in plain JSON values."""
 
 # The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because streams are
 # made from whole answers, and `web_search_options`, because the model could find a task's solution.

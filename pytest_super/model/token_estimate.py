@@ -11,8 +11,8 @@ from pytest_super.model.json_values import texts
 from pytest_super.model.prices import is_count
 
 if TYPE_CHECKING:
-    from pytest_super.model.answer import Request
     from pytest_super.model.prices import Prices
+    from pytest_super.model.request import Request
 
 # Average of English text and code; used only where nothing better is known.
 CHARACTERS_PER_TOKEN = 4

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from pytest_super.model.answer import Answer
 from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.gateway import GatewayServer
 from pytest_super.model.litellm_provider import LitellmProvider
+from pytest_super.model.provider import Answer
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from pytest_super.model.answer import Request
     from pytest_super.model.provider import ModelProvider
+    from pytest_super.model.request import Request
     from tests.openai_server import OpenAIServer
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from pytest_super.model.litellm_provider import LitellmProvider, import_litellm,
 from tests.openai_server import ERRORS, Fault
 
 if TYPE_CHECKING:
-    from pytest_super.model.answer import Answer
+    from pytest_super.model.provider import Answer
     from pytest_super.model.token_estimate import MaxUsage
     from tests.openai_server import OpenAIServer
 

@@ -15,7 +15,7 @@ from pytest_super.model.scripted import ScriptedProvider
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.model.answer import Answer
+    from pytest_super.model.provider import Answer
 
 MESSAGES = [{"role": "user", "content": "12345678"}]
 

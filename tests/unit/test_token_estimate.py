@@ -13,7 +13,7 @@ from pytest_super.model.prices import Prices, entry_of, prices_of
 from pytest_super.model.token_estimate import IMAGE_TOKENS, count_characters, estimate_tokens, max_usage
 
 if TYPE_CHECKING:
-    from pytest_super.model.answer import Request
+    from pytest_super.model.request import Request
     from pytest_super.model.token_estimate import MaxUsage
 
 PRICES = Prices(prompt=2.0, answer=3.0, longest_answer=1000)
