@@ -29,7 +29,10 @@ def plain(value: Any) -> Any:
     None; a value of any other type becomes its text.
     """
     if isinstance(value, str):
-        return value if value.isascii() else without_surrogates(value)
+        if value.isascii():
+            return value
+        # Not UTF-8, which would replace both halves of a pair instead of joining them.
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
         return {plain(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -37,8 +40,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value if value is None or isinstance(value, bool | int) else plain(str(value))
-
-
-def without_surrogates(text: str) -> str:
-    # Not UTF-8, which would replace both halves of a pair instead of joining them.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -12,11 +12,10 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.json_values import plain, texts
 from pytest_super.model.litellm_errors import explain
-from pytest_super.model.prices import entry_of, prices_of
 from pytest_super.model.provider import Answer
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.request import accepted
-from pytest_super.model.token_estimate import LENGTHS, estimate_tokens, max_usage
+from pytest_super.model.token_estimate import LENGTHS, entry_of, estimate_tokens, max_usage, prices_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

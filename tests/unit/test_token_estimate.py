@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.prices import Prices, entry_of, prices_of
-from pytest_super.model.token_estimate import IMAGE_TOKENS, count_characters, estimate_tokens, max_usage
+from pytest_super.model.token_estimate import (
+    IMAGE_TOKENS,
+    Prices,
+    count_characters,
+    entry_of,
+    estimate_tokens,
+    max_usage,
+    prices_of,
+)
 
 if TYPE_CHECKING:
     from pytest_super.model.request import Request
