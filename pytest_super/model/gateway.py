@@ -48,20 +48,12 @@ BACKLOG = 4096
 class GatewayServer:
     """Answers HTTP requests."""
 
-    def __init__(
-        self, settings: ModelSettings, provider: ModelProvider | None = None, retry: RetryPolicy | None = None
-    ) -> None:
-        """Raises OSError if calls cannot be booked, SuperError if a script is wrong."""
-        self.caller = Caller(settings, provider or make_provider(settings), retry or RetryPolicy())
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
 
     def application(self) -> web.Application:
         application = web.Application(client_max_size=MAX_REQUEST)
-        application.add_routes(
-            [
-                web.post(CHAT, self.answer_chat),
-                web.post(USAGE, self.report_usage),
-            ]
-        )
+        application.add_routes([web.post(CHAT, self.answer_chat), web.post(USAGE, self.report_usage)])
         return application
 
     async def report_usage(self, http: web.Request) -> web.Response:
@@ -134,23 +126,23 @@ def make_provider(settings: ModelSettings) -> ModelProvider:
     return LitellmProvider(settings.name, settings.parameters)
 
 
-def make_server(settings: ModelSettings) -> GatewayServer:
-    """The server, with litellm's 300,000 objects exempt from garbage collection.
+def make_caller(settings: ModelSettings) -> Caller:
+    """The caller, with litellm's 300,000 objects exempt from garbage collection.
 
-    They live as long as the process, and scanning them takes a seventh of the import's time.
+    They live as long as the process, and scanning them takes a seventh of the import's time. Raises OSError
+    if calls cannot be booked, SuperError if a script is wrong.
     """
     gc.disable()
-    server = GatewayServer(settings)
+    caller = Caller(settings, make_provider(settings), RetryPolicy())
     gc.freeze()
     gc.enable()
-    return server
+    return caller
 
 
 async def serve(settings: ModelSettings, socket: Path) -> None:
     """Answer requests until no client is left."""
-    server = make_server(settings)
     runner = web.AppRunner(
-        server.application(),
+        GatewayServer(make_caller(settings)).application(),
         keepalive_timeout=KEEP_ALIVE_SECONDS,
         # Off by default in aiohttp. `Caller.complete` learns by it that a client has left.
         handler_cancellation=True,

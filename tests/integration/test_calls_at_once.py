@@ -12,6 +12,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
+from pytest_super.model.caller import Caller
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
@@ -112,17 +113,11 @@ def serve(
     **limits: Any,
 ) -> T:
     """The result of `play` with a gateway, which retries without pauses. It lasts a minute at most."""
-    (folder / "script").write_text('["one"]')
-    settings = ModelSettings(
-        name=f"scripted:{folder / 'script'}",
-        parameters={},
-        max_cost=max_cost,
-        calls=str(folder / "calls.jsonl"),
-        record=None,
-    )
+    calls = str(folder / "calls.jsonl")
+    settings = ModelSettings(name="m", parameters={}, max_cost=max_cost, calls=calls, record=None)
 
     async def main() -> T:
-        gateway = GatewayServer(settings, provider, RetryPolicy(draw=draw))
+        gateway = GatewayServer(Caller(settings, provider, RetryPolicy(draw=draw)))
         server = TestServer(gateway.application(), handler_cancellation=True)
         async with asyncio.timeout(60), TestClient(server) as client:
             return await play(Served(gateway, client, limits))

@@ -216,34 +216,31 @@ def image(url: Any) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [{"type": "image_url", "image_url": url}]}]
 
 
+MALFORMED = [
+    None,
+    "hello",
+    ["hello"],
+    [{"content": "no role"}],
+    [{"role": "user", "content": 3}],
+    [{"role": "user", "content": ["x"]}],
+    [{"role": "user", "content": [{"type": "text", "text": 3}]}],
+    [{"role": "user", "content": [{"type": "file", "file": {"file_id": "gs://bucket/x"}}]}],
+    [{"role": "assistant", "tool_calls": "run"}],
+    image({"url": "http://169.254.169.254/latest"}),
+    image("file:///etc/passwd"),
+    image({}),
+]
+
+
 @pytest.mark.parametrize(
-    "messages",
-    [
-        None,
-        "hello",
-        ["hello"],
-        [{"content": "no role"}],
-        [{"role": "user", "content": 3}],
-        [{"role": "user", "content": ["x"]}],
-        [{"role": "user", "content": [{"type": "text", "text": 3}]}],
-        [{"role": "user", "content": [{"type": "file", "file": {"file_id": "gs://bucket/x"}}]}],
-        [{"role": "assistant", "tool_calls": "run"}],
-        image({"url": "http://169.254.169.254/latest"}),
-        image("file:///etc/passwd"),
-        image({}),
-    ],
+    "fields", [{"tools": {"name": "run"}}, *[{"messages": messages} for messages in MALFORMED]]
 )
-def test_malformed_messages_and_addresses_to_fetch_are_refused(
-    openai_server: OpenAIServer, messages: Any
+def test_malformed_fields_and_addresses_to_fetch_are_refused(
+    openai_server: OpenAIServer, fields: dict[str, Any]
 ) -> None:
-    error = failure_of(messages=messages)
+    error = failure_of(**fields)
     assert error.failure is Failure.INVALID
-    assert error.message.startswith("messages")
-    assert not openai_server.requests
-
-
-def test_tools_must_be_a_list_of_objects(openai_server: OpenAIServer) -> None:
-    assert failure_of(tools={"name": "run"}).message == "tools must be a list of objects"
+    assert error.message.startswith(tuple(fields))
     assert not openai_server.requests
 
 

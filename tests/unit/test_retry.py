@@ -348,16 +348,9 @@ def test_a_fatal_error_ends_the_calls_that_wait_for_a_slot() -> None:
 
 def test_calls_that_wait_for_their_retry_are_not_retried_after_a_fatal_error() -> None:
     limited = Script(LIMITED, ANSWER, seconds=0.1)
-
-    async def main() -> Any:
-        shared = retry_policy()
-        waiting = asyncio.create_task(shared.call(limited))
-        # Begun before the limit was met, so that it ends during the wait.
-        await call_all(shared, [Script(FATAL, seconds=0.2)])
-        [outcome] = await asyncio.gather(waiting, return_exceptions=True)
-        return outcome
-
-    assert run(main()).failure is Failure.FATAL
+    # Begun before the limit was met, so that it ends during the pause.
+    outcomes = run(call_all(retry_policy(), [limited, Script(FATAL, seconds=0.2)]))
+    assert {error.failure for error in outcomes} == {Failure.FATAL}
     assert len(limited.times) == 1
 
 
