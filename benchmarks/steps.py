@@ -119,9 +119,6 @@ class ReadyGateway:
         headers[FACTS] = json.dumps(facts)
         return HttpResponse(status=200, headers=headers, body=json.dumps(completion(text, b"")).encode())
 
-    def open_trial(self, _trial: dict[str, Any]) -> str:
-        return "a token"
-
     def send(self, _method: str, path: str, *_: Any, **__: Any) -> HttpResponse:
         if path == USAGE:
             return HttpResponse(status=404, headers=http.client.HTTPMessage(), body=b"")

@@ -100,7 +100,7 @@ class PreExecuted(FieldModel):
 
 
 class SandboxSpec(FieldModel):
-    """The resources and limits of the sandbox. All are required: a sandbox that cannot enforce one is refused."""
+    """The resources and limits of the sandbox. A sandbox that cannot enforce one of them is refused."""
 
     image: Text | None = None
     cpus: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
