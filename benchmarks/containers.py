@@ -26,10 +26,10 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from rows import print_row
 
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.task import SandboxSpec
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def bare_kernel(image: str) -> Iterator[None]:
 @contextlib.contextmanager
 def our_kernel(image: str) -> Iterator[None]:
     """Our kernel, ready when entered."""
-    kernel = Kernel(DockerSandbox(SandboxSpec(), DockerSettings(image=image)))
+    kernel = Kernel(DockerSandbox(SandboxSpec(), SandboxSettings(image=image)))
     with contextlib.closing(kernel):
         kernel.start()
         yield

@@ -32,9 +32,9 @@ from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
 from rows import print_row
 
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.litellm_provider import import_litellm
 from pytest_super.tasks.task import SandboxSpec
 
@@ -84,7 +84,7 @@ def bare_loop(size: Size, image: str, client: str) -> None:
 
 
 def bare_trial(conversation: str, steps: int, image: str, ask: Asker) -> None:
-    kernel = Kernel(DockerSandbox(SandboxSpec(), DockerSettings(image=image)))
+    kernel = Kernel(DockerSandbox(SandboxSpec(), SandboxSettings(image=image)))
     with contextlib.closing(kernel):
         kernel.start()
         messages = [{"role": "user", "content": conversation}]

@@ -16,9 +16,9 @@ from pathlib import Path
 from rows import print_row
 
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.providers.docker.container_config import DockerSettings
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.task import SandboxSpec
 
 CELLS = [f"x = {n}" for n in range(9)] + ["x"]
@@ -28,7 +28,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYT
 def bare(provider: str, trials: int) -> float:
     started = time.perf_counter()
     for _ in range(trials):
-        sandbox = LocalSandbox() if provider == "local" else DockerSandbox(SandboxSpec(), DockerSettings())
+        sandbox = LocalSandbox() if provider == "local" else DockerSandbox(SandboxSpec(), SandboxSettings())
         kernel = Kernel(sandbox)
         kernel.start()
         for cell in CELLS:
