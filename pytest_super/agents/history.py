@@ -1,4 +1,4 @@
-"""Renders a trial's history for the prompts of SUPER's agents, with clipped observations.
+"""What the agent is shown of its steps: clips their output, and renders them for prompts of SUPER's agents.
 
 Section 4.1 and appendix C of the paper.
 """
