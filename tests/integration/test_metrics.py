@@ -157,7 +157,7 @@ def test_a_metric_of_a_package_is_shown_stored_and_gated_and_rescore_knows_it(
     subprocess.run([sys.executable, "-c", program, *command], check=True, cwd=project.path)
     [one] = json.loads((project.path / "out.json").read_text())["trajectories"]
     assert one["scores"]["steps_taken"] == {"published": 3.0, "reference": 3.0, "paper": 3.0}
-    assert one["differences"] == []
+    assert one["differences"] == {}
 
 
 def test_a_metric_of_a_package_that_cannot_be_imported_is_one_line(
