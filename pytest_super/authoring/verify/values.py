@@ -56,8 +56,8 @@ class Figure:
         """Whether one is the other as it is, rounded, or as a percentage."""
         exact = abs(self.value)
         if isinstance(exact, int):
-            # Nobody rounds a whole number.
-            return number.value == exact
+            # Nobody rounds a whole number. A long one is read in a text as the nearest float.
+            return number.value == float(str(exact))
         digits = min(self.digits, number.digits)
         return any(agree(form, number.value, digits) for form in forms(exact))
 
