@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 HELP = "propose sub-problems of a solution, or prove those of a task file"
+# The options that need --check, each with its name in the namespace.
+OF_CHECK = {"--id": "id", "--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -36,19 +38,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--id", action="append", default=[], help="with --check: only this sub-problem; can be repeated"
     )
     parser.add_argument(
-        "--sandbox",
-        default="auto",
-        metavar="NAME",
-        help="with --check: the provider of sandboxes (default: auto)",
+        "--sandbox", metavar="NAME", help="with --check: the provider of sandboxes (default: auto)"
     )
     parser.add_argument("--image", help="with --check: the container image")
     parser.add_argument("--pip-config", type=Path, help="with --check: a pip.conf for containers")
 
 
 def run(arguments: Namespace) -> int:
-    if not arguments.check:
-        return write_proposal(arguments.path, arguments.output)
-    return check(arguments.path, arguments.id, arguments.sandbox, arguments.image, arguments.pip_config)
+    if arguments.check:
+        sandbox = arguments.sandbox or "auto"
+        return check(arguments.path, arguments.id, sandbox, arguments.image, arguments.pip_config)
+    if idle := [option for option, name in OF_CHECK.items() if getattr(arguments, name)]:
+        raise SuperError(f"only with --check: {', '.join(idle)}")
+    return write_proposal(arguments.path, arguments.output)
 
 
 def write_proposal(path: Path, output: Path | None) -> int:
