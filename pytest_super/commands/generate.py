@@ -1,7 +1,9 @@
 """`pytest-super generate`: tasks of the set auto, made from repositories with a model."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pytest_super.options import amount, positive
 
@@ -16,7 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--output", type=Path, default=Path("auto"), metavar="DIR", help="folder for tasks and report (auto)"
     )
     parser.add_argument(
-        "--jobs", type=positive, default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
+        "--jobs", type=told(positive), default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
     )
     parser.add_argument(
         "--prompts", type=Path, metavar="DIR", help="folder with prompts that replace the built-in ones"
@@ -53,11 +55,23 @@ def add_model(parser: ArgumentParser) -> None:
         help="parameter of every call (VALUE is JSON or else text); can be repeated",
     )
     parser.add_argument(
-        "--max-cost", type=amount, metavar="X", help="limit in US dollars for all runs into the folder"
+        "--max-cost", type=told(amount), metavar="X", help="limit in US dollars for all runs into the folder"
     )
     parser.add_argument(
         "--record", type=Path, metavar="DIR", help="folder in which to keep all calls of the model"
     )
+
+
+def told(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """`parse` with its own error messages, which argparse does not show."""
+
+    def checked(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(f"{text!r}: {error}") from None
+
+    return checked
 
 
 def run(arguments: Namespace) -> int:

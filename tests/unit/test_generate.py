@@ -837,12 +837,23 @@ def test_what_is_wrong_on_the_command_line_is_told_before_the_run(
 
 
 @pytest.mark.parametrize(
-    "argument", ["--max-cost=0", "--max-cost=x", "--max-cost=inf", "--jobs=0", "--jobs=x", "--set=expert"]
+    ("argument", "words"),
+    [
+        ("--max-cost=0", "'0': must be more than 0"),
+        ("--max-cost=x", "'x': "),
+        ("--max-cost=inf", "'inf': must be more than 0"),
+        ("--jobs=0", "'0': must be at least 1"),
+        ("--jobs=x", "'x': "),
+        ("--set=expert", "--set=expert"),
+    ],
 )
-def test_numbers_that_make_no_sense_are_refused(argument: str) -> None:
+def test_numbers_that_make_no_sense_are_refused(
+    capsys: pytest.CaptureFixture[str], argument: str, words: str
+) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["generate", "--model=m", "boruta", argument])
     assert caught.value.code == 2
+    assert words in capsys.readouterr().err
 
 
 def test_every_reason_is_described() -> None:
