@@ -1,12 +1,17 @@
 """Finds the task files below paths, and loads all of them."""
 
-from argparse import ArgumentParser
-from collections.abc import Iterable
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, TaskFileError
-from pytest_super.tasks.loading import load_tasks, refuse_known_ids
-from pytest_super.tasks.task import TASK_SUFFIX, Task
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Iterable
+
+    from pytest_super.tasks.task import Task
 
 
 def add_paths(parser: ArgumentParser) -> None:
@@ -20,6 +25,9 @@ def valid_tasks(paths: Iterable[Path]) -> list[Task]:
 
     Raises SuperError for a path without task files, and TaskFileError with the errors of all files.
     """
+    # Not at the top, for the commands that are only listed.
+    from pytest_super.tasks.loading import load_tasks, refuse_known_ids
+
     tasks: list[Task] = []
     errors: list[str] = []
     places: dict[str, str] = {}
@@ -37,6 +45,8 @@ def valid_tasks(paths: Iterable[Path]) -> list[Task]:
 
 def task_files(path: Path) -> list[Path]:
     """The path itself if it is a file, else the task files below it. Raises SuperError if there are none."""
+    from pytest_super.tasks.task import TASK_SUFFIX
+
     found = [path] if path.is_file() else sorted(path.rglob(f"*{TASK_SUFFIX}"))
     if not found:
         raise SuperError(f"{path}: there is no *{TASK_SUFFIX} file")
