@@ -119,8 +119,10 @@ class FileChannel:
         """A request with data; gives a function that sends a piece when the sandbox asks for it."""
 
         def send(data: bytes) -> int:
-            self._next_answer(path)
-            self._send_control("data", data)
+            # After a failure `tarfile` still writes its buffer, for which nobody asks.
+            if self._number:
+                self._next_answer(path)
+                self._send_control("data", data)
             return len(data)
 
         with self._turn:

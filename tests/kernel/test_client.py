@@ -20,6 +20,7 @@ from tests.kernel.scripted import ScriptedBridge, ScriptedSandbox, answer_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.kernel.scripted import Script
 
@@ -395,6 +396,20 @@ def test_a_sandbox_that_does_not_go_on_with_a_file_is_given_up(monkeypatch: pyte
         with pytest.raises(SandboxLostError, match="did not answer a file request"):
             kernel.write_file("pipe", b"x")
         assert kernel.execute("1", timeout=30).outcome is Outcome.SANDBOX_LOST
+
+
+def test_an_upload_that_fails_inside_is_that_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "ANSWER_SECONDS", 5)
+    # More than one piece, so that `tarfile` has data in its buffer when the first one fails.
+    (tmp_path / "large").write_bytes(bytes(3 * 2**20))
+    bridge = ScriptedBridge(finish)
+    bridge.on_file = lambda bridge, request: bridge.tell(
+        "failed", id=request["id"], errno=errno.ENOSPC, message="No space left"
+    )
+    with started(bridge) as kernel:
+        with pytest.raises(OSError, match="No space left"):
+            kernel.upload(tmp_path, "new")
+        assert kernel.execute("1", timeout=30).outcome is Outcome.OK
 
 
 def test_a_read_is_limited_whatever_the_sandbox_sends() -> None:
