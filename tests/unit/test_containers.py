@@ -143,7 +143,8 @@ def test_a_container_of_another_host_is_abandoned_after_its_deadline() -> None:
 
 
 def test_without_any_deadline_it_is_left_alone() -> None:
-    assert not is_abandoned(container("elsewhere:1:1", "somebodys"), now=1e12)
+    for name in ("somebodys", "somebodys-2", "pytest-super-2"):
+        assert not is_abandoned(container("elsewhere:1:1", name), now=1e12)
     assert not is_abandoned({"Names": None, "Labels": {}}, now=1e12)
 
 

@@ -6,6 +6,7 @@ never started, or if code inside has stopped its main process.
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from docker import APIClient
 
 LABEL = "pytest-super"
+NAME = re.compile(r"/?pytest-super-[0-9a-f]+-(\d{10,})")
 # Seconds until the deadline of a container. Its owner renews it while the trial lives.
 LEASE = 3600.0
 
@@ -28,8 +30,8 @@ def container_name(token: str) -> str:
 def deadline_of(container: dict[str, Any]) -> float:
     """The deadline in the name; infinite if a person has renamed the container."""
     names = container["Names"] or [""]
-    deadline = names[0].rpartition("-")[2]
-    return float(deadline) if deadline.isdecimal() else float("inf")
+    deadline = NAME.fullmatch(names[0])
+    return float(deadline[1]) if deadline else float("inf")
 
 
 def is_abandoned(container: dict[str, Any], now: float) -> bool:
