@@ -29,8 +29,9 @@ BEGIN_SECONDS = 2.0
 CALLBACK_SECONDS = 0.05
 # A cell that is not over by then is followed by a probe: code can break the messages that would end it.
 PROBE_SECONDS = 1.0
-# How long the published message of an answered probe can take before the next probe.
+# How long the published message of the first answered probe can take before the next probe.
 PROOF_SECONDS = 0.02
+LONGEST_PROOF_SECONDS = 1.0
 
 
 class LiveKernel:
@@ -123,13 +124,15 @@ class LiveKernel:
         deadline = time.monotonic() + seconds
         with self._changed:
             self._await_start(lambda: self._link.has_kernel, deadline)
-            while not self._is_heard(self._send_probe(), deadline):
-                pass
+            pause = PROOF_SECONDS
+            while not self._is_heard(self._send_probe(), pause, deadline):
+                # On a busy machine each message can be late by more than the first pause.
+                pause = min(2 * pause, LONGEST_PROOF_SECONDS)
 
-    def _is_heard(self, probe: Probe, deadline: float) -> bool:
-        """Wait for the answer to a probe; whether what the kernel published meanwhile has arrived too."""
+    def _is_heard(self, probe: Probe, pause: float, deadline: float) -> bool:
+        """Wait for the answer to a probe; whether what the kernel published has arrived after a pause too."""
         self._await_start(lambda: probe.is_answered, deadline)
-        return self._changed.wait_for(lambda: probe.has_begun, PROOF_SECONDS)
+        return self._changed.wait_for(lambda: probe.has_begun, pause)
 
     def _await_start(self, condition: Callable[[], bool], deadline: float) -> None:
         if not self._changed.wait_for(lambda: condition() or not self.is_alive, deadline - time.monotonic()):

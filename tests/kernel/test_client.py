@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
-from pytest_super.kernel import client, connection, files
+from pytest_super.kernel import client, connection, files, live
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until
@@ -61,6 +62,19 @@ def test_ready_only_when_a_message_came_on_iopub() -> None:
     bridge.on_info = prove_late
     with started(bridge):
         assert len(asked) == 4
+
+
+def test_ready_although_each_message_on_iopub_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "START_SECONDS", 5)
+
+    def prove_slowly(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        bridge.publish(request, "kernel_info_reply", frames.SHELL, status="ok")
+        threading.Timer(3 * live.PROOF_SECONDS, bridge.idle, (request, "busy")).start()
+
+    bridge = ScriptedBridge(finish)
+    bridge.on_info = prove_slowly
+    with started(bridge) as kernel:
+        assert kernel.execute("1", timeout=5).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize(
