@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.observed import ObservedProcess
 
 
 class Outcome(StrEnum):
@@ -53,6 +56,8 @@ class CellResult:
     """The cause: `ValueError: bad` for an error, `exit code 3` or `out of memory` for a death."""
     seconds: float = 0.0
     """Total seconds that the cell has run, until it ended or until now."""
+    processes: list[ObservedProcess] | None = None
+    """Processes that have begun or ended since the last result; None if the sandbox cannot observe them."""
 
     @property
     def is_running(self) -> bool:

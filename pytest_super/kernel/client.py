@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
@@ -103,7 +104,7 @@ class Kernel:
             detail = f"the kernel died ({live.death}) and was not restarted"
             return CellResult(outcome=Outcome.KERNEL_DIED, detail=detail)
         live.run(code, listener)
-        return live.await_cell(timeout)
+        return self._with_processes(live.await_cell(timeout))
 
     def evaluate(self, expression: str) -> str:
         """The value of a Python expression, as the kernel displays it. It does not count as a cell.
@@ -117,7 +118,7 @@ class Kernel:
 
         Raises CellStateError when no cell runs.
         """
-        return self._live.await_cell(timeout)
+        return self._with_processes(self._live.await_cell(timeout))
 
     def interrupt(self, timeout: float = INTERRUPT_SECONDS) -> CellResult:
         """Interrupt the running cell as Ctrl-C does: INTERRUPTED, or TIMED_OUT when it still runs.
@@ -125,7 +126,10 @@ class Kernel:
         A cell that ends by itself in that time counts as interrupted too. Raises CellStateError when no cell
         runs.
         """
-        return self._live.interrupt(timeout)
+        return self._with_processes(self._live.interrupt(timeout))
+
+    def _with_processes(self, result: CellResult) -> CellResult:
+        return replace(result, processes=self._live.processes.take())
 
     @property
     def is_running(self) -> bool:
@@ -177,6 +181,13 @@ class Kernel:
         """Copy the content of the folder `tree` into the folder `path`, which is made if it is missing."""
         self.actions += 1
         self._live.files.upload(tree, path)
+
+    def expect_script(self, path: str, content: bytes) -> None:
+        """From now on, compare scripts whose path ends in `path` with `content` when a process runs them.
+
+        See `changed` and `kept_lines` of the processes in results.
+        """
+        self._live.processes.expect_script(path, content)
 
     # HTTP
 

@@ -1,4 +1,4 @@
-"""Passes what arrives from a sandbox to its handler: Jupyter messages, file answers, HTTP requests."""
+"""Passes on what arrives from a sandbox: Jupyter messages, files, HTTP requests, reports on processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.files import FileChannel
 from pytest_super.kernel.http_requests import HttpChannel
 from pytest_super.kernel.inside import frames
+from pytest_super.kernel.observed import ProcessChannel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +56,7 @@ class Link:
         self._events = events
         self._session: Session | None = None
         self._connection = Connection(stream, on_frame=self._on_frame, on_end=self._on_end)
+        self.processes = ProcessChannel(self._connection.send_control)
         self.http = HttpChannel(self._connection.send_control, lost=lost)
         self.files = FileChannel(self._connection.send_control, lost=lost, give_up=self._connection.give_up)
 
@@ -93,6 +95,7 @@ class Link:
         # First, because `files` and `http` call `lost`, which needs the reason.
         self._events.on_end(why)
         self.files.end()
+        self.processes.end()
         self.http.end()
 
     def _on_frame(self, channel: int, parts: list[bytes]) -> None:
@@ -103,6 +106,8 @@ class Link:
 
     def _on_control(self, fields: dict[str, Any], payload: bytes) -> None:
         op = fields["op"]
+        if op in ("hello", "process", "observed"):
+            self.processes.receive(fields)
         if op in ("hello", "restarted"):
             self._open_session(str(fields.get("key")))
         elif op == "died":

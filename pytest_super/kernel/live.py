@@ -38,8 +38,8 @@ class LiveKernel:
     """Runs one cell at a time over the stream of a sandbox.
 
     A reader thread handles the messages and changes the state; the methods wait for those changes. Each
-    method takes the lock itself, so callers see no intermediate state. `files` and `http` use the same
-    stream, but do not involve the kernel.
+    method takes the lock itself, so callers see no intermediate state. `files`, `http`
+    and `processes` use the same stream, but do not involve the kernel.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LiveKernel:
         self._listeners = Listeners()
         self._probe: Probe | None = None
         self._link = Link(stream, self, lost=self._lost)
-        self.files, self.http = self._link.files, self._link.http
+        self.files, self.http, self.processes = self._link.files, self._link.http, self._link.processes
 
     # Life
 

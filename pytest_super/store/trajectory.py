@@ -39,6 +39,8 @@ class Step:
     """The cell's nbformat 4 outputs."""
     omitted_characters: int = 0
     """The number of characters left out of the cell's long output, where a mark replaces them."""
+    processes: list[dict[str, Any]] | None = None
+    """Processes that have begun or ended since the last cell (see kernel.observed); None if unobserved."""
     landmarks: list[int] = field(default_factory=list)
     """Indices of the task's landmarks first seen in this step's output."""
     started: str = ""

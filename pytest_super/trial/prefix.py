@@ -10,6 +10,7 @@ from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.store.trajectory import Action, Step, now
 from pytest_super.trial.editing import edit_file
 from pytest_super.trial.observation import observation_of
+from pytest_super.trial.step_log import cell_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,10 +43,7 @@ def executed(part: PreExecuted, kernel: Kernel, number: int) -> dict[str, Any]:
     return {
         "action": Action(type="execute", content=part.cell),
         "observation": observation_of(result),
-        "outcome": result.outcome.value,
-        "outputs": result.outputs,
-        "omitted_characters": result.omitted,
-        "seconds": result.seconds,
+        **cell_fields(result),
     }
 
 

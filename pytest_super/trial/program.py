@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.observed import ObservedProcess
     from pytest_super.model.completion import Model
     from pytest_super.trial.budget import Budget
 
@@ -82,6 +83,7 @@ class Program:
         self._budget = budget
         self._endpoint = None if model is None else ModelEndpoint(model, budget)
         self._output = CellOutput()
+        self._processes: dict[int, ObservedProcess] | None = None
 
     def run(
         self,
@@ -138,6 +140,9 @@ class Program:
 
     def _take(self, result: CellResult) -> int | None:
         """Keep the program's output. Returns its exit code, which is the cell's value."""
+        if result.processes is not None:
+            # The last report of each tells most.
+            self._processes = (self._processes or {}) | {it.number: it for it in result.processes}
         code = None
         for output in result.outputs:
             if output["output_type"] == "execute_result":
@@ -155,14 +160,18 @@ class Program:
             # Not an interrupt, which would not reach the program in its own session.
             self._kernel.restart(timeout=KILL_SECONDS)
         note = self._note(f"[The program was ended: {spent} spent.]")
-        return ProgramResult(result=with_output(result, self._output), note=note, spent=spent)
+        return ProgramResult(result=self._whole(result), note=note, spent=spent)
 
     def _ended(self, result: CellResult, code: int | None) -> ProgramResult:
-        whole = with_output(result, self._output)
+        whole = self._whole(result)
         # The cell ended in another way than by the end of the program.
         if code is None:
             return ProgramResult(result=whole, note="")
         return ProgramResult(result=with_exit_code(whole, code), note=self._note(exit_note(code)))
+
+    def _whole(self, result: CellResult) -> CellResult:
+        processes = None if self._processes is None else list(self._processes.values())
+        return replace(with_output(result, self._output), processes=processes)
 
     def _note(self, how: str) -> str:
         """The note on the end, after a note on refused requests to the model."""

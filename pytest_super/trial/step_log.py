@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
@@ -13,8 +13,21 @@ from pytest_super.store.trajectory import Action, Step, now
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pytest_super.kernel.cell import CellResult
     from pytest_super.metrics.landmarks import LandmarkMatcher
     from pytest_super.trial.budget import Budget
+
+
+def cell_fields(result: CellResult) -> dict[str, Any]:
+    """The fields of a step that its cell's result determines."""
+    observed = result.processes
+    return {
+        "outcome": result.outcome.value,
+        "outputs": result.outputs,
+        "omitted_characters": result.omitted,
+        "processes": None if observed is None else [asdict(process) for process in observed],
+        "seconds": result.seconds,
+    }
 
 
 class StepLog:

@@ -14,7 +14,7 @@ from pytest_super.model.completion import BudgetSpentError
 from pytest_super.store.trajectory import PROGRAM, Action, now
 from pytest_super.trial.editing import edit_file
 from pytest_super.trial.observation import NOTHING_RUNS, STILL_RUNNING, observation_of
-from pytest_super.trial.step_log import StepLog
+from pytest_super.trial.step_log import StepLog, cell_fields
 from pytest_super.trial.wall_limit import WallLimit
 
 if TYPE_CHECKING:
@@ -263,10 +263,7 @@ class Trial:
             thought,
             started,
             observation=observation_of(result) if observation is None else observation,
-            outcome=result.outcome.value,
-            outputs=result.outputs,
-            omitted_characters=result.omitted,
-            seconds=result.seconds,
+            **cell_fields(result),
         )
         if result.outcome is Outcome.SANDBOX_LOST:
             self.stop_reason = "sandbox_lost"

@@ -21,7 +21,7 @@ from pytest_super.kernel import connection
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import started, until
-from pytest_super.kernel.inside.processes import parent_of
+from pytest_super.kernel.inside.processes import parents
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.platform import marked_processes
 
@@ -191,7 +191,7 @@ def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
 def test_a_killed_host_leaves_nothing_even_when_the_bridge_was_stopped(is_bridge_stopped: bool) -> None:
     with host_process() as (host, marker, workdir):
         assert len(list(marked_processes(marker))) >= 3
-        (bridge,) = [pid for pid in marked_processes(marker) if parent_of(pid) == host.pid]
+        (bridge,) = [pid for pid in marked_processes(marker) if parents().get(pid) == host.pid]
         if is_bridge_stopped:
             os.kill(bridge, signal.SIGSTOP)
         host.kill()

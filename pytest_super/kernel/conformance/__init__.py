@@ -21,6 +21,7 @@ from pytest_super.kernel.conformance.cells import *  # noqa: F403
 from pytest_super.kernel.conformance.ends import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403
 from pytest_super.kernel.conformance.interrupts import *  # noqa: F403
+from pytest_super.kernel.conformance.observation import *  # noqa: F403
 from pytest_super.kernel.conformance.support import kernel, shared_kernel
 
 __all__ = [name for name in globals() if name.startswith("test_")]

@@ -23,6 +23,7 @@ import zmq
 from pytest_super.kernel.inside import frames, processes
 from pytest_super.kernel.inside.filework import FileWork
 from pytest_super.kernel.inside.message_size import Clipper
+from pytest_super.kernel.inside.observer import Observer
 from pytest_super.kernel.inside.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Bridge:
         self._wake = wake_read
         self._outbox = Outbox(output, wake_write)
         self._files = FileWork(self._outbox.put_when_room)
+        self._observer = Observer(self._send_control, folder)
         self._endpoint: Any = None
         self._decoder = frames.Decoder()
         self._last_received = time.monotonic()
@@ -70,7 +72,7 @@ class Bridge:
             threading.Thread(target=work, daemon=True).start()
         self._context = zmq.Context()
         self._connect(self._kernel)
-        self._send_control("hello", key=self._kernel.key)
+        self._send_control("hello", key=self._kernel.key, observes=self._observer.start())
         while self._has_host():
             self._handle_events()
 
@@ -189,6 +191,12 @@ class Bridge:
         if self._death is None:
             self._kernel.signal(signal.SIGINT, group=True)
 
+    def _on_observe(self, content: bytes, path: str = "") -> None:
+        if path:
+            self._observer.expect_script(path, content)
+        else:
+            self._observer.settle()
+
     def _on_restart(self, _: bytes) -> None:
         # Also ends the polling of its standard error, which would spin if no new kernel can be started.
         self._record_death(processes.kill_descendants())
@@ -269,6 +277,7 @@ def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
     """Run the bridge until the host is gone, then kill all processes and remove the folders in `sys.argv`."""
     processes.adopt_orphans()
     processes.go_on_when_parent_ends()
+    processes.refuse_tracers()
     try:
         Bridge(folder, launcher, kernel).run()
         code = 0
@@ -279,15 +288,6 @@ def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
         sys.excepthook(*sys.exc_info())
         code = 1
     processes.kill_descendants()
-    remove([folder, *sys.argv[1:]])
+    processes.remove([folder, *sys.argv[1:]])
     # Not `sys.exit`, which would wait for threads that are blocked on the host.
     os._exit(code)
-
-
-def remove(folders: list[str]) -> None:
-    """Remove the folders, except those that a person wants to look into: they contain processes.KEEP."""
-    import shutil
-
-    for folder in folders:
-        if not os.path.exists(os.path.join(folder, processes.KEEP)):
-            shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 # A folder that contains this file is not removed, so that a person can look into it.
 KEEP = ".keep"
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
+# Positions of the state and of the parent's pid among the fields of `stat_of`.
+STATE, PARENT = 0, 1
 # Rounds of 5 ms; processes that remain belong to another user or hang in the kernel.
 KILL_ROUNDS = 100
 # A socket's path can have 107 bytes; ours end in `/kernel-12345-5`.
@@ -39,6 +41,15 @@ def private_folder() -> str:
         except OSError as error:
             problem = error
     sys.exit(f"no folder for the kernel's sockets: {problem}")
+
+
+def remove(folders: list[str]) -> None:
+    """Remove the folders, except those that a person wants to look into: they contain KEEP."""
+    import shutil
+
+    for folder in folders:
+        if not os.path.exists(os.path.join(folder, KEEP)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class KernelProcess:
@@ -159,6 +170,11 @@ def go_on_when_parent_ends() -> None:
     control_process(PR_SET_PDEATHSIG, SIGCONT)
 
 
+def refuse_tracers() -> None:
+    """Let no process that is not privileged on the host read or change our memory, even one of root's."""
+    control_process(PR_SET_DUMPABLE, 0)
+
+
 def control_process(option: int, value: int) -> None:
     import ctypes
 
@@ -169,10 +185,10 @@ def control_process(option: int, value: int) -> None:
         return
 
 
-def descendants(root: int) -> set[int]:
-    """All living processes that descend from `root`, in any session."""
+def descendants(root: int, known: dict[int, int] | None = None) -> set[int]:
+    """All living processes that descend from `root`, in any session. `known` is what `parents` returned."""
     children: dict[int, list[int]] = {}
-    for pid, parent in parents().items():
+    for pid, parent in (parents() if known is None else known).items():
         children.setdefault(parent, []).append(pid)
     found, open_ends = set(), [root]
     while open_ends:
@@ -185,22 +201,27 @@ def descendants(root: int) -> set[int]:
 def parents() -> dict[int, int]:
     """The parent of every living process, by /proc or, where there is none (on macOS), by `ps`."""
     try:
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return {pid: int(stat[PARENT]) for pid, stat in living().items()}
     except FileNotFoundError:
         with os.popen("ps -ax -o pid=,ppid=,stat=") as output:
             rows = [line.split() for line in output]
         return {int(pid): int(parent) for pid, parent, state in rows if not state.startswith("Z")}
-    return {pid: parent for pid in pids if (parent := parent_of(pid)) is not None}
 
 
-def parent_of(pid: int) -> int | None:
-    """The parent's pid, or None if the process is dead."""
+def living() -> dict[int, list[bytes]]:
+    """The statistics of every living process. Raises FileNotFoundError where there is no /proc."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    stats = {pid: stat_of(pid) for pid in pids}
+    return {pid: stat for pid, stat in stats.items() if stat is not None and stat[STATE] not in (b"Z", b"X")}
+
+
+def stat_of(pid: int) -> list[bytes] | None:
+    """The fields of /proc/PID/stat after the name, or None if there is no such process."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            state, parent = file.read().rpartition(b")")[2].split()[:2]
-    except (OSError, ValueError):
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            return file.read(4096).rpartition(b")")[2].split()
+    except OSError:
         return None
-    return None if state in (b"Z", b"X") else int(parent)
 
 
 def kill_all(find: Callable[[], set[int]]) -> None:

@@ -1,0 +1,38 @@
+"""Which processes have run inside, and that code inside cannot change what is reported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.conformance.support import printed, started
+from pytest_super.tasks.task import SandboxSpec
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.conformance.support import SandboxFactory
+
+SCRIPT = "import sys, time; time.sleep(0.8); sys.exit(3)"
+
+
+def test_process_of_a_script_is_observed_to_its_end(shared_kernel: Kernel) -> None:
+    shared_kernel.write_file("observed.py", SCRIPT.encode())
+    result = shared_kernel.execute("import subprocess\nsubprocess.run(['python3', 'observed.py'])")
+    if result.processes is None:
+        pytest.skip("processes are observed on Linux only")
+    [process] = [one for one in result.processes if "observed.py" in one.files.values()]
+    assert process.is_python
+    assert process.seconds is not None
+    assert process.seconds >= 0.8
+    # None before Linux 6.15.
+    assert process.status in (3 << 8, None)
+
+
+def test_code_inside_cannot_read_or_write_the_memory_of_the_bridge(sandbox_factory: SandboxFactory) -> None:
+    sandbox = sandbox_factory(SandboxSpec())
+    if not sandbox.capabilities.isolation:
+        pytest.skip("does not claim to isolate")
+    code = "import os\ntry: open(f'/proc/{os.getppid()}/mem', 'rb+')\nexcept OSError as e: print(e.strerror)"
+    with started(sandbox) as kernel:
+        assert printed(kernel, code) == "Permission denied\n"

@@ -1,0 +1,251 @@
+"""Observes which processes run in the sandbox, by samples of /proc. Delivered into the sandbox.
+
+Reports each process that names a file in its arguments, when it is first seen and when it ends. Whether that
+was a run of a script is for the host to decide. Where there is no /proc (on macOS), nothing is reported.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.kernel.inside import processes
+from pytest_super.kernel.inside.process_image import (
+    Image,
+    arguments_of,
+    exit_status,
+    kept_lines,
+    link,
+    named_files,
+    repositories_of,
+    zombie_status,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+PERIOD = 0.5
+# With so many processes that a pass takes a larger share of the time than this, passes become rarer.
+LARGEST_SHARE = 0.01
+# How many are reported in the life of a sandbox.
+MOST_REPORTS = 2000
+LONGEST_SCRIPT = 2**20
+# The clock of /proc, in seconds since the machine's start. Only Linux has it.
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+TICKS = os.sysconf("SC_CLK_TCK")
+# Positions among the fields of `processes.stat_of`: the start in ticks, where code and stack begin in memory.
+START, CODE, STACK = 19, 23, 25
+
+
+class Process:
+    """A process is known by its pid and its start, because pids are used again."""
+
+    def __init__(self, pid: int, start: float) -> None:
+        self.pid = pid
+        self.start = start
+        self.seen = start
+        self.ended: float | None = None
+        self.stopped = 0.0
+        self.image: Image | None = None
+        self.descriptor: int | None = None
+        self.status: int | None = None
+
+
+class Observer:
+    """Samples our descendants, in a thread of its own."""
+
+    def __init__(self, send: Callable[..., None], own_folder: str) -> None:
+        """`send` sends a control frame to the host. Files in `own_folder` are not reported: the kernel's."""
+        self._send = send
+        self._own_folder = os.path.realpath(own_folder) + "/"
+        self._workdir = os.path.realpath(os.getcwd())
+        self._processes: dict[int, Process] = {}
+        self._watched: dict[int, Process] = {}
+        self._reported = 0
+        # The end of a script's path, and the content that it should have.
+        self._expected = ("", b"")
+        self._pythons: dict[tuple[int, int, int], bool] = {}
+        self._wake_read, self._wake_write = os.pipe()
+        self._poll = select.poll()
+        self._poll.register(self._wake_read, select.POLLIN)
+        # The start of the machine, in seconds since 1970.
+        self._epoch = time.time() - clock()
+
+    def start(self) -> bool:
+        """Whether processes can be observed here."""
+        can_observe = os.path.isdir("/proc/self")
+        if can_observe:
+            threading.Thread(target=self._work, daemon=True).start()
+        return can_observe
+
+    def expect_script(self, path: str, content: bytes) -> None:
+        """From now on, compare files whose path ends in `path` with `content` when a process runs them."""
+        self._expected = (path, content)
+
+    def settle(self) -> None:
+        """Take a sample now, report what has changed, and then tell the host that it has all reports."""
+        os.write(self._wake_write, b"s")
+
+    def _work(self) -> None:
+        due = time.monotonic()
+        while True:
+            began = time.thread_time()
+            self._sample()
+            cost = time.thread_time() - began
+            due = max(due + PERIOD, time.monotonic() + cost / LARGEST_SHARE)
+            while (left := due - time.monotonic()) > 0:
+                self._attend(left)
+
+    def _attend(self, seconds: float) -> None:
+        """Wait for ends of processes and for questions of the host."""
+        ready = dict(self._poll.poll(seconds * 1000 + 1))
+        is_asked = ready.pop(self._wake_read, None)
+        for descriptor, event in ready.items():
+            self._handle_end(self._watched[descriptor], event)
+        if is_asked:
+            asked = len(os.read(self._wake_read, 4096))
+            self._sample()
+            for _ in range(asked):
+                self._send("observed")
+
+    def _sample(self) -> None:
+        now, stats = clock(), processes.living()
+        parents = {pid: int(stat[processes.PARENT]) for pid, stat in stats.items()}
+        family = processes.descendants(os.getpid(), parents)
+        for pid in [pid for pid in self._processes if pid not in family]:
+            self._end(self._processes.pop(pid), now)
+        # A parent before its children, because a fork is compared with its parent.
+        for pid in sorted(family, key=lambda pid: (int(stats[pid][START]), pid)):
+            self._look(pid, stats[pid], now)
+
+    def _look(self, pid: int, stat: list[bytes], now: float) -> None:
+        process, start = self._processes.get(pid), int(stat[START]) / TICKS
+        if process is not None and process.start != start:
+            self._end(process, now)
+            process = None
+        if process is None:
+            process = self._processes[pid] = Process(pid, start)
+        elif stat[processes.STATE] in b"Tt":
+            process.stopped += now - process.seen
+        process.seen = now
+        # The places of code and stack in memory change by exec, but not when a process renames itself.
+        layout = (stat[CODE], stat[STACK])
+        if stat[CODE] == b"0":
+            # It has given up its memory and ends.
+            return
+        if process.image is None or process.image.layout != layout:
+            self._begin(process, layout, int(stat[processes.PARENT]), now)
+
+    def _begin(self, process: Process, layout: tuple[bytes, bytes], parent: int, now: float) -> None:
+        """A process was first seen, or has called exec."""
+        started, previous = process.start, process.image
+        if previous is not None:
+            started = now
+            self._report_end(process, now, replaced=True)
+            process.stopped = 0.0
+        process.image = image = Image(process.pid, layout, arguments_of(process.pid))
+        above = self._processes[parent].image if parent in self._processes else None
+        if image.is_fork_of(above) or self._reported >= MOST_REPORTS:
+            return
+        named = named_files(process.pid, image, above.folder if above else None)
+        files = {name: path for name, path in named.items() if not path.startswith(self._own_folder)}
+        if not files:
+            return
+        self._reported += 1
+        image.number = self._reported
+        executable = link(f"/proc/{process.pid}/exe")
+        image.report = {
+            "number": image.number,
+            "pid": process.pid,
+            "arguments": image.arguments,
+            "executable": executable,
+            "is_python": self._is_python(executable),
+            "files": {name: self._seen_from_workdir(path) for name, path in files.items()},
+            "repositories": sorted(map(self._seen_from_workdir, repositories_of(files.values()))),
+            "started": started + self._epoch,
+            **self._compare(files.values()),
+        }
+        self._send("process", **image.report)
+        self._watch(process)
+
+    def _seen_from_workdir(self, path: str) -> str:
+        """Relative to the sandbox's working directory, "" for itself; absolute if it is not in it."""
+        if path == self._workdir:
+            return ""
+        prefix = self._workdir + "/"
+        return path[len(prefix) :] if path.startswith(prefix) else path
+
+    def _compare(self, files: Iterable[str]) -> dict[str, Any]:
+        """Whether the script that is expected was changed, and the portion of its lines that is left."""
+        name, expected = self._expected
+        path = next((path for path in files if name and path.endswith("/" + name)), None)
+        if path is None:
+            return {}
+        try:
+            with open(path, "rb") as file:
+                found = file.read(LONGEST_SCRIPT)
+        except OSError:
+            return {}
+        return {"changed": found != expected, "kept_lines": kept_lines(expected, found)}
+
+    def _report_end(self, process: Process, now: float, **fields: Any) -> None:
+        image = process.image
+        if image is None or image.number is None:
+            return
+        image.number = None
+        fields = {"ended": now + self._epoch, "stopped": process.stopped, "status": process.status, **fields}
+        self._send("process", **image.report, **fields)
+
+    # Ends
+
+    def _watch(self, process: Process) -> None:
+        """Open a descriptor that tells the moment of the end, and how, although we are not the parent."""
+        if process.descriptor is not None or not hasattr(os, "pidfd_open"):
+            return
+        try:
+            process.descriptor = os.pidfd_open(process.pid)
+        except OSError:
+            return
+        self._watched[process.descriptor] = process
+        self._poll.register(process.descriptor, select.POLLIN)
+
+    def _handle_end(self, process: Process, event: int) -> None:
+        assert process.descriptor is not None
+        process.ended = process.ended or clock()
+        if event & select.POLLHUP:
+            self._end(process, process.ended)
+            return
+        # Ended, but not reaped: without this, the poll would return at once until its parent reaps it.
+        process.status = zombie_status(process.pid)
+        self._poll.modify(process.descriptor, 0)
+
+    def _end(self, process: Process, now: float) -> None:
+        process.status = process.status or zombie_status(process.pid)
+        if process.descriptor is not None:
+            process.status = exit_status(process.descriptor, otherwise=process.status)
+            self._poll.unregister(process.descriptor)
+            del self._watched[process.descriptor]
+            os.close(process.descriptor)
+            process.descriptor = None
+        self._report_end(process, process.ended or now)
+
+    def _is_python(self, executable: str | None) -> bool | None:
+        """Whether the file is a Python, by its symbols: anything can have that name. None if unreadable."""
+        try:
+            with open(executable or "", "rb") as file:
+                info = os.fstat(file.fileno())
+                key = (info.st_dev, info.st_ino, info.st_mtime_ns)
+                if key not in self._pythons:
+                    with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+                        self._pythons[key] = data.find(b"Py_BytesMain") >= 0 or data.find(b"libpython") >= 0
+                return self._pythons[key]
+        except (OSError, ValueError):
+            return None
+
+
+def clock() -> float:
+    return time.clock_gettime(CLOCK)

@@ -1,0 +1,136 @@
+"""What /proc tells about one process: its arguments, the files that they name, its exit status.
+
+Delivered into the sandbox.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.kernel.inside import processes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# The part of the arguments that is read.
+MOST_ARGUMENTS = 64
+LONGEST_ARGUMENTS = 4096
+# Linux 6.13 has this request; the exit status comes with it since 6.15, after the process is reaped.
+PIDFD_GET_INFO = (3 << 30) | (72 << 16) | (0xFF << 8) | 11
+INFO_EXIT = 1 << 3
+# The position of the wait status of a dead process among the fields of `processes.stat_of`.
+STATUS = 49
+
+
+class Image:
+    """What a process runs between two calls of exec."""
+
+    def __init__(self, pid: int, layout: tuple[bytes, bytes], arguments: list[str]) -> None:
+        self.pid = pid
+        self.layout = layout
+        self.arguments = arguments
+        self.folder = link(f"/proc/{pid}/cwd")
+        self.number: int | None = None
+        """None if the image is not reported."""
+        self.report: dict[str, Any] = {}
+
+    def is_fork_of(self, parent: Image | None) -> bool:
+        """A fork has its parent's arguments, until it calls exec."""
+        return parent is not None and (parent.layout, parent.arguments) == (self.layout, self.arguments)
+
+
+def link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def arguments_of(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            data = file.read(LONGEST_ARGUMENTS)
+    except OSError:
+        return []
+    return [os.fsdecode(argument) for argument in data.split(b"\0")[:-1]]
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            entries = os.fsdecode(file.read()).split("\0")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+def named_files(pid: int, image: Image, above: str | None) -> dict[str, str]:
+    """The real paths of the files that the arguments name, by position; also `stdin`, and a shell's `script`.
+
+    The process can have changed its folder since its start, so PWD and the folder of its parent count too.
+    """
+    environment = environment_of(pid)
+    folders = list(dict.fromkeys(filter(None, (image.folder, environment.get("PWD"), above))))
+    modules = [*folders, *filter(None, environment.get("PYTHONPATH", "").split(":"))]
+    found = {}
+    previous = ""
+    for position, argument in enumerate(image.arguments[1:MOST_ARGUMENTS], 1):
+        if previous == "-m" or argument.startswith("-m"):
+            name = argument if previous == "-m" else argument[2:]
+            paths = module_paths(name, modules)
+        else:
+            paths = (os.path.join(folder, argument) for folder in folders)
+        path = next(filter(os.path.isfile, paths), None)
+        if path is not None:
+            found[str(position)] = os.path.realpath(path)
+        previous = argument
+    # Where bash has the script that it reads: its arguments do not name a script without an interpreter line.
+    for name, descriptor in (("stdin", 0), ("script", 255)):
+        target = link(f"/proc/{pid}/fd/{descriptor}")
+        if target is not None and os.path.isfile(target):
+            found[name] = target
+    return found
+
+
+def repositories_of(files: Iterable[str]) -> set[str]:
+    """For each file the nearest folder above it that is a git repository, if there is one."""
+    found = set()
+    for path in files:
+        folder = os.path.dirname(path)
+        while folder != "/" and not os.path.exists(folder + "/.git"):
+            folder = os.path.dirname(folder)
+        found.add(folder)
+    return found - {"/"}
+
+
+def module_paths(name: str, folders: list[str]) -> Iterator[str]:
+    for folder in folders:
+        for end in (".py", "/__main__.py"):
+            yield os.path.join(folder, name.replace(".", "/") + end)
+
+
+def kept_lines(before: bytes, after: bytes) -> float:
+    """The portion of the lines of `before` that `after` has too, without white space and blank lines."""
+    old, new = (Counter(filter(None, map(bytes.strip, text.splitlines()))) for text in (before, after))
+    return sum((old & new).values()) / max(1, sum(old.values()))
+
+
+def zombie_status(pid: int) -> int | None:
+    stat = processes.stat_of(pid)
+    return int(stat[STATUS]) if stat is not None and stat[processes.STATE] == b"Z" else None
+
+
+def exit_status(descriptor: int, otherwise: int | None) -> int | None:
+    """The wait status of a process that was reaped, where the kernel tells it."""
+    info = bytearray(72)
+    struct.pack_into("Q", info, 0, INFO_EXIT)
+    try:
+        fcntl.ioctl(descriptor, PIDFD_GET_INFO, info, True)
+    except OSError:
+        return otherwise
+    has_status = struct.unpack_from("Q", info)[0] & INFO_EXIT
+    return struct.unpack_from("i", info, 60)[0] if has_status else otherwise

@@ -1,0 +1,155 @@
+"""The processes that a sandbox has reported: what ran, from when to when, and how it ended."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# More than a bridge sends. Code inside that has replaced the bridge could fill our memory.
+MOST_REPORTS = 10_000
+# How long a sandbox can take to look at its processes. It is busy, but it lives.
+ANSWER_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObservedProcess:
+    """A process of the sandbox that names a file in its arguments, between two calls of exec.
+
+    A fork that has not called exec is part of its parent.
+    """
+
+    number: int
+    """Identifies it among all reports of the sandbox."""
+    pid: int
+    arguments: list[str]
+    """At most 4,096 bytes of them."""
+    executable: str | None = None
+    """None if it could not be read, as that of another user."""
+    is_python: bool | None = None
+    """Whether the executable is a Python by its symbols; None if it could not be read."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Real paths of the files that the arguments name, by position; `stdin`, and the `script` of a shell.
+
+    Paths in the sandbox's working directory are relative to it.
+    """
+    repositories: list[str] = field(default_factory=list)
+    """The git repositories that contain these files."""
+    changed: bool | None = None
+    """Whether its script differed from the expected one when the process was first seen; None without one."""
+    kept_lines: float | None = None
+    """The portion of the expected script's lines that were in it, from 0 to 1."""
+    started: str = ""
+    """ISO 8601 with offset."""
+    seconds: float | None = None
+    """From its start to its end, without the time for which it was stopped; None while it runs."""
+    status: int | None = None
+    """The wait status; None while it runs, and where the system does not tell it."""
+    replaced: bool = False
+    """It ended by exec: the process goes on as another program."""
+
+
+def read_process(fields: dict[str, Any]) -> ObservedProcess | None:
+    """The process of a report; None if the report is not valid, since code inside can write anything."""
+    arguments, files = fields.get("arguments"), fields.get("files")
+    repositories = fields.get("repositories")
+    started, ended = number(fields.get("started")), number(fields.get("ended"))
+    if not (isinstance(arguments, list) and isinstance(files, dict) and started is not None):
+        return None
+    seconds = None if ended is None else ended - started - (number(fields.get("stopped")) or 0.0)
+    return ObservedProcess(
+        number=whole(fields.get("number")) or 0,
+        pid=whole(fields.get("pid")) or 0,
+        arguments=[str(argument) for argument in arguments],
+        executable=text_or_none(fields.get("executable")),
+        is_python=flag(fields.get("is_python")),
+        files={str(name): str(path) for name, path in files.items()},
+        repositories=[str(folder) for folder in repositories] if isinstance(repositories, list) else [],
+        changed=flag(fields.get("changed")),
+        kept_lines=number(fields.get("kept_lines")),
+        started=datetime.fromtimestamp(started, UTC).isoformat(timespec="milliseconds"),
+        seconds=None if seconds is None else round(max(0.0, seconds), 3),
+        status=whole(fields.get("status")),
+        replaced=fields.get("replaced") is True,
+    )
+
+
+def number(value: Any) -> float | None:
+    """The number, if it is one that a clock can show."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value < 2**33 else None
+
+
+def whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32 else None
+
+
+def flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+class ProcessChannel:
+    """The reports on the processes of one sandbox. The reader thread calls `receive` and `end`."""
+
+    def __init__(self, send_control: Callable[..., None]) -> None:
+        self._send_control = send_control
+        self._changed = threading.Condition()
+        self._new: dict[int, ObservedProcess] = {}
+        self._running: set[int] = set()
+        self._reports = self._answers = 0
+        self._is_observing = self._has_ended = False
+
+    def expect_script(self, path: str, content: bytes) -> None:
+        """See Kernel.expect_script."""
+        self._send_control("observe", content, path=path)
+
+    def take(self) -> list[ObservedProcess] | None:
+        """The processes that have begun or ended since the last call; None if the sandbox cannot observe.
+
+        Asks for the state of those that run: the report of an end can come after that of its cell.
+        """
+        with self._changed:
+            if not self._is_observing:
+                return None
+            if self._running and not self._has_ended:
+                before = self._answers
+                self._send_control("observe")
+                self._changed.wait_for(lambda: self._answers > before or self._has_ended, ANSWER_SECONDS)
+            new, self._new = list(self._new.values()), {}
+            return new
+
+    def receive(self, fields: dict[str, Any]) -> None:
+        """Accept a control frame of the sandbox: `hello`, `process` or `observed`."""
+        with self._changed:
+            if fields["op"] == "hello":
+                self._is_observing = fields.get("observes") is True
+            elif fields["op"] == "observed":
+                self._answers += 1
+            else:
+                self._add(fields)
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """The stream has ended."""
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+
+    def _add(self, fields: dict[str, Any]) -> None:
+        process = read_process(fields)
+        if process is None or self._reports >= MOST_REPORTS:
+            return
+        self._reports += 1
+        self._new[process.number] = process
+        if process.seconds is None:
+            self._running.add(process.number)
+        else:
+            self._running.discard(process.number)

@@ -1,0 +1,149 @@
+"""Which processes ran in a sandbox, by what its bridge observed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.providers.local import LocalSandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.kernel.cell import CellResult
+    from pytest_super.kernel.observed import ObservedProcess
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
+
+SLEEP = "import time; time.sleep(0.8)\n"
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    kernel = Kernel(LocalSandbox())
+    kernel.start()
+    kernel.write_file("x.py", SLEEP.encode())
+    kernel.write_file("fails.py", (SLEEP + "raise SystemExit(3)").encode())
+    kernel.write_file("long.py", b"import time; time.sleep(60)")
+    kernel.execute("import os, sys, subprocess; os.makedirs('pkg')")
+    kernel.write_file("pkg/mod.py", SLEEP.encode())
+    yield kernel
+    kernel.close()
+
+
+def named(result: CellResult, name: str) -> list[ObservedProcess]:
+    assert result.processes is not None
+    return [p for p in result.processes if any(path.endswith(name) for path in p.files.values())]
+
+
+def test_idle_kernel_has_no_processes_to_report(kernel: Kernel) -> None:
+    assert kernel.execute("1").processes == []
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "!python x.py --lr 3",
+        "!python ./pkg/../x.py",
+        "!bash -c 'exec python x.py'",
+        "!echo x.py | xargs python",
+        "!timeout 60 python x.py 2>&1 | tee log",
+        "!nohup python x.py >log 2>&1 & wait",
+        "!python < x.py",
+        "subprocess.run([sys.executable, 'x.py'])",
+        "pid = os.fork()\nif not pid: os.execv(sys.executable, ['python', 'x.py'])\nos.waitpid(pid, 0)",
+        "!ln -sf x.py y.py; python y.py",
+    ],
+)
+def test_script_is_observed_from_start_to_end(kernel: Kernel, cell: str) -> None:
+    pythons = [process for process in named(kernel.execute(cell), "x.py") if process.is_python]
+    (process,) = pythons
+    assert process.seconds is not None
+    assert 0.8 <= process.seconds < 2
+    assert process.status == 0
+    assert process.executable is not None
+
+
+def test_module_is_found_as_a_file(kernel: Kernel) -> None:
+    (process,) = named(kernel.execute("!python -m pkg.mod"), "mod.py")
+    assert list(process.files) == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "status"),
+    [
+        ("!python fails.py", 3 << 8),
+        ("!python fails.py || true", 3 << 8),
+        ("!timeout -s KILL 1 python long.py", 9),
+    ],
+)
+def test_exit_status_does_not_depend_on_the_cell(kernel: Kernel, cell: str, status: int) -> None:
+    result = kernel.execute(cell)
+    (process,) = [p for p in named(result, "fails.py") + named(result, "long.py") if p.is_python]
+    assert process.status == status
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "if False:\n    !python x.py\nimport time; time.sleep(0.8)",
+        "!true || python x.py; sleep 1.2",
+        "!sleep 1.2 # x.py",
+    ],
+)
+def test_what_did_not_run_is_not_observed(kernel: Kernel, cell: str) -> None:
+    assert [process for process in named(kernel.execute(cell), "x.py") if process.is_python] == []
+
+
+def test_program_that_is_named_python_is_not_one(kernel: Kernel) -> None:
+    kernel.execute("!cp /bin/sleep python; PATH=$PWD:$PATH; touch 1.2")
+    (process,) = named(kernel.execute("!./python 1.2; rm python"), "1.2")
+    assert process.is_python is False
+
+
+def test_forks_are_part_of_their_parent(kernel: Kernel) -> None:
+    code = """
+import multiprocessing, time
+workers = [multiprocessing.Process(target=time.sleep, args=(1.2,)) for _ in range(3)]
+[worker.start() for worker in workers]; [worker.join() for worker in workers]
+"""
+    kernel.write_file("forks.py", code.encode())
+    assert len(named(kernel.execute("!python forks.py"), "forks.py")) == 1
+
+
+def test_background_process_is_reported_when_it_has_ended(kernel: Kernel) -> None:
+    begun = kernel.execute(
+        "background = subprocess.Popen([sys.executable, 'long.py']); import time; time.sleep(0.8)"
+    )
+    (process,) = named(begun, "long.py")
+    assert process.seconds is None
+    # Not waited for: it stays a zombie.
+    (ended,) = named(kernel.execute("background.kill(); time.sleep(0.1)"), "long.py")
+    assert (ended.number, ended.status) == (process.number, 9)
+
+
+def test_process_that_calls_exec_is_two(kernel: Kernel) -> None:
+    kernel.write_file("execs.py", b"import os, time; time.sleep(1); os.execvp('sleep', ['sleep', '1'])")
+    (process,) = named(kernel.execute("!python execs.py"), "execs.py")
+    assert process.replaced
+    assert process.seconds is not None
+    assert process.seconds < 2
+
+
+def test_time_for_which_a_process_was_stopped_does_not_count(kernel: Kernel) -> None:
+    cell = "%%bash\npython x.py & p=$!; sleep 0.6; kill -STOP $p; sleep 2; kill -CONT $p; wait"
+    (process,) = named(kernel.execute(cell), "x.py")
+    assert process.seconds is not None
+    assert process.seconds < 2
+
+
+def test_restart_ends_what_ran(kernel: Kernel) -> None:
+    result = kernel.execute("!python long.py", timeout=0.9)
+    assert named(result, "long.py")[-1].seconds is None
+    kernel.restart()
+    (process,) = [p for p in named(kernel.execute("import os, sys, subprocess"), "long.py") if p.is_python]
+    # Killed, or hung up by the end of its terminal.
+    assert process.status in (1, 9)
