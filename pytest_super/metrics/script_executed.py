@@ -10,6 +10,7 @@ from pytest_super.metrics.metric import Metric
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_super.kernel.observed import ObservedProcess
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Entrypoint, Task
@@ -18,25 +19,37 @@ if TYPE_CHECKING:
 def script_executed(
     steps: Sequence[Step], entrypoint: Entrypoint | None, *, repository: str | None = None
 ) -> float | None:
-    """1.0 if a cell of the agent ran the entrypoint, ended well and lasted `min_seconds`, else 0.0.
+    """1.0 if the agent ran the entrypoint for at least `min_seconds` and it ended well, else 0.0.
 
     None for a task without an entrypoint, and instead of 0.0 if a program may have run it unseen (see
-    `may_hide_run`). To run means to start it as a script, module, executable or notebook by a shell line,
-    a magic or a Python call of the cell. A run in the background counts if the shell waits for it. A cell
-    that timed out counts if the agent waited for its end. A run fails if it printed an exception, refused
-    its arguments or could not be started (see `failures`). `repository` is the repository's folder in the
-    sandbox's working directory ("" for that directory itself), or None; clones are read from the cells.
-    Pre-executed cells are never credited, but their effects (`%cd`, names, clones) are followed.
+    `may_hide_run`). Observed processes decide. The text of cells decides about runs without a process of
+    their own (see `ScriptRun`) and, where nothing was observed, about all. `repository` is the repository's
+    folder in the sandbox's working directory ("" for that directory itself), or None. Pre-executed cells are
+    never credited.
     """
     if entrypoint is None:
         return None
     # Not at the top: the readers of cells take time to load, and every session has this metric.
+    from pytest_super.metrics.script_runs.process_runs import is_observed, process_runs
     from pytest_super.metrics.script_runs.programs import may_hide_run
     from pytest_super.metrics.script_runs.trial_runs import ran_entrypoint
 
+    if is_observed(steps):
+        seen = any(run.counts for run in process_runs(steps, entrypoint, repository=repository))
+        return float(seen or ran_entrypoint(steps, entrypoint, repository=repository, processes=False))
     if ran_entrypoint(steps, entrypoint, repository=repository):
         return 1.0
     return None if any(may_hide_run(step, entrypoint.min_seconds) for step in steps) else 0.0
+
+
+def entrypoint_process(task: Task, evidence: Evidence) -> ObservedProcess | None:
+    """The observed process that ran the entrypoint: one that counts, else the longest; None without one."""
+    from pytest_super.metrics.script_runs.process_runs import best_run, process_runs
+
+    if task.entrypoint is None:
+        return None
+    run = best_run(process_runs(evidence.steps, task.entrypoint, repository=evidence.repository))
+    return None if run is None else run.process
 
 
 def _has_entrypoint(task: Task) -> bool:

@@ -14,6 +14,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.metrics.registry import is_solved, score
+from pytest_super.metrics.script_executed import entrypoint_process
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import describe, words_of
 from pytest_super.session.item import PREFIX, PROVIDED, RESULT, SANDBOX, Unsolved
@@ -24,6 +25,7 @@ from pytest_super.snapshots.prefix import Prefix
 from pytest_super.store.trajectory import now
 from pytest_super.tasks.public_task import public_part
 from pytest_super.trial.agent_run import run_agent
+from pytest_super.trial.entrypoint import EntrypointScript
 from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
@@ -141,6 +143,7 @@ class TrialRunner:
         kernel = self.trial.kernel
         self.budget.allow(portion)
         self.run_prefix(kernel)
+        self.trial.script = self.entrypoint_script(kernel)
         self.budget.start_metering(lambda: kernel.busy_seconds)
         try:
             self.stop_reason = run_agent(agent, self.trial, is_from_outside)
@@ -149,6 +152,12 @@ class TrialRunner:
             raise
         # A call during which the wall limit was reached can take much longer than that.
         self.charge_usage(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
+
+    def entrypoint_script(self, kernel: Kernel) -> EntrypointScript | None:
+        entrypoint = self.task.entrypoint
+        if entrypoint is None:
+            return None
+        return EntrypointScript(kernel, entrypoint.path, self.item.stash.get(PROVIDED, None))
 
     def charge_usage(self, timeout: float) -> None:
         """Charge by the model's ledger, which includes calls whose answer the agent did not get."""
@@ -234,9 +243,11 @@ class TrialRunner:
         metrics = self.item.config.stash[SCORING].metrics
         scoring = self.item.config.stash[RUN].settings.scoring
         scores = score(metrics, self.task, evidence, scoring=scoring)
+        process = entrypoint_process(self.task, evidence)
         return {
             "metrics": scores,
             "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
+            "entrypoint_process": None if process is None else asdict(process),
             "solved": is_solved(metrics, self.task.set, scores),
         }
 

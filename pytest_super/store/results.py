@@ -59,6 +59,8 @@ class TrialResult:
     value is not known, or the trial is an error."""
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
     """For each landmark: pattern, step that hit it first (None: missed), is_echo, timed_out."""
+    entrypoint_process: dict[str, Any] | None = None
+    """The observed process that ran the entrypoint; None without one."""
     submitted: bool = False
     solved: bool = False
     stop_reason: str = RUNNING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.budget import Budget
+    from pytest_super.trial.entrypoint import EntrypointScript
 
     Tool = Callable[[Kernel], tuple[str, str]]
     """Works on the kernel's files. Returns the observation, and `ok` or `error`."""
@@ -86,6 +87,8 @@ class Trial:
         """The failure of the system around the agent."""
         self.wall_limit = WallLimit(budget.wall_left, lambda: self._raise_ended("wall"))
         self._landmarks = landmarks
+        self.script: EntrypointScript | None = None
+        """What the sandbox expects of the entrypoint; None if the task has none."""
         self._log = StepLog(record, budget, landmarks, before)
         self.history = self._log.steps
 
@@ -153,7 +156,7 @@ class Trial:
         if self.kernel.is_running:
             return self._refuse(action, thought, started, STILL_RUNNING)
         try:
-            with self._failures():
+            with self._failures(), self._editing():
                 observation, outcome = tool(self.kernel)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, sandbox_lost(lost))
@@ -223,6 +226,9 @@ class Trial:
     def close(self) -> None:
         """Refuse all further actions, and the step of an action that another thread has not finished."""
         self._log.close(self.stop_reason or "returned")
+
+    def _editing(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.script is None else self.script.editing()
 
     def _raise_ended(self, stop_reason: str) -> None:
         self.end(stop_reason)

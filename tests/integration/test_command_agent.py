@@ -351,12 +351,15 @@ def test_a_program_cannot_be_replayed_and_holds_up_no_other_task(project: Comman
     outcome.stdout.fnmatch_lines(["error   a: *step 1 cannot be replayed: it is a whole program*not rec*"])
 
 
-def test_whether_a_program_ran_the_entrypoint_is_not_known_and_solves_nothing(
-    project: CommandProject,
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [("python train.py", 1.0), ("echo python train.py; sleep 0.8", 0.0)],
+    ids=["ran", "said"],
+)
+def test_program_is_observed_when_it_runs_the_entrypoint(
+    project: CommandProject, line: str, value: float
 ) -> None:
-    project.add_task(set="auto", answer=None, entrypoint={"path": "train.py", "min_seconds": 0})
-    result = project.run("touch train.py; python train.py", "--junitxml=junit.xml")
-    assert (result["metrics"]["script_executed"], result["solved"], result["error"]) == (None, False, None)
-    missed = "missed  a: the agent ended without a submission; trials/a/1.0/trajectory.jsonl"
-    project.outcome.stdout.fnmatch_lines(["set *executed*", "auto * 0.000 * - *0", missed])
-    assert '"super.script_executed" value=""' in (project.path / "junit.xml").read_text()
+    project.add_task(set="auto", answer=None, entrypoint={"path": "train.py", "min_seconds": 0.5})
+    result = project.run(f"echo 'import time; time.sleep(0.8)' > train.py; {line}", "--junitxml=junit.xml")
+    assert (result["metrics"]["script_executed"], result["error"]) == (value, None)
+    assert f'"super.script_executed" value="{value}"' in (project.path / "junit.xml").read_text()

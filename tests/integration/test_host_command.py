@@ -64,8 +64,8 @@ def is_dead(pid: int) -> bool:
 
 def test_a_shell_line_solves_a_task(project: HostProject) -> None:
     (project.path / "conftest.py").unlink()
-    script = "print('half' + ' way')"
-    project.add_task(landmarks=["half way"], entrypoint={"path": "run.py", "min_seconds": 0})
+    script = "import time; time.sleep(0.8); print('half' + ' way')"
+    project.add_task(landmarks=["half way"], entrypoint={"path": "run.py", "min_seconds": 0.5})
     line = f"""
         query=$(pytest-super trial task | grep -c 'What is it')
         printf '%s\\n' '%%writefile run.py' "{script}" | pytest-super trial execute --thought write

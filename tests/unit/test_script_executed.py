@@ -371,8 +371,8 @@ def test_a_message_that_is_split_between_stream_outputs_is_seen() -> None:
 def test_a_run_must_last_the_entrypoint_s_minimum() -> None:
     assert script_executed([step("!python train.py", seconds=9.99)], TRAIN) == 0.0
     assert script_executed([step("!python train.py", seconds=10.0)], TRAIN) == 1.0
-    quick = Entrypoint(path="train.py", min_seconds=0)
-    assert script_executed([step("!python train.py", seconds=0.1)], quick) == 1.0
+    quick = Entrypoint(path="train.py", min_seconds=0.5)
+    assert script_executed([step("!python train.py", seconds=0.5)], quick) == 1.0
 
 
 def test_a_cell_that_timed_out_counts_when_it_was_waited_for() -> None:
@@ -457,7 +457,7 @@ def test_a_program_that_did_not_run_or_was_over_too_soon_hides_nothing() -> None
     quick = step("agent --task query.md", type="command", outcome="error", seconds=9.9)
     assert script_executed([step("agent", type="command", seconds=10.0)], TRAIN) is None
     assert script_executed([refused, step("!python other.py")], TRAIN) == 0.0
-    assert script_executed([refused], Entrypoint(path="train.py", min_seconds=0)) == 0.0
+    assert script_executed([refused], Entrypoint(path="train.py", min_seconds=0.5)) == 0.0
     assert script_executed([quick], TRAIN) == 0.0
     assert script_executed([quick], Entrypoint(path="train.py", min_seconds=5)) is None
     failed = step("agent --task query.md", type="command", outcome="error", seconds=60)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_super.metrics.script_runs.literals import KnownNames, value_of
 from pytest_super.metrics.script_runs.places import UNKNOWN, join
 from pytest_super.metrics.script_runs.shell import commands
-from pytest_super.metrics.script_runs.shell_runs import Shell, module_runs
+from pytest_super.metrics.script_runs.shell_runs import ScriptRun, Shell, module_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +36,8 @@ class Notebook:
         self.clones: list[str] = []
         self.names = KnownNames()
 
-    def read(self, source: str) -> list[str]:
-        """The paths of the scripts that a cell runs. An invalid cell runs nothing."""
+    def read(self, source: str) -> list[ScriptRun]:
+        """The scripts that a cell runs. An invalid cell runs nothing."""
         reader = _CellReader(self)
         reader.read(source)
         return reader.runs
@@ -71,7 +71,7 @@ def as_python(source: str) -> ast.Module | None:
 
 class _CellReader(ast.NodeVisitor):
     def __init__(self, notebook: Notebook) -> None:
-        self.runs: list[str] = []
+        self.runs: list[ScriptRun] = []
         self._notebook = notebook
         self._names = notebook.names
         self._called: set[str] = set()
@@ -127,12 +127,16 @@ class _CellReader(ast.NodeVisitor):
         elif function == "runpy.run_path":
             self._run(texts[0])
         elif function == "runpy.run_module":
-            self.runs += module_runs(texts[0])
+            self._run_module(texts[0])
         elif function in ("get_ipython().run_line_magic", "get_ipython().run_cell_magic"):
             self._read_magic(*texts)
 
     def _run(self, path: str) -> None:
-        self.runs.append(join(self._notebook.folder, path))
+        """The kernel itself runs the script."""
+        self.runs.append(ScriptRun(join(self._notebook.folder, path), False))
+
+    def _run_module(self, name: str) -> None:
+        self.runs += [ScriptRun(path, False) for path in module_paths(name)]
 
     def _change_folder(self, path: str) -> None:
         self._notebook.folder = join(self._notebook.folder, path)
@@ -193,7 +197,7 @@ class _CellReader(ast.NodeVisitor):
         skip = False
         for index, word in enumerate(words):
             if word == "-m" and words[index + 1 :]:
-                self.runs += module_runs(words[index + 1])
+                self._run_module(words[index + 1])
                 return
             if not skip and not word.startswith("-"):
                 # `%run` adds the suffix itself.

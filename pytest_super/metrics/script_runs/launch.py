@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]*[a-z]?|\{sys\.executable\}|\$\{?PYTHON\}?")
+PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]*[a-z]?|\{sys\.executable\}|\$\{?PYTHON\}?")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "source", "."})
+SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "source", "."})
+JUPYTER = frozenset({"jupyter", "jupyter-nbconvert", "jupyter-execute", "papermill"})
 _KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{"})
 _SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".ipynb")
 _HELP = frozenset({"-h", "--help"})
@@ -48,14 +49,14 @@ def without_prefix(words: Sequence[str]) -> Sequence[str]:
 def launched(words: Sequence[str]) -> Launch | None:
     """What a simple command starts. `words` has no prefix and is not empty. `--help` starts nothing."""
     program, arguments = posixpath.basename(words[0]), words[1:]
-    if _PYTHON.fullmatch(program):
-        return _by_python(arguments)
-    if program in _SHELLS:
-        return _by_shell(arguments)
+    if PYTHON.fullmatch(program):
+        return by_python(arguments)
+    if program in SHELLS:
+        return by_shell(arguments)
     if program == "eval":
         return Launch("shell", " ".join(arguments))
-    if program in ("jupyter", "jupyter-nbconvert", "jupyter-execute", "papermill"):
-        return _notebook(program, arguments)
+    if program in JUPYTER:
+        return by_jupyter(program, arguments)
     if program in _WRAPPERS:
         return _wrapped(arguments)
     # The shell looks for a name without a slash in PATH only.
@@ -66,7 +67,8 @@ def _script(path: str, arguments: Sequence[str]) -> Launch | None:
     return None if _HELP.intersection(arguments) else Launch("script", path)
 
 
-def _by_python(arguments: Sequence[str]) -> Launch | None:
+def by_python(arguments: Sequence[str]) -> Launch | None:
+    """What a Python with these arguments starts."""
     skip = False
     for index, word in enumerate(arguments):
         if skip or word.startswith("--"):
@@ -92,11 +94,12 @@ def _module(words: Sequence[str]) -> Launch | None:
     if words[0] in _WRAPPER_MODULES:
         return _wrapped(words[1:])
     if words[0] in ("jupyter", "nbconvert", "papermill"):
-        return _notebook(words[0], words)
+        return by_jupyter(words[0], words)
     return Launch("module", words[0])
 
 
-def _by_shell(arguments: Sequence[str]) -> Launch | None:
+def by_shell(arguments: Sequence[str]) -> Launch | None:
+    """What a shell with these arguments starts."""
     skip = is_text = False
     for word in arguments:
         if skip or word.startswith("--"):
@@ -112,7 +115,8 @@ def _by_shell(arguments: Sequence[str]) -> Launch | None:
     return None
 
 
-def _notebook(program: str, arguments: Sequence[str]) -> Launch | None:
+def by_jupyter(program: str, arguments: Sequence[str]) -> Launch | None:
+    """The notebook that a program of JUPYTER executes."""
     executes = program in ("papermill", "jupyter-execute") or {"execute", "--execute"}.intersection(arguments)
     notebooks = [word for word in arguments if word.endswith(".ipynb")]
     return Launch("script", notebooks[0]) if executes and notebooks else None
@@ -126,6 +130,6 @@ def _wrapped(arguments: Sequence[str]) -> Launch | None:
             return _module(arguments[index + 1 :])
         if word.startswith("./") or word.endswith(_SCRIPT_SUFFIXES):
             return _script(word, arguments)
-        if _PYTHON.fullmatch(name) or name in _SHELLS or name in _WRAPPERS or name == "papermill":
+        if PYTHON.fullmatch(name) or name in SHELLS or name in _WRAPPERS or name == "papermill":
             return launched(arguments[index:])
     return None

@@ -6,6 +6,10 @@ import posixpath
 import re
 from itertools import takewhile
 from operator import eq
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # A part that only the running shell or interpreter knew.
 UNKNOWN = "{?}"
@@ -34,3 +38,12 @@ def inside(path: str, folder: str) -> str | None:
     if not folder:
         return None if path.startswith(("/", "..")) or UNKNOWN in path else path
     return path.removeprefix(folder + "/") if path.startswith(folder + "/") else None
+
+
+def is_entrypoint(script: str, entrypoint: str, repositories: Iterable[str]) -> bool:
+    """Whether the script can be the entrypoint of a repository in one of these folders."""
+    if not may_be(script, entrypoint):
+        return False
+    relative = [path for folder in repositories if (path := inside(script, folder)) is not None]
+    # The path of an entrypoint with folders is specific enough, whatever folder it is started from.
+    return "/" in entrypoint or not relative or entrypoint in relative

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from itertools import dropwhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.metrics.script_runs.launch import launched, without_prefix
 from pytest_super.metrics.script_runs.places import UNKNOWN, join
@@ -17,17 +17,24 @@ if TYPE_CHECKING:
 DEPTH = 5
 
 
+class ScriptRun(NamedTuple):
+    path: str
+    """As seen from the sandbox's working directory."""
+    is_process: bool
+    """Whether the script has a process of its own, and not that of the kernel or of a shell."""
+
+
 class Shell:
     """Follows one shell. All paths are as seen from the sandbox's working directory."""
 
     def __init__(self, folder: str, *, depth: int = 0) -> None:
         self.folder = folder
-        self.runs: list[str] = []
+        self.runs: list[ScriptRun] = []
         """The scripts that it ran and waited for."""
         self.clones: list[str] = []
         self._previous = folder
-        self._started: list[str] = []
-        self._background: list[str] = []
+        self._started: list[ScriptRun] = []
+        self._background: list[ScriptRun] = []
         self._depth = depth
 
     def read(self, text: str) -> None:
@@ -77,9 +84,10 @@ class Shell:
         if launch.kind == "shell":
             self._read_inner(launch.text)
         elif launch.kind == "script":
-            self._started.append(join(self.folder, launch.text))
+            run = ScriptRun(join(self.folder, launch.text), words[0] not in ("source", "."))
+            self._started.append(run)
         else:
-            self._started += module_runs(launch.text)
+            self._started += [ScriptRun(path, True) for path in module_paths(launch.text)]
 
     def _read_inner(self, text: str) -> None:
         if self._depth < DEPTH:
@@ -88,7 +96,7 @@ class Shell:
             self._started += inner.runs
 
 
-def module_runs(name: str) -> list[str]:
+def module_paths(name: str) -> list[str]:
     """The files that can be the module: a file or a package's main module, in an unknown folder."""
     path = posixpath.join(UNKNOWN, *name.split("."))
     return [f"{path}.py", f"{path}/__main__.py"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import Outcome
-from pytest_super.metrics.matching.plain_text import without_escapes
 from pytest_super.metrics.script_runs.cell_runs import Notebook
 from pytest_super.metrics.script_runs.failures import is_failure
-from pytest_super.metrics.script_runs.places import inside, may_be
+from pytest_super.metrics.script_runs.places import is_entrypoint
 from pytest_super.metrics.script_runs.programs import is_refused
+from pytest_super.metrics.script_runs.step_output import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,11 +21,20 @@ if TYPE_CHECKING:
 _CARRY_ON = ("continue_wait", "interrupt")
 
 
-def ran_entrypoint(steps: Sequence[Step], entrypoint: Entrypoint, *, repository: str | None) -> bool:
-    """Whether one of the agent's cells counts as a run, as `script_executed` describes it."""
+def ran_entrypoint(
+    steps: Sequence[Step], entrypoint: Entrypoint, *, repository: str | None, processes: bool = True
+) -> bool:
+    """Whether one of the agent's cells ran the entrypoint, ended well and took at least `min_seconds`.
+
+    To run means to start it as a script, module, executable or notebook by a shell line, a magic or a Python
+    call of the cell; with `processes` False, only without a process of its own. A run in the background
+    counts if the shell waits for it. A cell that timed out counts if the agent waited for its end. A run
+    fails if it printed an exception, refused its arguments or could not be started (see `failures`). The
+    effects of pre-executed cells (`%cd`, names, clones) are followed.
+    """
     notebook = Notebook()
     notebook.clones += [] if repository is None else [repository]
-    return any(_counts(cell, notebook, entrypoint) for cell in _cells(steps))
+    return any(_counts(cell, notebook, entrypoint, processes) for cell in _cells(steps))
 
 
 @dataclass
@@ -40,7 +49,7 @@ class _Cell:
 
     def carry_on(self, step: Step) -> None:
         self.outcome = step.outcome
-        self.output += _output(step)
+        self.output += output_of(step)
         # Not the sum: each step has the total seconds that the cell has run until then.
         self.seconds = max(self.seconds, step.seconds)
 
@@ -56,15 +65,16 @@ def _cells(steps: Sequence[Step]) -> Iterator[_Cell]:
             if cell is not None:
                 yield cell
             agents = step.origin == "agent"
-            cell = _Cell(step.action.content, agents, step.outcome, _output(step), step.seconds)
+            cell = _Cell(step.action.content, agents, step.outcome, output_of(step), step.seconds)
     if cell is not None:
         yield cell
 
 
-def _counts(cell: _Cell, notebook: Notebook, entrypoint: Entrypoint) -> bool:
+def _counts(cell: _Cell, notebook: Notebook, entrypoint: Entrypoint, processes: bool) -> bool:
     folder = notebook.folder
     # Also for cells that cannot count, because later cells depend on their folders and names.
-    runs = [path for path in notebook.read(cell.source) if _is_entrypoint(path, entrypoint.path, notebook)]
+    scripts = [run.path for run in notebook.read(cell.source) if processes or not run.is_process]
+    runs = [path for path in scripts if is_entrypoint(path, entrypoint.path, notebook.clones)]
     ended_well = cell.outcome == Outcome.OK
     if cell.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
         # The next kernel starts in the working directory.
@@ -75,27 +85,3 @@ def _counts(cell: _Cell, notebook: Notebook, entrypoint: Entrypoint) -> bool:
     if not (cell.is_agents and ended_well and cell.seconds >= entrypoint.min_seconds):
         return False
     return any(not is_failure(cell.output, path) for path in runs)
-
-
-def _is_entrypoint(script: str, entrypoint: str, notebook: Notebook) -> bool:
-    if not may_be(script, entrypoint):
-        return False
-    relative = [path for root in notebook.clones if (path := inside(script, root)) is not None]
-    # The path of an entrypoint with folders is specific enough, whatever folder it is started from.
-    return "/" in entrypoint or not relative or entrypoint in relative
-
-
-def _output(step: Step) -> str:
-    # Published steps have no outputs, only the text that the agent was shown.
-    texts = "".join(text for output in step.outputs for text in _texts(output)) or step.observation
-    return without_escapes(texts).replace("\r\n", "\n").replace("\r", "\n") + "\n"
-
-
-def _texts(output: dict[str, Any]) -> Iterator[str]:
-    """The texts of one nbformat output. A stream continues the line on which the last one ended."""
-    if "text" in output:
-        yield "".join(output["text"])
-    elif "traceback" in output:
-        yield "\n".join(["", *output["traceback"], ""])
-    elif "text/plain" in output.get("data", {}):
-        yield "\n".join(["", "".join(output["data"]["text/plain"]), ""])

@@ -1,0 +1,110 @@
+"""Finds the runs of the entrypoint among the processes that the sandbox observed."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.observed import ObservedProcess
+from pytest_super.metrics.script_runs.failures import is_failure
+from pytest_super.metrics.script_runs.launch import JUPYTER, PYTHON, SHELLS, by_jupyter, by_python, by_shell
+from pytest_super.metrics.script_runs.places import is_entrypoint
+from pytest_super.metrics.script_runs.step_output import output_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_super.metrics.script_runs.launch import Launch
+    from pytest_super.store.trajectory import Step
+    from pytest_super.tasks.task import Entrypoint
+
+KEPT_LINES = 0.5
+_TAKES_CODE = re.compile(r"-[A-Za-z]*c.*", re.DOTALL)
+
+
+def is_observed(steps: Sequence[Step]) -> bool:
+    """Whether the sandbox of the agent's cells observed its processes."""
+    return any(step.processes is not None for step in steps if step.origin == "agent")
+
+
+class ProcessRun(NamedTuple):
+    """A process that ran the entrypoint."""
+
+    process: ObservedProcess
+    counts: bool
+    """Whether it ran long enough, ended well, and the script was still the entrypoint."""
+
+
+def process_runs(
+    steps: Sequence[Step], entrypoint: Entrypoint, *, repository: str | None
+) -> Iterator[ProcessRun]:
+    """The agent's runs of the entrypoint. One that began and ended in different steps appears twice."""
+    provided = [] if repository is None else [repository]
+    for step in steps:
+        for data in (step.processes or ()) if step.origin == "agent" else ():
+            process = ObservedProcess(**data)
+            script = script_of(process)
+            if script and is_entrypoint(script, entrypoint.path, [*process.repositories, *provided]):
+                yield ProcessRun(process, counts(process, step, script, entrypoint.min_seconds))
+
+
+def best_run(runs: Iterable[ProcessRun]) -> ProcessRun | None:
+    """One that counts, or else the longest."""
+    return max(runs, key=lambda run: (run.counts, run.process.seconds or 0.0), default=None)
+
+
+def counts(process: ObservedProcess, step: Step, script: str, min_seconds: float) -> bool:
+    # Agents change scripts for good reasons, but one of which little is left is another script.
+    if process.kept_lines is not None and process.kept_lines < KEPT_LINES:
+        return False
+    if process.seconds is None or process.seconds < min_seconds:
+        return False
+    return ended_well(process, step, script)
+
+
+def script_of(process: ObservedProcess) -> str | None:
+    """The file that an interpreter runs: a script, a module or a notebook; None for any other program."""
+    launch, arguments = launch_of(process), process.arguments[1:]
+    if launch is not None:
+        named = [launch.text, f"-m{launch.text}"]
+        positions = [str(position) for position, word in enumerate(arguments, 1) if word in named]
+        return next((process.files[position] for position in positions if position in process.files), None)
+    if not is_interpreter(process):
+        return None
+    if "script" in process.files:
+        return process.files["script"]
+    return None if any(map(_TAKES_CODE.fullmatch, arguments)) else process.files.get("stdin")
+
+
+def launch_of(process: ObservedProcess) -> Launch | None:
+    arguments = process.arguments[1:]
+    if not is_interpreter(process):
+        return None
+    if name_of(process) in SHELLS:
+        launch = by_shell(arguments)
+        return None if launch is not None and launch.kind == "shell" else launch
+    launch = by_python(arguments)
+    if launch is not None and posixpath.basename(launch.text) in JUPYTER:
+        return by_jupyter(posixpath.basename(launch.text), arguments)
+    return launch
+
+
+def is_interpreter(process: ObservedProcess) -> bool:
+    """Whether it is a Python or a shell. The name of a Python counts only if its symbols cannot be read."""
+    name = name_of(process)
+    if process.is_python is None:
+        return name in SHELLS or PYTHON.fullmatch(name) is not None
+    return process.is_python or name in SHELLS
+
+
+def name_of(process: ObservedProcess) -> str:
+    return posixpath.basename(process.executable or (process.arguments or [""])[0])
+
+
+def ended_well(process: ObservedProcess, step: Step, script: str) -> bool:
+    """By the exit status or, where that is not known, by the cell in which the process ended."""
+    if process.status is not None or process.replaced:
+        return process.status == 0
+    return step.outcome == Outcome.OK and not is_failure(output_of(step), script)

@@ -1,0 +1,69 @@
+"""Whether an agent ran the entrypoint: what the sandbox saw, in results and trajectories."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from tests.integration.conftest import Folder, read_lines
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
+
+WORK = "import time\n\ntime.sleep(0.8)\nprint('trained')\n"
+AGENT = """
+class Agent:
+    def run(self, trial):
+        {actions}
+        trial.execute("!cd repo && python train.py")
+"""
+
+
+@pytest.fixture
+def folder(pytester: pytest.Pytester) -> Folder:
+    return Folder(pytester)
+
+
+def run(folder: Folder, actions: str) -> tuple[float | None, dict[str, Any]]:
+    """The score of an agent that runs the script after these actions, and the process of the script."""
+    folder.write("tasks/repo/train.py", WORK)
+    folder.write("agent.py", AGENT.format(actions=actions))
+    entrypoint = {"path": "train.py", "min_seconds": 0.5}
+    repository = {"path": "repo", "provide": True}
+    folder.add_task("a", set="auto", answer=None, entrypoint=entrypoint, repository=repository)
+    folder.pytester.runpytest("--super-agent=agent:Agent", "--super-sandbox=local", "tasks")
+    [result] = read_lines(folder.latest / "results.jsonl")
+    assert result["error"] is None, result["error"]
+    steps = read_lines(folder.latest / result["folder"] / "trajectory.jsonl")
+    [process] = [one for one in steps[-1]["processes"] if one["is_python"]]
+    assert result["entrypoint_process"] == process
+    return result["metrics"]["script_executed"], process
+
+
+def test_run_is_stored_with_its_process(folder: Folder) -> None:
+    score, process = run(folder, "pass")
+    assert score == 1.0
+    assert process["arguments"][1:] == ["train.py"]
+    assert process["files"] == {"1": "repo/train.py"}
+    assert (process["status"], process["changed"], process["kept_lines"]) == (0, False, 1.0)
+    assert 0.8 <= process["seconds"] < 5
+
+
+def test_edits_of_the_agent_do_not_make_another_script(folder: Folder) -> None:
+    score, process = run(folder, "trial.edit('repo/train.py', '0.8', '0.9')")
+    assert (score, process["changed"]) == (1.0, False)
+
+
+def test_script_that_cells_have_changed_is_marked(folder: Folder) -> None:
+    score, process = run(folder, "trial.execute('!echo pass >> repo/train.py')")
+    assert (score, process["changed"], process["kept_lines"]) == (1.0, True, 1.0)
+
+
+@pytest.mark.parametrize(
+    "after", ["pass", "trial.edit('repo/train.py', '0.7', '0.8')"], ids=["cell", "edit too"]
+)
+def test_script_of_which_little_is_left_does_not_count(folder: Folder, after: str) -> None:
+    overwrite = "trial.execute('!echo \\'__import__(\"time\").sleep(0.7)\\' > repo/train.py')"
+    score, process = run(folder, f"{overwrite}; {after}")
+    assert (score, process["changed"], process["kept_lines"]) == (0.0, True, 0.0)

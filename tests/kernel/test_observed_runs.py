@@ -1,0 +1,133 @@
+"""script_executed of cells in a real kernel, whose processes are observed."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.metrics.script_executed import script_executed
+from pytest_super.store.trajectory import Action, Step
+from pytest_super.tasks.task import Entrypoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
+
+TRAIN = Entrypoint(path="repo/train.py", min_seconds=0.5)
+WORK = "import time, sys\nif '--help' in sys.argv: sys.exit()\ntime.sleep(0.8)\nprint('done')\n"
+FILES = {
+    "repo/train.py": WORK,
+    "repo/run.sh": "echo begin\npython train.py\n",
+    "repo/bin/python": "#!/bin/sh\nsleep 0.8\n",
+    "repo/other/train.py": WORK,
+    "repo/pkg/mod.py": WORK,
+    "repo/launch.py": "import subprocess, sys\nsubprocess.run([sys.executable, *sys.argv[1:]], check=True)\n",
+    "repo/fails.py": WORK + "sys.exit(3)\n",
+    "repo/crashes.py": WORK + "raise ValueError\n",
+}
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    kernel = Kernel(LocalSandbox())
+    kernel.start()
+    kernel.execute("import os\nfor d in ('bin', 'other', 'pkg'): os.makedirs('repo/' + d)")
+    for path, text in FILES.items():
+        kernel.write_file(path, text.encode())
+    kernel.execute(
+        "%cd repo\nimport os, sys, subprocess, time, asyncio, runpy\nos.chmod('bin/python', 0o755)"
+    )
+    yield kernel
+    kernel.close()
+
+
+def score(kernel: Kernel, *cells: str, path: str = TRAIN.path) -> float | None:
+    steps = [Step(number=0, origin="pre_execute", action=Action(type="execute", content="%cd repo"))]
+    for number, cell in enumerate(cells, 1):
+        result = kernel.execute(cell)
+        assert result.processes is not None
+        steps.append(
+            Step(
+                number=number,
+                origin="agent",
+                action=Action(type="execute", content=cell),
+                outcome=result.outcome.value,
+                outputs=result.outputs,
+                processes=[asdict(process) for process in result.processes],
+                seconds=result.seconds,
+            )
+        )
+    return script_executed(steps, TRAIN.model_copy(update={"path": path}))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "!python train.py --epochs 3 2>&1 | tee log",
+        "!bash run.sh",
+        "!echo train.py | xargs python -u",
+        "!find . -maxdepth 1 -name train.py -exec python {} \\;",
+        "!timeout 60 python train.py",
+        "!python launch.py -u train.py",
+        "!python < train.py",
+        "p = await asyncio.create_subprocess_exec(sys.executable, 'train.py'); await p.wait()",
+        "%run train.py",
+        "_ = runpy.run_path('train.py', run_name='__main__')",
+        "exec(open('train.py').read())",
+    ],
+)
+def test_run_of_the_entrypoint_counts(kernel: Kernel, cell: str) -> None:
+    assert score(kernel, cell) == 1.0
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "if False:\n    !python train.py\ntime.sleep(0.8)",
+        "!true || python train.py; sleep 0.8",
+        "!timeout 0.2 python train.py; sleep 0.8",
+        "!PATH=$PWD/bin:$PATH python train.py",
+        "!cp /bin/sleep bin/python3; cd bin; touch 0.8; ./python3 0.8 # train.py",
+        "!python -c 'import time; time.sleep(0.8)' train.py",
+        "!python train.py --help; sleep 0.8",
+        "!cat train.py; sleep 0.8",
+        "!tail -f train.py & sleep 0.8; kill $!",
+        "!cp train.py copy.py; python copy.py",
+        "!python other/train.py",
+    ],
+)
+def test_what_only_looks_like_a_run_does_not_count(kernel: Kernel, cell: str) -> None:
+    assert score(kernel, cell) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cell", "path"),
+    [
+        ("!python fails.py", "repo/fails.py"),
+        ("!python fails.py || true", "repo/fails.py"),
+        ("!python crashes.py 2>/dev/null || true", "repo/crashes.py"),
+        ("!python crashes.py\nfrom IPython.display import clear_output; clear_output()", "repo/crashes.py"),
+        ("%run crashes.py", "repo/crashes.py"),
+    ],
+)
+def test_run_that_failed_does_not_count(kernel: Kernel, cell: str, path: str) -> None:
+    assert score(kernel, cell, path=path) == 0.0
+
+
+def test_module_and_shell_script_count(kernel: Kernel) -> None:
+    assert score(kernel, "!python -m pkg.mod", path="repo/pkg/mod.py") == 1.0
+    assert score(kernel, "!bash run.sh", path="repo/run.sh") == 1.0
+    assert score(kernel, "!chmod +x run.sh; ./run.sh", path="repo/run.sh") == 1.0
+
+
+def test_background_run_counts_in_the_cell_in_which_it_has_ended(kernel: Kernel) -> None:
+    begin = "background = subprocess.Popen([sys.executable, 'train.py'])"
+    assert score(kernel, begin, "time.sleep(1.2)", "background.wait()") == 1.0
+    assert score(kernel, begin) == 0.0
+    kernel.execute("background.wait()")

@@ -1,0 +1,146 @@
+"""Reports on processes: what code inside can send, and which of them are runs of the entrypoint."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.kernel.observed import MOST_REPORTS, ObservedProcess, ProcessChannel, read_process
+from pytest_super.metrics.script_executed import script_executed
+from pytest_super.store.trajectory import Action, Step
+from pytest_super.tasks.task import Entrypoint
+
+REPORT: dict[str, Any] = {
+    "op": "process",
+    "number": 1,
+    "pid": 7,
+    "arguments": ["python", "train.py"],
+    "executable": "/usr/bin/python3.11",
+    "is_python": True,
+    "files": {"1": "repo/train.py"},
+    "repositories": ["repo"],
+    "started": 1_700_000_000.0,
+    "ended": 1_700_000_012.5,
+    "stopped": 0.5,
+    "status": 0,
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def test_report_is_read() -> None:
+    process = read_process(REPORT)
+    assert process is not None
+    assert (process.seconds, process.status, process.started) == (12.0, 0, "2023-11-14T22:13:20.000+00:00")
+    running = read_process({**REPORT, "ended": None, "status": None})
+    assert running is not None
+    assert running.seconds is None
+
+
+@given(st.dictionaries(st.sampled_from(sorted(REPORT)), JSON))
+def test_any_report_is_read_or_dropped(fields: dict[str, Any]) -> None:
+    process = read_process({**REPORT, **fields})
+    if process is not None:
+        json.dumps(asdict(process), allow_nan=False)
+
+
+def test_reports_are_bounded() -> None:
+    channel = ProcessChannel(lambda *_, **__: None)
+    channel.receive({"op": "hello", "observes": True})
+    for number in range(MOST_REPORTS + 10):
+        channel.receive({**REPORT, "number": number})
+    assert len(channel.take() or ()) == MOST_REPORTS
+    assert channel.take() == []
+
+
+def test_sandbox_that_cannot_observe_is_told_from_one_in_which_nothing_ran() -> None:
+    channel = ProcessChannel(lambda *_, **__: None)
+    assert channel.take() is None
+
+
+def score(*, outcome: str = "ok", output: str = "", path: str = "train.py", **fields: Any) -> float | None:
+    """The score of a trial whose only process is that of a report with these fields."""
+    process = read_process({**REPORT, **fields})
+    assert process is not None
+    step = Step(
+        number=1,
+        origin="agent",
+        action=Action(type="execute", content="!make"),
+        outcome=outcome,
+        outputs=[{"output_type": "stream", "name": "stdout", "text": output}],
+        processes=[asdict(process)],
+        seconds=60.0,
+    )
+    return script_executed([step], Entrypoint(path=path))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"outcome": "timed_out"},
+        {"arguments": ["python", "-u", "-m", "train"], "files": {"3": "repo/train.py"}},
+        {"arguments": ["python", "-mtrain"], "files": {"1": "repo/train.py"}},
+        {"arguments": ["python"], "files": {"stdin": "repo/train.py"}},
+        {"executable": None, "is_python": None},
+        {"status": None},
+        {"kept_lines": 0.5, "changed": True},
+        {"executable": "/bin/bash", "is_python": False, "arguments": ["bash", "-e", "run.sh"],
+         "files": {"2": "repo/run.sh"}, "path": "run.sh"},
+        {"executable": "/bin/bash", "is_python": False, "arguments": ["bash", "-c", "./run.sh"],
+         "files": {"script": "repo/run.sh"}, "path": "run.sh"},
+        {"arguments": ["python", "/venv/bin/jupyter-nbconvert", "--execute", "n.ipynb"],
+         "files": {"1": "/venv/bin/jupyter-nbconvert", "3": "repo/n.ipynb"}, "path": "n.ipynb"},
+        {"path": "repo/train.py", "repositories": []},
+    ],
+)  # fmt: skip
+def test_process_is_a_run(fields: dict[str, Any]) -> None:
+    assert score(**fields) == 1.0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"is_python": False},
+        {"executable": "/usr/bin/tail", "is_python": False, "arguments": ["tail", "train.py"]},
+        {"executable": "/usr/bin/timeout", "is_python": False, "arguments": ["timeout", "9", "train.py"]},
+        {"arguments": ["python", "-c", "sleep", "train.py"], "files": {"3": "repo/train.py"}},
+        {"arguments": ["python", "-c", "sleep"], "files": {"stdin": "repo/train.py"}},
+        {"arguments": ["python", "train.py", "--help"]},
+        {"arguments": ["python", "other.py", "train.py"], "files": {"1": "other.py", "2": "repo/train.py"}},
+        {"files": {"1": "repo/other/train.py"}},
+        {"files": {"1": "repo/copy.py"}},
+        {"ended": None},
+        {"ended": REPORT["started"] + 10.4},
+        {"status": 3 << 8},
+        {"status": 9},
+        {"status": None, "replaced": True},
+        {"status": None, "outcome": "error"},
+        {"status": None, "output": "Traceback (most recent call last):\n"},
+        {"kept_lines": 0.4, "changed": True},
+        {"arguments": ["python", "/venv/bin/jupyter-nbconvert", "n.ipynb"],
+         "files": {"1": "/venv/bin/jupyter-nbconvert", "2": "repo/n.ipynb"}, "path": "n.ipynb"},
+    ],
+)  # fmt: skip
+def test_process_is_no_run(fields: dict[str, Any]) -> None:
+    assert score(**fields) == 0.0
+
+
+def test_process_of_a_pre_executed_step_is_not_credited() -> None:
+    process = ObservedProcess(number=1, pid=1, arguments=["python", "train.py"], files={"1": "train.py"})
+    before = Step(
+        number=1,
+        origin="pre_execute",
+        action=Action(type="execute", content="!python train.py"),
+        processes=[asdict(process) | {"is_python": True, "seconds": 60.0, "status": 0}],
+    )
+    after = Step(number=2, origin="agent", action=Action(type="execute", content="1"), processes=[])
+    assert script_executed([before, after], Entrypoint(path="train.py")) == 0.0
