@@ -26,7 +26,7 @@ def folder(pytester: pytest.Pytester) -> Folder:
 
 
 def run(folder: Folder, actions: str) -> tuple[float | None, dict[str, Any]]:
-    """The score of an agent that runs the script after these actions, and the process of the script."""
+    """The score of an agent that runs the script after these actions, and the process in its result."""
     folder.write("tasks/repo/train.py", WORK)
     folder.write("agent.py", AGENT.format(actions=actions))
     entrypoint = {"path": "train.py", "min_seconds": 0.5}
@@ -36,8 +36,9 @@ def run(folder: Folder, actions: str) -> tuple[float | None, dict[str, Any]]:
     [result] = read_lines(folder.latest / "results.jsonl")
     assert result["error"] is None, result["error"]
     steps = read_lines(folder.latest / result["folder"] / "trajectory.jsonl")
-    [process] = [one for one in steps[-1]["processes"] if one["is_python"]]
-    assert result["entrypoint_process"] == process
+    process: dict[str, Any] = result["entrypoint_process"]
+    observed = [one for step in steps for one in step["processes"] or ()]
+    assert process["number"] in [one["number"] for one in observed]
     return result["metrics"]["script_executed"], process
 
 
@@ -58,6 +59,12 @@ def test_edits_of_the_agent_do_not_make_another_script(folder: Folder) -> None:
 def test_script_that_cells_have_changed_is_marked(folder: Folder) -> None:
     score, process = run(folder, "trial.execute('!echo pass >> repo/train.py')")
     assert (score, process["changed"], process["kept_lines"]) == (1.0, True, 1.0)
+
+
+def test_arguments_of_any_bytes_are_stored(folder: Folder) -> None:
+    folder.write("tasks/repo/run.py", "import subprocess\nsubprocess.run(['python', 'train.py', b'\\xff'])\n")
+    score, process = run(folder, "trial.execute('!cd repo && python run.py'); return")
+    assert (score, process["arguments"][2:]) == (1.0, [r"\udcff"])
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,12 @@ def test_script_is_observed_from_start_to_end(kernel: Kernel, cell: str) -> None
     assert process.executable is not None
 
 
+def test_arguments_of_any_bytes_are_reported(kernel: Kernel) -> None:
+    result = kernel.execute("subprocess.run([sys.executable, 'x.py', b'\\xff\\xfe', '\\x1b[2J'])")
+    [process] = named(result, "x.py")
+    assert process.arguments[2:] == ["\udcff\udcfe", "\x1b[2J"]
+
+
 def test_module_is_found_as_a_file(kernel: Kernel) -> None:
     (process,) = named(kernel.execute("!python -m pkg.mod"), "mod.py")
     assert list(process.files) == ["2"]

@@ -6,7 +6,6 @@ was a run of a script is for the host to decide. Where there is no /proc (on mac
 
 from __future__ import annotations
 
-import mmap
 import os
 import select
 import threading
@@ -18,6 +17,7 @@ from pytest_super.kernel.inside.process_image import (
     Image,
     arguments_of,
     exit_status,
+    has_symbol,
     kept_lines,
     link,
     named_files,
@@ -240,10 +240,9 @@ class Observer:
                 info = os.fstat(file.fileno())
                 key = (info.st_dev, info.st_ino, info.st_mtime_ns)
                 if key not in self._pythons:
-                    with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
-                        self._pythons[key] = data.find(b"Py_BytesMain") >= 0 or data.find(b"libpython") >= 0
+                    self._pythons[key] = has_symbol(file, (b"Py_BytesMain", b"libpython"))
                 return self._pythons[key]
-        except (OSError, ValueError):
+        except OSError:
             return None
 
 

@@ -9,16 +9,19 @@ import fcntl
 import os
 import struct
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pytest_super.kernel.inside import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# The part of the arguments that is read.
+# How much is read.
 MOST_ARGUMENTS = 64
 LONGEST_ARGUMENTS = 4096
+LONGEST_ENVIRONMENT = 2**20
+LONGEST_EXECUTABLE = 2**28
+CHUNK = 2**20
 # Linux 6.13 has this request; the exit status comes with it since 6.15, after the process is reaped.
 PIDFD_GET_INFO = (3 << 30) | (72 << 16) | (0xFF << 8) | 11
 INFO_EXIT = 1 << 3
@@ -62,7 +65,7 @@ def arguments_of(pid: int) -> list[str]:
 def environment_of(pid: int) -> dict[str, str]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            entries = os.fsdecode(file.read()).split("\0")
+            entries = os.fsdecode(file.read(LONGEST_ENVIRONMENT)).split("\0")
     except OSError:
         return {}
     return dict(entry.split("=", 1) for entry in entries if "=" in entry)
@@ -111,6 +114,16 @@ def module_paths(name: str, folders: list[str]) -> Iterator[str]:
     for folder in folders:
         for end in (".py", "/__main__.py"):
             yield os.path.join(folder, name.replace(".", "/") + end)
+
+
+def has_symbol(file: BinaryIO, symbols: Iterable[bytes]) -> bool:
+    # Not mapped into memory: whoever truncates the file would end us by a signal.
+    end, left = b"", LONGEST_EXECUTABLE
+    while left > 0 and (chunk := file.read(CHUNK)):
+        if any(symbol in end + chunk for symbol in symbols):
+            return True
+        end, left = chunk[-64:], left - CHUNK
+    return False
 
 
 def kept_lines(before: bytes, after: bytes) -> float:

@@ -219,7 +219,7 @@ def stat_of(pid: int) -> list[bytes] | None:
     """The fields of /proc/PID/stat after the name, or None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb", 0) as file:
-            return file.read(4096).rpartition(b")")[2].split()
+            return file.read(4096).rpartition(b")")[2].split() or None
     except OSError:
         return None
 
