@@ -67,6 +67,7 @@ UNEXPECTED = {"error": {"status": 400, "message": "the test has no answer for th
 BROKEN = (
     "10MB",
     "blocked",
+    "damaged",
     "empty",
     "hang",
     "html",
@@ -208,6 +209,9 @@ def broken(kind: str, body: dict[str, Any]) -> Response:
         return Response("<html><body>Blocked</body></html>", status=403, content_type="text/html")
     if kind == "html":
         return Response("<html><body>Bad gateway</body></html>", content_type="text/html")
+    if kind == "damaged":
+        data = json.dumps(good).replace("an answer", "an \udcff").encode(errors="surrogateescape")
+        return Response(data, content_type="application/json")
     if kind == "truncated":
         return Response(json.dumps(good)[:60], content_type="application/json")
     if kind == "wrong_types":

@@ -71,6 +71,8 @@ ACCOUNT_STATUS = (401, 402)
 # Every HTTP client has classes of its own, not all of them based on OSError. litellm's own are left out,
 # because it raises its APIConnectionError for whatever it does not know.
 NETWORK_EXCEPTION = re.compile(r"OSError$|(?!litellm\.).*(Connect|Timeout|Transport|Proxy)")
+# The answer's bytes are no text, or are compressed wrongly: they were damaged on their way.
+DAMAGE_EXCEPTIONS = frozenset({"UnicodeDecodeError", "DecodingError"})
 
 
 class ModelCallError(Exception):
@@ -141,6 +143,8 @@ def classify(
 def classify_unanswered(exceptions: Set[str], *, is_sent: bool) -> Failure:
     # Before `is_sent`, because a connection that cannot be opened fails before anything is sent.
     if any(map(NETWORK_EXCEPTION.match, exceptions)):
+        return Failure.TRANSIENT
+    if is_sent and exceptions & DAMAGE_EXCEPTIONS:
         return Failure.TRANSIENT
     if CONTEXT_EXCEPTION in exceptions:
         return Failure.CONTEXT

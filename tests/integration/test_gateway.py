@@ -156,6 +156,12 @@ def test_a_call_that_outlasts_the_trials_wall_time_is_ended_and_charged(
     assert len(booked) == 1
 
 
+def test_damaged_answers_are_retried_like_a_broken_connection(gateway: Gateway, server: OpenAIServer) -> None:
+    server.reply(server.fault("damaged"), server.fault("damaged"), "an answer")
+    assert trial(gateway).complete(ASK).text == "an answer"
+    assert len(server.requests) == 3
+
+
 def test_a_malformed_request_is_the_agents_mistake(gateway: Gateway, server: OpenAIServer) -> None:
     model = trial(gateway)
     for messages in ([], [{"role": "nobody", "content": "x"}]):

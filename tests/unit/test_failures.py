@@ -95,6 +95,16 @@ def test_what_fails_before_anything_was_sent_concerns_the_request_or_all_request
     assert classify(None, exceptions=set(names.split()), is_sent=False) is Failure.DENIED
 
 
+# litellm chooses its class by sentences, in which the answer's bytes can occur.
+@pytest.mark.parametrize(
+    "chosen", ["litellm.BadRequestError", "litellm.APIError", "litellm.ContextWindowExceededError"]
+)
+def test_a_damaged_answer_is_transient(chosen: str) -> None:
+    for name in ("UnicodeDecodeError", "DecodingError"):
+        assert classify(None, exceptions={name, chosen}) is Failure.TRANSIENT
+    assert classify(None, exceptions={"UnicodeDecodeError"}, is_sent=False) is Failure.DENIED
+
+
 def test_an_answer_that_cannot_be_read_is_unclear() -> None:
     assert classify(None, exceptions={"JSONDecodeError", "litellm.APIError"}) is Failure.UNCLEAR
     assert classify(None, exceptions={"litellm.ContextWindowExceededError"}) is Failure.CONTEXT

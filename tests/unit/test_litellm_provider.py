@@ -266,6 +266,7 @@ def test_an_image_in_the_request_itself_is_passed_on(openai_server: OpenAIServer
         ("500", Failure.TRANSIENT, 500),
         ("context", Failure.CONTEXT, 400),
         ("filter", Failure.FILTERED, 400),
+        ("damaged", Failure.TRANSIENT, None),
         ("empty", Failure.TRANSIENT, None),
         ("html", Failure.UNCLEAR, None),
         ("reset", Failure.TRANSIENT, None),
