@@ -99,6 +99,8 @@ class Caller:
         self.ledger = Ledger(Path(settings.calls), settings.max_cost)
         self.under_way: dict[str, set[ModelCall]] = defaultdict(set)
         """By the names of trials."""
+        self.failures: dict[str, str] = {}
+        """By the names of trials: the provider's last failure, if it has not answered the trial since."""
         self._has_begun = False
         self._first_ended = asyncio.Event()
 
@@ -186,10 +188,14 @@ class Caller:
         except ModelCallError as error:
             # A final failure uses up an answer, too, or a script could not continue after an error.
             account.answered += error.is_final
+            # A final one is about the request: the provider works.
+            if not error.is_final:
+                self.failures[call.trial] = error.message
             if error.usage != NO_USAGE:
                 self._book(call, error.usage, started=call.started)
                 self._check_price(error.usage, self.settings.name)
             raise
+        self.failures.pop(call.trial, None)
         answer = replace(answer, started=call.started, seconds=call.seconds, attempts=call.attempts)
         facts = {**answer.facts(), "characters": call.characters}
         self._book(call, answer.usage, **facts)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError, Usage
+from pytest_super.model.waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 LONGEST_CALL = 3600.0
 # The time that the gateway can take to report a usage, beyond its own time-out.
 REPORT_SECONDS = 10.0
+# A call that has taken this many times as long as the trial's longest answer will probably get none.
+PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class GatewayModel:
         """`token_limit` returns the prompt tokens allowed in total, `seconds_left` a call's time limit."""
         self._gateway = gateway
         self._seconds_left = seconds_left
+        self._waiting = Waiting(seconds_left)
         self._token_limit = token_limit
         self.trial = CallingTrial(
             name=f"{task}/{epoch}.{rerun}",
@@ -77,7 +81,8 @@ class GatewayModel:
         # A Completion is a whole answer, never a stream.
         parameters.pop("stream", None)
         request = {"messages": [dict(message) for message in messages], **parameters}
-        response = self._send_in_time(json.dumps(request).encode())
+        with self._waiting.call():
+            response = self._send_in_time(json.dumps(request).encode())
         body = json.loads(response.body)
         if response.status != 200:
             raise error_of(body["error"])
@@ -89,7 +94,8 @@ class GatewayModel:
         Raises ModelError if the gateway does not work; other failures are in the result.
         """
         began = monotonic()
-        response = self._send("POST", CHAT, body, opened=opened)
+        with self._waiting.call():
+            response = self._send("POST", CHAT, body, opened=opened)
         error = None if response.status == 200 else json.loads(response.body)["error"]
         return Forwarded(response, monotonic() - began, error)
 
@@ -98,6 +104,23 @@ class GatewayModel:
 
         Waits up to `timeout` seconds for calls under way. None if no call was made or the gateway is dead.
         """
+        account = self._account(timeout)
+        return None if account is None else Usage.from_data(account)
+
+    def outage(self) -> str | None:
+        """Why the provider, and not the agent, is to blame for the end of the trial at its wall limit.
+
+        It is if a call was waiting then, and the provider had failed since its last answer or had taken much
+        longer than for any answer. None if it is not.
+        """
+        waited = self._waiting.at_limit()
+        if not waited or (account := self._account(0.0)) is None:
+            return None
+        if account["failure"]:
+            return str(account["failure"])
+        return f"{self.name}: no answer" if waited > PATIENCE * self._waiting.longest else None
+
+    def _account(self, timeout: float) -> dict[str, Any] | None:
         # The question alone would start a gateway.
         if not self._has_asked:
             return None
@@ -106,7 +129,8 @@ class GatewayModel:
             response = self._send("POST", USAGE, body, timeout=timeout + REPORT_SECONDS)
         except (ModelError, TimeoutError):
             return None
-        return Usage.from_data(json.loads(response.body)) if response.status == 200 else None
+        account: dict[str, Any] = json.loads(response.body)
+        return account if response.status == 200 else None
 
     def _send(self, method: str, path: str, body: bytes, **how: Any) -> HttpResponse:
         """The gateway's answer; `how` are parameters of Gateway.send. Raises ModelError, TimeoutError."""

@@ -57,8 +57,9 @@ class GatewayServer:
         return application
 
     async def report_usage(self, http: web.Request) -> web.Response:
-        timeout = (await http.json())["timeout"]
-        return web.json_response(asdict(await self.caller.usage(trial_of(http).name, timeout)))
+        trial, timeout = trial_of(http).name, (await http.json())["timeout"]
+        usage = await self.caller.usage(trial, timeout)
+        return web.json_response({**asdict(usage), "failure": self.caller.failures.get(trial)})
 
     async def answer_chat(self, http: web.Request) -> web.Response:
         try:

@@ -15,6 +15,7 @@ from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.metrics.registry import is_solved, score
 from pytest_super.metrics.script_executed import entrypoint_process
+from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import describe, words_of
 from pytest_super.session.item import PREFIX, PROVIDED, RESULT, SANDBOX, Unsolved
@@ -152,6 +153,7 @@ class TrialRunner:
             raise
         # A call during which the wall limit was reached can take much longer than that.
         self.charge_usage(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
+        self.raise_outage()
 
     def entrypoint_script(self, kernel: Kernel) -> EntrypointScript | None:
         entrypoint = self.task.entrypoint
@@ -164,6 +166,12 @@ class TrialRunner:
         booked_usage = getattr(self.trial.model, "booked_usage", None)
         if booked_usage is not None and (usage := booked_usage(timeout)) is not None:
             self.budget.charge_usage(usage)
+
+    def raise_outage(self) -> None:
+        """Raises ModelError if the wall limit ended the trial because the model did not answer."""
+        outage = getattr(self.trial.model, "outage", None)
+        if outage is not None and self.stop_reason == "wall" and (why := outage()):
+            raise ModelError(f"the model did not answer until the wall limit: {why}")
 
     def can_try_again(self) -> bool:
         # Otherwise the spent share of the last attempt would count as a spent budget.

@@ -177,13 +177,14 @@ def test_waiting_for_the_model_is_no_compute_time(
 
 
 @pytest.mark.slow
-def test_a_wall_limit_counts_the_model_too_and_ends_its_call(
+def test_a_wall_limit_ends_a_call_that_the_provider_never_answers_and_the_trial_is_an_error(
     project: CommandProject, openai_environment: OpenAIServer
 ) -> None:
     openai_environment.always(openai_environment.fault("hang"))
     project.add_task(limits={"wall": 6})
     result = project.run(ASK_ONCE, "--super-model=openai/gpt-4o")
-    assert (result["stop_reason"], result["error"]) == ("wall", None)
+    why = "the model did not answer until the wall limit: openai/gpt-4o: no answer"
+    assert (result["stop_reason"], result["error"]) == ("error", why)
     assert result["compute_seconds"] < 5
 
 

@@ -9,6 +9,7 @@ import uuid
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -154,6 +155,43 @@ def test_a_call_that_outlasts_the_trials_wall_time_is_ended_and_charged(
     assert used.prompt_tokens == PROMPT_TOKENS
     booked = [line for line in read_lines(Path(settings.calls)) if line["trial"] == model.trial.name]
     assert len(booked) == 1
+
+
+def ask_for(gateway: Gateway, seconds: float) -> GatewayModel:
+    """Ask again and again until the wall limit strikes in a call."""
+    deadline = monotonic() + seconds
+    model = trial(gateway, seconds_left=lambda: deadline - monotonic())
+    with pytest.raises(BudgetSpentError, match="wall"):
+        ask_on(model)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("500", "openai/gpt-4o answered 500: The server had an error."),
+        ("damaged", "openai/gpt-4o: 'utf-8' codec can't decode"),
+        ("hang", "openai/gpt-4o: no answer"),
+        ("trickle", "openai/gpt-4o: no answer"),
+    ],
+)
+@pytest.mark.parametrize("first", [(), ("an answer",)])
+def test_a_provider_that_fails_until_the_wall_limit_is_to_blame(
+    gateway: Gateway, server: OpenAIServer, kind: str, why: str, first: tuple[str, ...]
+) -> None:
+    server.reply(*first)
+    server.always(server.fault(kind))
+    assert (ask_for(gateway, 1.5).outage() or "").startswith(why)
+
+
+def test_a_provider_that_answers_is_not_to_blame_for_the_wall_limit(
+    gateway: Gateway, server: OpenAIServer
+) -> None:
+    server.latency = 0.4
+    server.reply(server.fault("500"), "an answer")
+    model = ask_for(gateway, 8.0)
+    assert len(server.requests) > 3
+    assert model.outage() is None
 
 
 def test_damaged_answers_are_retried_like_a_broken_connection(gateway: Gateway, server: OpenAIServer) -> None:

@@ -130,6 +130,16 @@ def test_a_wrong_key_stops_the_run_with_one_message(asking: Project, openai_serv
     assert json.loads(first)["response"]["error"]["code"] == "fatal"
 
 
+def test_a_provider_that_is_down_until_the_wall_limit_is_an_error_and_no_miss(
+    asking: Project, openai_server: OpenAIServer
+) -> None:
+    asking.add_task("a", limits={"wall": 8})
+    openai_server.always(openai_server.fault("500"))
+    result = asking.run(MODEL)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["error   a: *until the wall limit: openai/gpt-4o answered 500: *"])
+
+
 def test_a_request_that_the_provider_refuses_is_an_error_of_its_trial_alone(asking: Project) -> None:
     asking.add_task("a")
     asking.add_task("b")
