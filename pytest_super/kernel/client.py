@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0
 INTERRUPT_SECONDS = 10.0
+# A restart gets this time even if its caller's limit is shorter, such as a cell limit of less than a second:
+# otherwise no restart would succeed, and the sandbox would stay without a kernel.
+LEAST_RESTART_SECONDS = 10.0
 
 
 class Kernel:
@@ -54,11 +57,12 @@ class Kernel:
     def restart(self, timeout: float = START_SECONDS) -> None:
         """Kill everything that runs in the sandbox and start a new kernel in it, without the old state.
 
-        A running cell ends without a result. When no kernel starts within `timeout` seconds, which code in
-        the sandbox can cause, the next cell reports it: KERNEL_DIED or SANDBOX_LOST.
+        A running cell ends without a result. When no kernel starts within `timeout` seconds, at least
+        LEAST_RESTART_SECONDS, which code in the sandbox can cause, the next cell reports it: KERNEL_DIED or
+        SANDBOX_LOST.
         """
         self.actions += 1
-        self._live.restart(min(timeout, START_SECONDS))
+        self._live.restart(max(LEAST_RESTART_SECONDS, min(timeout, START_SECONDS)))
 
     def keep(self) -> str:
         """Save the sandbox's files for a person; returns the command that opens them. Before `close`.

@@ -68,7 +68,9 @@ def ending(result: CellResult) -> str:
         case Outcome.INTERRUPTED:
             return "[The cell was interrupted.]"
         case Outcome.KERNEL_DIED:
-            return f"[The kernel died: {result.detail}. A new one runs: variables are lost, files are kept.]"
+            # Written before the restart, which can fail.
+            after = "A new one is started: variables are lost, files are kept."
+            return f"[The kernel died: {result.detail}. {after}]"
         case Outcome.SANDBOX_LOST:
             return f"[The sandbox is gone: {result.detail}.]"
     return ""

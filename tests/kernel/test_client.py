@@ -270,7 +270,8 @@ def test_a_kernel_can_be_closed_while_a_send_to_it_is_blocked() -> None:
         assert cell.result(30).outcome is Outcome.SANDBOX_LOST
 
 
-def test_a_kernel_that_does_not_restart_in_time_is_dead() -> None:
+def test_a_kernel_that_does_not_restart_in_time_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "LEAST_RESTART_SECONDS", 0.0)
     bridge = ScriptedBridge(finish)
     with started(bridge) as kernel:
         bridge.on_info = do_nothing
@@ -281,6 +282,14 @@ def test_a_kernel_that_does_not_restart_in_time_is_dead() -> None:
         bridge.on_info = answer_info
         kernel.restart(timeout=30)
         assert kernel.execute("2", timeout=5).text == "ran 2\n"
+
+
+def test_a_restart_succeeds_under_a_limit_that_is_shorter_than_the_start_of_a_kernel() -> None:
+    bridge = ScriptedBridge(finish)
+    with started(bridge) as kernel:
+        bridge.on_info = lambda *call: threading.Timer(0.2, answer_info, call).start()
+        kernel.restart(timeout=0.01)
+        assert kernel.execute("1", timeout=5).text == "ran 1\n"
 
 
 def test_a_kernel_that_cannot_be_restarted_is_dead() -> None:
