@@ -103,11 +103,15 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     assert all("begun" in text for text in trajectories(project.path))
 
 
-def test_an_image_that_is_missing_is_told_with_the_build_command(project: pytest.Pytester) -> None:
-    result = project.runpytest("--super-agent=gold", "--super-image=no-such:image", ".")
-    # The other task would meet the same error.
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*no image 'no-such:image'*pytest-super image build*"])
+@pytest.mark.parametrize("sandbox", ["docker", "auto"])
+def test_a_named_image_that_is_missing_is_an_error_with_the_build_command_before_anything_runs(
+    project: pytest.Pytester, sandbox: str
+) -> None:
+    options = (f"--super-sandbox={sandbox}", "--super-image=no-such:image")
+    result = project.runpytest("--super-agent=gold", *options, ".")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no image 'no-such:image'*pytest-super image build*docker pull*"])
+    assert not (project.path / ".super").exists()
 
 
 def test_an_image_that_one_task_misses_is_that_tasks_error(project: pytest.Pytester) -> None:

@@ -150,6 +150,16 @@ def test_one_that_lacks_what_tasks_may_bring_is_passed_over_for_trusted_agents_a
     assert choose_provider("a", SETTINGS, is_trusted=True) == ("a", "")
 
 
+@pytest.mark.parametrize("name", ["auto", "a"])
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_a_missing_image_that_is_named_is_an_error_and_no_reason_to_run_elsewhere(
+    ship: Any, name: str, is_trusted: bool
+) -> None:
+    ship(a=provider(isolates=True, unprepared="no image x: build it"), b=provider(isolates=False))
+    with pytest.raises(SuperError, match=r"^no image x: build it$"):
+        choose_provider(name, SandboxSettings(image="x"), is_trusted=is_trusted)
+
+
 def test_a_sandbox_without_a_name_is_called_by_its_class() -> None:
     class Cluster:
         pass
