@@ -41,13 +41,29 @@ def error_of(step: Step) -> str:
 def submission_of(content: str) -> Any:
     """The submitted value. Our trajectories store it as JSON, published ones as a Python literal.
 
-    Content that is neither is the value itself, as text.
+    Content that is neither is the value itself, as text. So is a literal that JSON cannot express: written as
+    JSON, `{1: 2}` would become another value.
     """
     text = content.removeprefix("submit ")
     try:
-        return parse_value(text)
+        value = parse_value(text)
     except ValueError:
         return text
+    return value if is_json(value) else text
+
+
+def is_json(value: Any) -> bool:
+    """Whether JSON has the value as it is. Not recursive, because values can be nested deeply."""
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict) and all(isinstance(key, str) for key in one):
+            todo.extend(one.values())
+        elif isinstance(one, list):
+            todo.extend(one)
+        elif not isinstance(one, str | int | float | None):
+            return False
+    return True
 
 
 def edit_of(content: str) -> dict[str, str] | None:

@@ -101,6 +101,12 @@ def cell(content: str, output: str = "", **facts: Any) -> Step:
     return replace(step, **{"observation": output, "seconds": 20.0, **facts})
 
 
+def stored(**facts: Any) -> str:
+    """A result.json with these facts."""
+    known = {"id": "t", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "a"}
+    return json.dumps({**known, "stop_reason": "submitted", **facts})
+
+
 # What is found
 
 
@@ -203,6 +209,19 @@ def test_a_trial_that_was_not_submitted_is_scored_0_by_both(bench: Bench) -> Non
             "cannot be scored",
         ),
         ("run/trials/t/1.0/result.json", '{"id": 1}', "has no valid result.json"),
+        ("run/trials/t/1.0/result.json", stored(set={"a": 1}), "result.json next to it: set: Input"),
+        ("run/trials/t/1.0/result.json", stored(agent=["a"]), "result.json next to it: agent: Input"),
+        ("run/trials/t/1.0/result.json", stored(metrics={"accuracy": 10**400}), "is not a trajectory"),
+        (
+            "published/t/metrics.json",
+            f'{{"output_match": 1{"0" * 400}}}',
+            "does not contain the metrics of a",
+        ),
+        (
+            "run/trials/t/1.0/trajectory.jsonl",
+            to_line({**step_to_data(cell("1", "x")), "outputs": [None]}),
+            "cannot be scored",
+        ),
         ("run/trials/t/1.0/result.json", "oops", "has no valid result.json"),
         ("elsewhere/trajectory.jsonl", "text", "has no valid result.json"),
     ],
@@ -222,6 +241,15 @@ def test_a_broken_trajectory_is_one_line_and_the_others_are_scored(
     assert line.startswith(f"broken  {folder}/")
     assert why in line
     assert told.data["broken"] == [line.removeprefix("broken  ")]
+
+
+def test_figures_without_their_trajectory_are_told(bench: Bench) -> None:
+    bench.published(REACT + step_cells(1, "submit", "1"))
+    lone = bench.put("published/u/metrics.json", {"submitted": 1, "output_match": 1.0})
+    bench.put("published/v/metrics.json", {"loss": 1})
+    told = bench.rescore(bench.folder / "published", answers={"t": 1})
+    assert told.status == 1
+    assert told.data["broken"] == [f"{lone} has no history.ipynb next to it"]
 
 
 def test_what_others_wrote_cannot_move_the_cursor(bench: Bench) -> None:
@@ -310,6 +338,13 @@ def test_totals_are_means_over_what_can_be_compared(bench: Bench) -> None:
     assert total["all_published"] == pytest.approx(1 / 3)
     assert [total[name] for name in ("compared", "published", "reference", "paper")] == [2, 0.5, 0.5, 0.5]
     assert total["different"] == 0
+
+
+@pytest.mark.parametrize("cells", [REACT + step_cells(1, "submit", "{22896: 9}"), None])
+def test_a_submission_that_is_not_json_is_not_made_json(bench: Bench, cells: list[Cell] | None) -> None:
+    path = bench.published(cells or SWE + step_cells(1, "submit", "submit {22896: 9}"))
+    figures = bench.rescore(path, answers={"t": {"22896": 9}}).rows["t"]["accuracy"]
+    assert (figures["reference"], figures["paper"]) == (0.0, 0.0)
 
 
 # Why figures differ

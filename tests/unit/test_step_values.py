@@ -19,6 +19,9 @@ from pytest_super.store.trajectory import Action, Step
         ("the cat sat", "the cat sat"),
         ('submit {"a": 1}', {"a": 1}),
         ("submit {a: 1}", "{a: 1}"),
+        ("{22896: 9}", "{22896: 9}"),
+        ("{'a': (1, 2)}", "{'a': (1, 2)}"),
+        ("{1, 2}", "{1, 2}"),
     ],
 )
 def test_a_submission_is_read_as_json_or_as_python_writes_the_value(content: str, value: object) -> None:

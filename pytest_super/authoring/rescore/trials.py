@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
 from pytest_super.report.text import words_of
+from pytest_super.store.json_lines import to_line
 from pytest_super.store.published import read_history
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, read_result, read_trajectory
 from pytest_super.store.step_values import submission_of
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 Figures = dict[str, float | None]
 
 # Errors of reading or scoring a file that is not a trajectory.
-MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 # Names of the metrics in a published metrics.json; the published code has a newer one for landmarks.
 PUBLISHED_NAMES = {
@@ -71,6 +76,10 @@ def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
     """
     trials: list[StoredTrial] = []
     broken: list[str] = []
+    paths = list(paths)
+    broken += sorted(
+        {f"{file} has no history.ipynb next to it" for path in paths for file in lone_metrics(path)}
+    )
     # By the real path, so that a file that is named twice is scored once.
     files = {file.resolve(): file for folder in paths for file in trajectory_files(folder)}
     for path in files.values():
@@ -90,6 +99,15 @@ def trajectory_files(path: Path) -> list[Path]:
     if not found:
         raise SuperError(f"{path} has no trajectory: there is no history.ipynb and no trajectory.jsonl")
     return sorted(found)
+
+
+def lone_metrics(path: Path) -> Iterator[Path]:
+    """The published figures at and below a folder whose trajectory is missing."""
+    for file in path.rglob("metrics.json"):
+        # Research code writes files of this name, too.
+        with suppress(SuperError):
+            if not file.with_name("history.ipynb").exists() and read_metrics(file):
+                yield file
 
 
 def last_reruns(files: Iterable[Path]) -> Iterator[Path]:
@@ -145,8 +163,9 @@ def read_metrics(path: Path) -> Figures:
 
 
 def number(value: Any) -> float | None:
-    if value is not None and not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is not a number")
+    # `isfinite` raises OverflowError for an integer that no float can be.
+    if value is not None and not (isinstance(value, int | float) and isfinite(value)):
+        raise TypeError(f"{value!r} is not a finite number")
     return value
 
 
@@ -155,6 +174,7 @@ def read_ours(path: Path) -> StoredTrial:
     result = read_result(path.with_name("result.json"))
     if result is None:
         raise SuperError(f"{path} has no valid result.json next to it")
+    refuse_wrong_types(result, path)
     error = "the trial did not end" if result.stop_reason == RUNNING else result.error
     metrics = {name: number(value) for name, value in result.metrics.items()}
     result = replace(result, error=error, metrics=metrics)
@@ -162,6 +182,16 @@ def read_ours(path: Path) -> StoredTrial:
     scoring = scoring_of(path.absolute().parent.parent.parent.parent / "run.json")
     steps = read_trajectory(path)
     return StoredTrial(path=path, result=result, steps=steps, is_published=False, scoring=scoring)
+
+
+def refuse_wrong_types(result: TrialResult, path: Path) -> None:
+    """Raises SuperError if a field of the result has another type than was written."""
+    try:
+        TypeAdapter(TrialResult).validate_json(to_line(result.to_data()), strict=True)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        place = ".".join(map(str, wrong["loc"]))
+        raise SuperError(f"{path} has no valid result.json next to it: {place}: {wrong['msg']}") from None
 
 
 def scoring_of(run: Path) -> str:
