@@ -102,6 +102,8 @@ def test_actions_that_the_thought_speaks_of_are_not_taken(thought: str) -> None:
         "```\nonly begun",
         "a\n```\nb\n```\nc",
         "!echo </content> Thoughtful",
+        "%%writefile a.xml\n<entry>\n<content>\ntext\n</content>\n</entry>",
+        "%%writefile end.txt\n</content>\n</content>\naction: none",
     ],
 )
 def test_the_content_is_taken_to_the_letter(content: str) -> None:
@@ -115,6 +117,16 @@ def test_of_several_actions_the_first_is_taken() -> None:
         assert parse_response(answer + made_up).action == LS
     in_a_line = "Thought: look\nAction: execute\n<content>!ls</content> Observation: a.txt"
     assert parse_response(in_a_line + made_up).action == LS
+
+
+@pytest.mark.parametrize(
+    "between", ["", "\nNow I am done.\n", "\nObservation: a\n</content>\n", "\n**Thought**: so"]
+)
+def test_a_closing_tag_of_a_later_action_closes_only_that(between: str) -> None:
+    later = render_response("done", Action(type="submit", content='"a.txt"'))
+    assert parse_response(f"{render_response('look', LS)}\n{between}\n{later}").action == LS
+    later = later.removeprefix("Thought: done\n")
+    assert parse_response(f"{render_response('look', LS)}\n{between}\n{later}").action == LS
 
 
 def test_the_first_complete_action_is_taken() -> None:
@@ -180,13 +192,13 @@ def test_a_cut_answer_is_never_taken(reason: str) -> None:
 
 
 PARTS = st.sampled_from(
-    ["<content>", "</content>.", "Action: submit", "Thought:", "```", "\n", "\r\n", " ", "x"]
+    ["<content>", "</content>", "</content>.", "Action: submit", "Thought:", "```", "\n", "\r\n", " ", "x"]
 )
 
 
 def can_be_carried(content: str) -> bool:
     """Not so one without text, one that begins as a fence, closes itself, or opens an action of its own."""
-    closes = "</content>" in content.replace("</content>.", "")
+    closes = "</content>" in content and any(word in content for word in ("Thought", "Action"))
     opens = "Action" in content and "<content>" in content
     return bool(content.strip()) and not content.lstrip().startswith("```") and not closes and not opens
 

@@ -51,7 +51,9 @@ _TYPE = re.compile(r"[*_`'\"\s]*+([A-Za-z]++(?:[ _-][A-Za-z]++)?+)[*_`'\".]*+[ \
 _SAID = r"Thought[*_`]*+[ \t]*+:[*_]*+"
 _THOUGHT = re.compile(rf"^{_MARKUP}{_SAID}(?:\s*+^{_SAID})*+", re.MULTILINE | re.IGNORECASE)
 _OPENING = re.compile(rf"^[ \t]*+{OPENING}", re.MULTILINE)
-_CLOSING = re.compile(rf"{CLOSING}[ \t\r]*+(?:\Z|Thought\b|Action\b|Observation\b)")
+_CLOSING = re.compile(rf"{CLOSING}[ \t\r]*+(?:\Z|(Thought|Action|Observation)\b)")
+# Case matters: files have keys such as `action:`.
+_CONTINUATION = re.compile(rf"{_MARKUP}(?:Thought|Action|Observation)[*_`]*+[ \t]*+:")
 _FENCE = re.compile(r"^[ \t]*+```([\w+-]*+)[ \t\r]*+$", re.MULTILINE)
 _SHELLS = ("bash", "console", "sh", "shell", "zsh")
 
@@ -167,19 +169,26 @@ def _content(text: str, header: _Header, limit: int) -> str | None:
 
 
 def _within_tags(text: str, start: int, limit: int) -> str:
-    """The text up to the first closing tag at the end of a line that has no opening tag before it.
+    """The text up to the last closing tag at the end of a line that has no opening tag before it.
 
-    Other closing tags belong to the content. Raises FormatError if there is no such tag, or if it closes the
-    content of the next action, whose label is at `limit`.
+    After the first such tag, a line that begins like a thought, an action or an observation ends the search:
+    the model has made up the rest. All other closing tags belong to the content. Raises FormatError if there
+    is no such tag, or if it closes the content of the next action, whose label is at `limit`.
     """
-    end = start
+    following = _OPENING.search(text, limit)
+    place, end, furthest = start, -1, following.end() if following else len(text)
     for line in text[start:].split("\n"):
+        if end >= 0 and _CONTINUATION.match(line):
+            break
         closing = _CLOSING.search(line)
         if closing and OPENING not in line[: closing.start()]:
-            end += closing.start()
-            break
-        end += len(line) + 1
-    if end > len(text) or _OPENING.search(text, limit, end):
+            if end >= 0 and place + closing.start() >= furthest:
+                break
+            end = place + closing.start()
+            if closing[1]:
+                break
+        place += len(line) + 1
+    if end < 0 or end >= furthest:
         raise FormatError(f"The content is not closed by {CLOSING}, so nothing was done.\n{FORM}")
     return _without_tag_lines(text[start:end])
 
