@@ -9,11 +9,13 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
+from pytest_super.programs.ending import exit_code_in, explain_no_answer
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pytest_super.kernel.client import Kernel
     from pytest_super.trial.trial import Trial
 
     ReadFile = Callable[[str, int], bytes]
@@ -49,9 +51,18 @@ class CommandAgent:
         workdir = trial.kernel.workdir
         query, answer = f"{workdir}/{QUERY}", f"{workdir}/{ANSWER}"
         values = {"query_file": query, "answer_file": answer, "workdir": workdir, "model": model_name(trial)}
-        trial.run_program(fill(self.command, values), ENVIRONMENT, {query: trial.task.query})
+        step = trial.run_program(fill(self.command, values), ENVIRONMENT, {query: trial.task.query})
         reader = AnswerReader(answer)
-        trial.use(Action(type="read_answer", content=answer), lambda kernel: reader.read(kernel.read_file))
+
+        def read(kernel: Kernel) -> tuple[str, str]:
+            read = reader.read(kernel.read_file)
+            code = exit_code_in(step.observation)
+            if not reader.is_found and code is not None:
+                explain_no_answer(trial, code, step.outputs, has_acted=False)
+            return read
+
+        # In `use`, because there an InfrastructureError is not the agent's own exception.
+        trial.use(Action(type="read_answer", content=answer), read)
         if reader.is_found:
             trial.submit(reader.value)
 

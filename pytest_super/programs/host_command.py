@@ -18,6 +18,7 @@ from pytest_super.kernel.providers.sandbox_folder import remove_tree
 from pytest_super.model.redaction import is_secret
 from pytest_super.programs import command as inside
 from pytest_super.programs.command import AnswerReader, fill, model_name
+from pytest_super.programs.ending import explain_no_answer
 from pytest_super.programs.host_process import host_program
 from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
 from pytest_super.programs.trial_server import TrialServer
@@ -107,7 +108,10 @@ def run_beside(trial: Trial, folder: str, line: str) -> tuple[str, str]:
 def observation(
     trial: Trial, folder: str, program: HostProgram, code: int | None, before: str
 ) -> tuple[str, str]:
-    """`code` is None if we ended the program. `before` is shown before the note on its end."""
+    """`code` is None if we ended the program. `before` is shown before the note on its end.
+
+    Raises InfrastructureError if the program could not start.
+    """
     outcome = Outcome.OK if trial.submitted else Outcome.INTERRUPTED
     result = with_output(CellResult(outcome=outcome), program.output)
     if code is None:
@@ -121,6 +125,8 @@ def observation(
     if answer.is_found:
         trial.submit(answer.value)
         return ran.observation, ran.result.outcome
+    has_acted = any(step.origin == "agent" for step in trial.history)
+    explain_no_answer(trial, code, ran.result.outputs, has_acted=has_acted)
     return f"{ran.observation}\n{found}", ran.result.outcome if reading == "ok" else reading
 
 

@@ -75,7 +75,7 @@ class TrialResult:
     error: str | None = None
     """What failed around the agent; None for a valid trial."""
     agent_error: str | None = None
-    """The traceback of an agent that raised."""
+    """The traceback of an agent that raised, or how a program ended that left no answer."""
     started: str = ""
     folder: str = ""
     """The folder of its files, relative to the run's folder."""

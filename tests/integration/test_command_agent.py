@@ -119,7 +119,6 @@ def test_pre_executed_cells_are_where_the_program_starts(project: CommandProject
 
 def test_how_a_program_ends_is_told(project: CommandProject) -> None:
     ends = {
-        "gone": ("no-such-agent --task x", "exit code 127: a command was not found", "error"),
         "failed": ("exit 3", "exit code 3", "error"),
         "killed": ("kill -9 $$", "signal 9", "error"),
         "ended": ("kill 0", "signal 15", "error"),
@@ -131,6 +130,40 @@ def test_how_a_program_ends_is_told(project: CommandProject) -> None:
         assert step["observation"].endswith(f"[The program ended with {told}.]")
         assert step["outcome"] == outcome
         assert answer["observation"] == "[There is no answer file: nothing was submitted.]"
+
+
+@pytest.mark.parametrize(
+    ("line", "how"),
+    [
+        ("no-such-agent --task x", "exit code 127: *no-such-agent: *not found"),
+        ("touch agent; ./agent", "exit code 126: *./agent: Permission denied"),
+    ],
+)
+def test_a_program_that_cannot_start_stops_the_run_as_an_error(
+    project: CommandProject, line: str, how: str
+) -> None:
+    for id in ("a", "b"):
+        project.add_task(id)
+    result = project.run(line, SCRIPT)
+    assert (result["id"], result["stop_reason"], len(project.results)) == ("a", "error", 1)
+    assert project.outcome.ret == pytest.ExitCode.INTERRUPTED
+    project.outcome.stdout.fnmatch_lines([f"error   a: the agent's program could not start: {how}: check *"])
+
+
+def test_the_last_words_of_a_program_without_an_answer_are_in_its_line(project: CommandProject) -> None:
+    for id, query in {"a": "echo first; echo no disk >&2; exit 3", "b": "exit 4"}.items():
+        project.add_task(id, query=query)
+    # It has asked the model, so it did start.
+    project.add_task("c", query=f"{ASK_ONCE.format(query_file='$Q', answer_file='/dev/null')}; exit 127")
+    project.run("Q={query_file}; . {query_file}", SCRIPT)
+    ended = "the agent ended without a submission"
+    project.outcome.stdout.fnmatch_lines(
+        [
+            f"missed  a: * {ended} (exit code 3: no disk); *",
+            f"missed  b: * {ended} (exit code 4); *",
+            f"missed  c: * {ended} (exit code 127: model says one); *",
+        ]
+    )
 
 
 def test_an_answer_file_that_holds_no_answer_is_no_submission(project: CommandProject) -> None:

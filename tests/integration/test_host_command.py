@@ -203,7 +203,6 @@ def test_an_attempt_without_a_submission_is_followed_by_another(project: HostPro
 
 def test_how_a_program_ends_is_told(project: HostProject) -> None:
     ends = {
-        "gone": ("no-such-agent --task x", "exit code 127: a command was not found", "error"),
         "failed": ("exit 3", "exit code 3", "error"),
         "killed": ("kill -9 $$", "signal 9", "error"),
         "fine": ("true", "exit code 0", "ok"),
@@ -216,6 +215,20 @@ def test_how_a_program_ends_is_told(project: HostProject) -> None:
             f"[The program ended with {told}.]",
             "[There is no answer file: nothing was submitted.]",
         ]
+
+
+def test_a_program_that_cannot_start_stops_the_run_as_an_error(project: HostProject) -> None:
+    for id in ("a", "b"):
+        project.add_task(id)
+    project.run("no-such-agent --task x")
+    assert [result["stop_reason"] for result in project.results] == ["error"]
+    project.outcome.stdout.fnmatch_lines(["error   a: *could not start: exit code 127: *no-such-agent: *"])
+
+
+def test_a_program_that_has_acted_did_start(project: HostProject) -> None:
+    project.add_task()
+    result = project.run_python("act('execute', code='1'); print('bye'); sys.exit(127)")
+    assert (result["stop_reason"], result["agent_error"]) == ("returned", "exit code 127: bye")
 
 
 def test_an_answer_file_that_holds_no_answer_is_no_submission(project: HostProject) -> None:

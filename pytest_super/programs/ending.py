@@ -1,0 +1,42 @@
+"""Why a program left no answer: the run has to stop if it could not start, and otherwise the report tells."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.output import readable
+from pytest_super.trial.program import NOT_FOUND, exit_note, exit_words
+
+if TYPE_CHECKING:
+    from pytest_super.trial.trial import Trial
+
+# What a shell exits with if it cannot execute a file, or cannot find it.
+NOT_STARTED = (126, NOT_FOUND)
+LONGEST_LINE = 200
+_EXIT_CODE = re.compile(r"exit code (\d+)|signal (\d+)")
+
+
+def explain_no_answer(trial: Trial, code: int, outputs: list[dict[str, Any]], *, has_acted: bool) -> None:
+    """Put the end of the program, which exited with `code`, into the trial's error.
+
+    Raises InfrastructureError, final, if the program could not start. It did start if it `has_acted` in the
+    trial or has asked the model.
+    """
+    last = readable(outputs).strip().rpartition("\n")[2][:LONGEST_LINE]
+    how = ": ".join(filter(None, (exit_words(code), last)))
+    if code in NOT_STARTED and not has_acted and not trial.budget.model_seconds:
+        what = "check the command line of the agent, and whether its program is installed where it runs"
+        raise InfrastructureError(f"the agent's program could not start: {how}: {what}", is_final=True)
+    trial.error = how
+
+
+def exit_code_in(observation: str) -> int | None:
+    """The exit code in the note at the end of a program's observation, the inverse of `exit_note`."""
+    last = observation.rpartition("\n")[2]
+    found = _EXIT_CODE.search(last)
+    if found is None:
+        return None
+    code = int(found[1]) if found[1] else -int(found[2])
+    return code if exit_note(code) == last else None
