@@ -37,9 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+class ShowVersion(argparse.Action):
+    """Like argparse's `version`, but the version is only looked up when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"pytest-super {version('pytest-super')}")
+        parser.exit()
+
+
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """The parser of these subcommands. Parsed arguments have `run`, the function of the subcommand."""
     top = argparse.ArgumentParser(prog="pytest-super", description=__doc__)
+    top.add_argument("--version", action=ShowVersion, nargs=0, help="show the installed version and exit")
     subparsers = top.add_subparsers(required=True, metavar="COMMAND")
     for name in names:
         command = load_command(name)

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]
     listed = capsys.readouterr().out
     for name in COMMANDS:
         assert re.search(rf"^    {name} +\w", listed, re.MULTILINE), name
+
+
+def test_the_version_is_that_of_the_installed_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"pytest-super {version('pytest-super')}\n"
 
 
 def test_a_command_imports_no_other_command_and_nothing_that_it_does_not_need() -> None:
