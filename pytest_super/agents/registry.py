@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def find_agent(name: str) -> Factory:
 
     The last two are called without arguments. `command: ...` and `host-command: ...` name programs (see
     `programs.command` and `programs.host_command`). The factory calls pytest.skip for a task that the agent
-    cannot try. Raises SuperError for an unknown name.
+    cannot try. Raises SuperError for an unknown name, and for a class that is no agent.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
@@ -60,9 +61,39 @@ def find_agent(name: str) -> Factory:
         else:
             known = ", ".join([*BUILT_IN, *sorted(offered.names)])
             raise SuperError(f"unknown agent `{name}`: use {known}, or package.module:Name of your own")
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError) as error:
         raise SuperError(f"the agent `{name}` cannot be imported: {error}") from error
-    return lambda _task, _settings: made()
+    return own_agent(name, made)
+
+
+def own_agent(name: str, made: Any) -> Factory:
+    """A factory that calls `made`, a class or a function. Raises SuperError for what cannot make an agent."""
+    if not callable(made):
+        raise SuperError(f"the agent `{name}` cannot be called: name the class or function that makes it")
+    try:
+        inspect.signature(made).bind()
+    except TypeError as error:
+        raise SuperError(
+            f"the agent `{name}` cannot be made without arguments: {error}; give each a default"
+        ) from None
+    except ValueError:
+        # A class of an extension module can have no signature.
+        pass
+    if isinstance(made, type):
+        refuse_without_run(name, made)
+
+    def make(_task: Task, _settings: AgentSettings) -> Agent:
+        agent: Agent = made()
+        # What a function makes is only known now.
+        refuse_without_run(name, agent)
+        return agent
+
+    return make
+
+
+def refuse_without_run(name: str, made: object) -> None:
+    if not callable(getattr(made, "run", None)):
+        raise SuperError(f"the agent `{name}` has no method `run(self, trial)`, which a trial calls: add it")
 
 
 def make_gold(task: Task, _settings: AgentSettings) -> Agent:

@@ -57,6 +57,34 @@ def test_a_wrong_option_is_one_message(project: Project, arguments: list[str], m
     result.stderr.no_fnmatch_line("*Traceback*")
 
 
+# Modules that hold no agent, and what is wrong with each.
+NO_AGENTS = {
+    "class Agent:\n    def act(self, trial): ...": "has no method `run(self, trial)`",
+    "class Agent:\n    run = 'fast'": "has no method `run(self, trial)`",
+    "class Agent:\n def __init__(self, model): ...\n def run(self, trial): ...": "required argument: 'model'",
+    "Agent = 'text'": "cannot be called: name the class or function",
+    "class Agent:\n    def run(self, trial:": "cannot be imported: '(' was never closed",
+}
+
+
+@pytest.mark.parametrize(("module", "message"), NO_AGENTS.items())
+def test_what_is_no_agent_is_refused_before_a_trial(project: Project, module: str, message: str) -> None:
+    project.add_task("right")
+    project.write("no_agent.py", module)
+    result = project.run_in_subprocess(agent="no_agent:Agent")
+    assert result.ret == USAGE
+    result.stderr.re_match_lines([f"ERROR: the agent `no_agent:Agent` .*{re.escape(message)}.*"])
+    assert not (project.path / ".super").exists()
+
+
+def test_a_function_that_makes_no_agent_is_an_error_and_not_a_miss(project: Project) -> None:
+    project.add_task("right")
+    project.write("no_agent.py", "def make(): return object()")
+    result = project.run_in_subprocess(agent="no_agent:make")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["the agent `no_agent:make` has no method `run(self, trial)`*"])
+
+
 PYTEST_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest does not read the table")
 
 
