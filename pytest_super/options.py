@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from math import inf
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,17 +35,27 @@ class Option:
 
 
 def positive(text: str) -> int:
-    number = int(text)
+    number = int(text) if re.fullmatch(r"\s*[+-]?\d+\s*", text) else 0
     if number < 1:
-        raise ValueError("must be at least 1")
+        raise ValueError("must be a whole number of at least 1")
     return number
 
 
 def amount(text: str) -> float:
-    number = float(text)
-    if not 0 < number < inf:
+    value = number(text)
+    if value <= 0:
         raise ValueError("must be more than 0")
-    return number
+    return value
+
+
+def number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
+    if not isfinite(value):
+        raise ValueError("must be a number")
+    return value
 
 
 SETS = ("expert", "masked", "auto", "functions")
@@ -112,7 +123,7 @@ OPTIONS = (
     Option(
         name="temperature",
         help="Temperature of every model call, instead of the agent's own.",
-        parse=float,
+        parse=number,
     ),
     Option(
         name="model-arg",
@@ -164,7 +175,10 @@ def value_of(config: pytest.Config, option: Option) -> Any:
     except ValueError as error:
         raise pytest.UsageError(f"{source}={given}: {error}") from None
     if option.choices and value not in option.choices:
-        raise pytest.UsageError(f"{source}={given}: choose from {', '.join(option.choices)}")
+        from pytest_super.wording import did_you_mean
+
+        meant = did_you_mean(value, option.choices)
+        raise pytest.UsageError(f"{source}={given}: choose from {', '.join(option.choices)}{meant}")
     return value
 
 

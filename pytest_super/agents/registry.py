@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import SuperError
+from pytest_super.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,12 +56,17 @@ def find_agent(name: str) -> Factory:
     try:
         if ":" in name:
             module_name, _, attribute = name.partition(":")
-            made = getattr(importlib.import_module(module_name), attribute)
+            module = importlib.import_module(module_name)
+            if not hasattr(module, attribute):
+                why = f"{module_name} has no {attribute}{did_you_mean(attribute, vars(module))}"
+                raise SuperError(f"the agent `{name}` cannot be imported: {why}")
+            made = getattr(module, attribute)
         elif name in offered.names:
             made = offered[name].load()
         else:
-            known = ", ".join([*BUILT_IN, *sorted(offered.names)])
-            raise SuperError(f"unknown agent `{name}`: use {known}, or package.module:Name of your own")
+            known = [*BUILT_IN, *sorted(offered.names)]
+            choices = f"use {', '.join(known)}, or package.module:Name of your own"
+            raise SuperError(f"unknown agent `{name}`: {choices}{did_you_mean(name, known)}")
     except (ImportError, AttributeError, SyntaxError) as error:
         raise SuperError(f"the agent `{name}` cannot be imported: {error}") from error
     return own_agent(name, made)

@@ -22,6 +22,7 @@ from pytest_super.model.failures import Failure, ModelCallError, classify
 from pytest_super.model.json_values import plain
 from pytest_super.model.provider import Answer
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
+from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_text
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def load_script(path: Path) -> dict[str, Answers]:
     try:
         return SCRIPT.validate_python(data)
     except ValidationError as error:
-        problems = [describe(problem["loc"], problem["msg"]) for problem in error.errors(include_url=False)]
+        problems = [describe(problem["loc"], reason(problem)) for problem in error.errors(include_url=False)]
         raise SuperError("\n".join(f"{path}: {problem}" for problem in problems)) from None
 
 
@@ -182,4 +183,4 @@ def describe(location: tuple[str | int, ...], message: str) -> str:
     if rest:
         place = f"answer {int(rest[0]) + 1} of {place}"
     fields = f", {'.'.join(map(str, rest[1:]))}" if rest[1:] else ""
-    return f"{place}{fields}: {message.removeprefix('Value error, ')}"
+    return f"{place}{fields}: {message}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.summary import mean_with_errors
+from pytest_super.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,7 +55,8 @@ def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail
     by_name = {metric.name: metric for metric in metrics}
     metric = by_name.get(named["name"])
     if metric is None:
-        raise SuperError(f"{given}: there is no such metric: choose from {', '.join(by_name)}")
+        meant = did_you_mean(named["name"], by_name)
+        raise SuperError(f"{given}: there is no such metric: choose from {', '.join(by_name)}{meant}")
     if metric.higher_is_better != (named["sign"] == ":"):
         better, sign = ("higher", ":") if metric.higher_is_better else ("lower", "<")
         raise SuperError(f"{given}: {better} is better: write '{metric.name}{sign}{named['bound']}'")

@@ -9,6 +9,7 @@ from pytest_super.report.text import counted, printable
 from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
 from pytest_super.trial.budget import budget_for
+from pytest_super.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -79,6 +80,7 @@ def selection_hints(settings: Settings, tasks: Iterable[Task], is_any_left: bool
     sets = {str(task.set) for task in by_id.values()}
     hints = [
         f"--super-category={name} selects no task: the categories here are {listed(categories)}"
+        f"{did_you_mean(name, categories)}"
         for name in settings.categories
         if name not in categories
     ]

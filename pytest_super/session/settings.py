@@ -17,6 +17,7 @@ from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.options import OPTIONS, SETS, value_of
+from pytest_super.wording import did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,9 @@ def read_settings(config: pytest.Config) -> Settings:
     """The settings of a session with an agent. Raises pytest.UsageError."""
     values = {option.key: value_of(config, option) for option in OPTIONS}
     if unknown := [name for name in values["super_set"] if name not in SETS]:
-        raise pytest.UsageError(f"--super-set={unknown[0]}: choose from {', '.join(SETS)}")
+        raise pytest.UsageError(
+            f"--super-set={unknown[0]}: choose from {', '.join(SETS)}{did_you_mean(unknown[0], SETS)}"
+        )
     return Settings(
         agent=values["super_agent"],
         sandbox=values["super_sandbox"],

@@ -9,6 +9,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
+COMMIT = r"^[0-9a-f]{40}$"
+SHA256 = r"^[0-9a-f]{64}$"
+NOT_BLANK = r"\S"
 SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 # Most landmarks have none of these. Compiling them would take a large part of the time to load a task.
 SPECIAL = frozenset(".^$*+?{}[]|()\\")
@@ -29,7 +32,7 @@ def parse_size(value: object) -> int:
         match := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)b?", value.strip().lower())
     ):
         return int(float(match[1]) * SIZE_UNITS[match[2]])
-    raise ValueError("not a size: write it as 512m or 4g")
+    raise ValueError("is not a size: write it as 512m or 4g")
 
 
 def check_regex(pattern: str) -> str:
@@ -38,7 +41,7 @@ def check_regex(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
+        raise ValueError(f"is not a regular expression: {error}") from None
     return pattern
 
 
@@ -61,7 +64,7 @@ def has_leaf(value: object) -> bool:
 Size = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str)]
 Regex = Annotated[str, AfterValidator(check_regex)]
 RelativePath = Annotated[str, AfterValidator(check_relative)]
-Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+Text = Annotated[str, Field(min_length=1, pattern=NOT_BLANK)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 

@@ -19,6 +19,7 @@ from pytest_super.tasks.yaml_reader import (
     read_text,
     unreadable,
 )
+from pytest_super.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -180,9 +181,11 @@ def explain(detail: ErrorDetails, root: Node) -> Unreadable:
         return unreadable(node_at(root, location[:-1]).start_mark, f"`{field}` is missing")
     if detail["type"] == "extra_forbidden":
         return unreadable(key_at(root, location).start_mark, f"unknown field `{field}`{nearest(location)}")
-    # The field's name takes the place of pydantic's subject: `tolerance` should be a valid number.
-    reason = detail["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
-    return unreadable(node_at(root, location).start_mark, f"`{field}` {reason}" if field else reason)
+    # Not at the top: only a message needs it.
+    from pytest_super.tasks.reasons import reason
+
+    words = reason(detail)
+    return unreadable(node_at(root, location).start_mark, f"`{field}` {words}" if field else words)
 
 
 def dotted(location: Location) -> str:
@@ -191,14 +194,12 @@ def dotted(location: Location) -> str:
 
 
 def nearest(location: Location) -> str:
-    import difflib
-
     model: type[BaseModel] = Task
     for name in location[:-1]:
         if isinstance(name, str):
             model = models_in(model.model_fields[name].annotation)[0]
-    close = difflib.get_close_matches(str(location[-1]), model.model_fields, n=1)
-    return f"; did you mean `{close[0]}`?" if close else f"; known are {', '.join(model.model_fields)}"
+    known = model.model_fields
+    return did_you_mean(str(location[-1]), known) or f"; known are {', '.join(known)}"
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -6,7 +6,6 @@ solution, and a task is the same on every machine.
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +15,7 @@ from pytest_super.errors import TaskFileError
 from pytest_super.tasks.solution import answer_index, solution_cells
 from pytest_super.tasks.task import Derivation, PreExecuted, Solution, SubProblem, Task
 from pytest_super.tasks.validation import broken_rules
+from pytest_super.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -197,9 +197,8 @@ def find_cells(cells: Sequence[SolutionCell], reference: int | str, location: Lo
 
 def nearest(cells: Sequence[SolutionCell], reference: str) -> str:
     known = list(dict.fromkeys(name for cell in cells for name in (cell.id, *cell.tags) if name))
-    close = difflib.get_close_matches(reference, known, n=3)
-    if close:
-        return f"; did you mean {' or '.join(f'`{name}`' for name in close)}?"
+    if close := did_you_mean(reference, known, most=3):
+        return close
     return f"; known are {', '.join(known[:20])}" if known else "; its cells have numbers only"
 
 

@@ -15,7 +15,17 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_super.tasks.fields import TASK_ID, FieldModel, Regex, RelativePath, Seconds, Size, Text
+from pytest_super.tasks.fields import (
+    COMMIT,
+    SHA256,
+    TASK_ID,
+    FieldModel,
+    Regex,
+    RelativePath,
+    Seconds,
+    Size,
+    Text,
+)
 
 TASK_SUFFIX = ".task.yaml"
 # The categories of the SUPER paper, in the order of its table 3. Tasks can have others.
@@ -34,12 +44,12 @@ class Repository(FieldModel):
 
     git: Text | None = None
     """URL of a git repository; needs `commit`."""
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
+    commit: Annotated[str, Field(pattern=COMMIT)] | None = None
     """The full commit hash."""
     pypi: Text | None = None
     """Name of a project on the package index; needs `version` and `sha256`."""
     version: Text | None = None
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    sha256: Annotated[str, Field(pattern=SHA256)] | None = None
     """Digest of the source distribution."""
     path: RelativePath | None = None
     """A folder, relative to the task file."""
@@ -58,9 +68,9 @@ class Repository(FieldModel):
             name for name in ("commit", "version", "sha256") if name not in needed and getattr(self, name)
         ]
         if missing:
-            raise ValueError(f"{given[0]} needs {' and '.join(missing)}")
+            raise ValueError(f"with {given[0]} needs {' and '.join(missing)}")
         if surplus:
-            raise ValueError(f"{given[0]} takes no {' and no '.join(surplus)}")
+            raise ValueError(f"with {given[0]} takes no {' and no '.join(surplus)}")
         return self
 
 

@@ -139,11 +139,11 @@ def test_a_category_or_set_that_no_task_has_is_told_with_those_there_are(
     project.add_task("squad", set="masked", category="data")
     project.add_task("gpu", category="cpu")
     project.add_task("plain")
-    result = project.run("--super-category=typo", "--super-category=data", *workers)
+    result = project.run("--super-category=dta", "--super-category=data", *workers)
     assert result.parseoutcomes()["passed"] == 1
-    hint = "--super-category=typo selects no task: the categories here are cpu, data"
+    hint = "--super-category=dta selects no task: the categories here are cpu, data; did you mean `data`?"
     assert [line for line in result.outlines if "selects no task" in line] == [hint]
-    result = project.run("--super-category=typo", "--super-set=auto", *workers)
+    result = project.run("--super-category=dta", "--super-set=auto", *workers)
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     hints = [hint, "--super-set=auto selects no task: the sets here are expert, masked"]
     assert [line for line in result.outlines if "selects no task" in line] == hints

@@ -325,7 +325,7 @@ BAD_TASKS = [
     ("[{}]", "bad_answer", "not an object"),
     ("[" * 100_000, "bad_answer", "no JSON object"),
     ('{"thought": "x"}', "bad_answer", "`output`"),
-    ('{"output": {"task": "x"}}', "bad_answer", "`output.entrypoint`: Field required"),
+    ('{"output": {"task": "x"}}', "bad_answer", "`output.entrypoint` is missing"),
     (output(task=7), "bad_answer", "`output.task`"),
     (output(task="run train.py"), "bad_answer", "at least 20"),
     (output(task="train.py " * 1000), "bad_answer", "at most 1500"),

@@ -156,7 +156,7 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
         (MINIMAL + "repository: {git: u, pypi: v}\n", "exactly one of git, pypi, path"),
         (MINIMAL + "pre_execute: [{cell: x, edit: {path: a, before: b, after: c}}]\n", "one of cell, edit"),
         (MINIMAL + "answer_unknown: true\n", "5:17: `answer_unknown` is true"),
-        (MINIMAL + "tolerance: -1\n", "greater than or equal to 0"),
+        (MINIMAL + "tolerance: -1\n", "should be at least 0"),
         (MINIMAL + "tolerance: .nan\n", "finite"),
         (MINIMAL + "sandbox: {memory: much}\n", "512m or 4g"),
         (MINIMAL + f"answer3: {'9' * 5000}\n", "5,000 digits"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pytest_super.authoring.generate.refusal import RepositoryRefused
+from pytest_super.tasks.reasons import reason
 
 if TYPE_CHECKING:
     from pytest_super.sources.tree import Tree
@@ -75,9 +76,9 @@ def suitability(text: str) -> Suitability:
 
 def refuse_unsuitable(found: Suitability) -> None:
     """Raises RepositoryRefused for the first question whose answer is no."""
-    for question, reason in NO.items():
+    for question, refusal in NO.items():
         if getattr(found, question) in (None, False):
-            raise RepositoryRefused(reason, shown(getattr(found, f"{question}_reason")))
+            raise RepositoryRefused(refusal, shown(getattr(found, f"{question}_reason")))
 
 
 def proposal(text: str, tree: Tree) -> Proposal | None:
@@ -136,8 +137,8 @@ def json_object(text: str) -> dict[str, Any]:
 
 def explain(error: ValidationError, *outer: str) -> str:
     """The first errors, with the names of the JSON fields."""
-    details = error.errors(include_url=False, include_input=False)[:4]
-    problems = [f"`{'.'.join(map(str, (*outer, *detail['loc'])))}`: {detail['msg']}" for detail in details]
+    details = error.errors(include_url=False)[:4]
+    problems = [f"`{'.'.join(map(str, (*outer, *detail['loc'])))}` {reason(detail)}" for detail in details]
     return "; ".join(problems)
 
 

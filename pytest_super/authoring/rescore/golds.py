@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pytest_super.authoring.rows import read_bytes, read_rows
 from pytest_super.errors import SuperError
 from pytest_super.tasks.fields import has_leaf
+from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def add_answers(tasks: dict[str, Task], path: Path) -> dict[str, Task]:
         except KeyError:
             raise SuperError(f"{place}: it has no `task_id`") from None
         except ValidationError as error:
-            raise SuperError(f"{place}: {error.errors()[0]['msg']}") from None
+            raise SuperError(f"{place}: {first_problem(error)}") from None
         except (ValueError, RecursionError) as error:
             raise SuperError(f"{place}: {error}") from None
         seen.add(made.id)
@@ -87,3 +88,8 @@ def from_text(answer: Any) -> Any:
         return json.loads(answer)
     except ValueError:
         return answer
+
+
+def first_problem(error: ValidationError) -> str:
+    detail = error.errors(include_url=False)[0]
+    return f"`{detail['loc'][0]}` {reason(detail)}"

@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_super.errors import SuperError
+from pytest_super.wording import did_you_mean
 
 if TYPE_CHECKING:
     from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
@@ -78,8 +79,9 @@ def find_provider(name: str) -> Provider:
     entries = known_providers()
     if name not in entries:
         shipped = [entry.name for entry in SHIPPED]
-        known = ", ".join([AUTO, *shipped, *sorted(entries.keys() - set(shipped))])
-        raise SuperError(f"unknown sandbox `{name}`: choose from {known}")
+        known = [AUTO, *shipped, *sorted(entries.keys() - set(shipped))]
+        choices = f"choose from {', '.join(known)}{did_you_mean(name, known)}"
+        raise SuperError(f"unknown sandbox `{name}`: {choices}")
     try:
         provider: Provider = entries[name].load()()
     except (ImportError, AttributeError) as error:

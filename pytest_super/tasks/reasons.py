@@ -1,0 +1,91 @@
+"""Why pydantic refuses a value, in the words of YAML and JSON instead of those of Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.tasks.fields import COMMIT, NOT_BLANK, SHA256, TASK_ID
+from pytest_super.tasks.task import CATEGORY
+from pytest_super.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pydantic_core import ErrorDetails
+
+PATTERNS = {
+    TASK_ID: "should have only letters, digits and . _ , - and begin with a letter or a digit",
+    CATEGORY: "should have only small letters, digits and - _ and begin with a letter",
+    COMMIT: "should be a full commit hash: 40 digits and small letters from a to f",
+    SHA256: "should be a SHA-256 digest: 64 digits and small letters from a to f",
+    NOT_BLANK: "should not be blank",
+}
+
+# What a value should be, by pydantic's type of error.
+KINDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping of fields",
+    "finite_number": "a finite number",
+}
+# The same for errors that depend on a bound or on the value, from the error's context.
+SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
+    "missing": lambda _context, _value: "is missing",
+    "extra_forbidden": lambda _context, _value: "is not known here",
+    "greater_than": lambda context, _value: f"should be more than {context['gt']:g}",
+    "greater_than_equal": lambda context, _value: f"should be at least {context['ge']:g}",
+    "less_than_equal": lambda context, _value: f"should be at most {context['le']:g}",
+    "string_too_short": lambda context, value: too_short(context["min_length"], len(value), "characters"),
+    "string_unicode": lambda _context, _value: "has characters that are not text",
+    "too_short": lambda context, value: too_short(context["min_length"], len(value), "values"),
+    "string_too_long": lambda context, value: (
+        f"should have at most {context['max_length']} characters, not {len(value)}"
+    ),
+    "string_pattern_mismatch": lambda context, value: pattern_words(context["pattern"], value),
+    "literal_error": lambda context, value: literal_words(context["expected"], value),
+    "value_error": lambda context, _value: str(context["error"]),
+}
+
+
+def reason(detail: ErrorDetails) -> str:
+    """The predicate of a sentence about the value: `should be a number, not text`."""
+    kind, value = detail["type"], detail["input"]
+    if kind in KINDS:
+        found = kind_of(value)
+        # A number that should be another number, such as a whole one, is better shown.
+        found = f"{value}" if found == "a number" and "number" in KINDS[kind] else found
+        quote = ": quote it" if kind == "string_type" and not isinstance(value, dict | list | None) else ""
+        return f"should be {KINDS[kind]}, not {found}{quote}"
+    if kind in SENTENCES:
+        return SENTENCES[kind](detail.get("ctx", {}), value)
+    # A kind of error that no field has today.
+    return detail["msg"].removeprefix("Input ")
+
+
+def kind_of(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
+    return next((name for kind, name in names.items() if isinstance(value, kind)), "another kind of value")
+
+
+def too_short(least: int, length: int, what: str) -> str:
+    return "should not be empty" if least == 1 else f"should have at least {least} {what}, not {length}"
+
+
+def pattern_words(pattern: str, value: str) -> str:
+    return PATTERNS.get(pattern, "does not have the right form") if value else "should not be empty"
+
+
+def literal_words(expected: str, value: object) -> str:
+    """`expected` is pydantic's list of the choices: 'a', 'b' or 'c'."""
+    names = expected.replace("'", "")
+    known = names.replace(" or ", ", ").split(", ")
+    return f"should be {names}" + (did_you_mean(value, known) if isinstance(value, str) else "")
