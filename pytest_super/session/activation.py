@@ -13,6 +13,7 @@ from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
+from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.run import RUN, is_worker, open_run
 from pytest_super.session.scoring import SCORING, read_scoring
 from pytest_super.session.settings import read_settings
@@ -32,6 +33,7 @@ def activate(config: pytest.Config) -> None:
     scoring = read_scoring(config, settings.fail_under)
     if not is_worker(config):
         refuse_dist_modes(config)
+        refuse_rerun_options(config)
         refuse_unknown_agent(config, settings.agent)
         refuse_missing_options(settings)
     collect_tasks_by_default(config)

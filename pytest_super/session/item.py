@@ -9,6 +9,7 @@ import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.report.text import printable
+from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import TrialFolder, TrialResult
@@ -97,6 +98,7 @@ class TaskItem(pytest.Function):
         self._folder = None
         if RESULT in self.stash:
             del self.stash[RESULT]
+        refuse_rerun_mark(self)
         super().setup()
 
     def reportinfo(self) -> tuple[Any, int | None, str]:

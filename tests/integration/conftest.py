@@ -50,13 +50,11 @@ class Agent:
             return
         elif id.startswith("engine"):
             trial.execute("fail_engine()")
-        elif id.startswith(("crash_once", "raise_once")):
+        elif id.startswith("crash_once"):
             mark = Path("crashed")
             if not mark.exists():
                 mark.touch()
                 trial.execute("1")
-                if id.startswith("raise"):
-                    raise ValueError("first time")
                 os.kill(os.getpid(), signal.SIGKILL)
             trial.submit(42)
         elif id.startswith("crash"):

@@ -48,6 +48,9 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-ca-bundle=gone.pem"], "*--super-ca-bundle: there is no file*"),
         (["--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
         (["-n2", "--dist=worksteal"], "*tasks run under --dist=load*"),
+        (["--reruns=2"], "*--reruns=2 would run missed tasks again, *best of several*--super-epochs*"),
+        (["--force-reruns=1"], "*--force-reruns=1 would run missed tasks again, *"),
+        (["--override-ini=reruns=1"], "*the ini value reruns=1 would run * and --reruns=0 in a run with *"),
         (["--super-agent=command:agent 'open"], "*No closing quotation*"),
         (["--super-agent=host-command: "], "*needs a command line*"),
         (["--super-agent=command:agent {query}"], "*unknown placeholder {query}: use {query_file}, *"),
@@ -91,6 +94,29 @@ def test_a_function_that_makes_no_agent_is_an_error_and_not_a_miss(project: Proj
     result = project.run_in_subprocess(agent="no_agent:make")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["the agent `no_agent:make` has no method `run(self, trial)`*"])
+
+
+def test_a_project_can_rerun_its_other_tests(project: Project) -> None:
+    project.add_task("wrong")
+    result = project.run("--override-ini=reruns=1", "--reruns=0")
+    result.assert_outcomes(failed=1)
+
+
+FLAKY = """
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.flaky(reruns=2))
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_a_marker_that_runs_missed_tasks_again_is_refused(project: Project, workers: tuple[str, ...]) -> None:
+    project.add_task("wrong")
+    project.add_to_conftest(FLAKY)
+    result = project.run(*workers)
+    assert result.parseoutcomes()["errors"] == 1
+    result.stdout.fnmatch_lines(["*the marker `flaky` of tasks/wrong.task.yaml::wrong would run missed *"])
+    assert {row["steps"] for row in project.results.values()} == {0}
 
 
 PYTEST_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest does not read the table")
