@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.commands import COMMANDS, load_command
 from pytest_super.errors import SuperError
+from pytest_super.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = parsed.run(parsed)
         sys.stdout.flush()
     except SuperError as error:
-        print(f"pytest-super: {error}", file=sys.stderr)
+        print(f"pytest-super: {printable(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of our output, such as `head`, has ended. Python would complain when it flushes the rest.

@@ -15,6 +15,7 @@ from pytest_super.errors import SuperError, UnsupportedError
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import answer_index, cells_of, solution_cells
+from pytest_super.wording import printable_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -115,7 +116,8 @@ def check(path: Path, ids: Sequence[str], sandbox: str, image: str | None, pip_c
     for task in tasks:
         if not ids or task.id in ids:
             proof = prove(task, start)
-            print(f"{proof.id}: {'proven' if proof.is_proven else 'not proven'}: {proof.reason}", flush=True)
+            verdict = "proven" if proof.is_proven else "not proven"
+            print(printable_line(f"{proof.id}: {verdict}: {proof.reason}"), flush=True)
             are_proven = are_proven and proof.is_proven
     return 0 if are_proven else 1
 

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from pytest_super.commands.task_files import add_paths, valid_tasks
 from pytest_super.errors import TaskFileError
+from pytest_super.wording import printable
 
 HELP = "check task files; no agent is run"
 
@@ -16,7 +17,7 @@ def run(arguments: Namespace) -> int:
     try:
         tasks = valid_tasks(arguments.paths)
     except TaskFileError as error:
-        print(error)
+        print(printable(str(error)))
         return 1
     print(f"{len(tasks)} tasks in {len({task._path for task in tasks})} files are valid")
     return 0

@@ -24,6 +24,7 @@ from pytest_super.model.provider import Answer
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_text
+from pytest_super.wording import printable_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,7 +158,7 @@ def load_script(path: Path) -> dict[str, Answers]:
         return SCRIPT.validate_python(data)
     except ValidationError as error:
         problems = [describe(problem["loc"], reason(problem)) for problem in error.errors(include_url=False)]
-        raise SuperError("\n".join(f"{path}: {problem}" for problem in problems)) from None
+        raise SuperError("\n".join(f"{path}: {printable_line(problem)}" for problem in problems)) from None
 
 
 def read_script(path: Path) -> Any:
@@ -173,7 +174,7 @@ def read_script(path: Path) -> Any:
         # No location, because the text fields of task files have no meaning in a script.
         return Reader().value(nodes[0], None)
     except Unreadable as error:
-        raise SuperError(f"{path}:{error.line}:{error.column}: {error.message}") from None
+        raise SuperError(f"{path}:{error.line}:{error.column}: {printable_line(error.message)}") from None
 
 
 def describe(location: tuple[str | int, ...], message: str) -> str:

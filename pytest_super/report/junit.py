@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.summary import Group, agreements, groups, mean_with_errors, sets, whole_set
-from pytest_super.report.text import printable
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -8,7 +8,8 @@ from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.gate import Gate, gate_line
 from pytest_super.report.summary import Group, agreements, by_epoch, mean_with_errors, rows
 from pytest_super.report.table import table_lines
-from pytest_super.report.text import counted, describe, printable
+from pytest_super.report.text import counted, describe
+from pytest_super.wording import printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -120,5 +121,5 @@ def trouble_lines(afterwards: Mapping[str, str]) -> Iterator[str]:
 
 
 def one_line(text: str) -> str:
-    line = printable(text.replace("\n", " | "))
+    line = printable_line(text)
     return line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}…"

@@ -1,4 +1,4 @@
-"""Short texts about trials: why a trial is unsolved, the text of an exception, printable characters."""
+"""Short texts about trials: why a trial is unsolved, the text of an exception."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.wording import printable
 
 if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
-
-# C0 and C1 except tab and newline, changes of direction, and characters that cannot be encoded.
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 # The lines that Python writes between the tracebacks of chained exceptions.
 CHAINED = re.compile(
@@ -20,11 +18,6 @@ CHAINED = re.compile(
     r"|The above exception was the direct cause of the following exception):\n\n"
 )
 GROUP = "+ Exception Group Traceback"
-
-
-def printable(text: str) -> str:
-    """Text of a sandbox or a model, without characters that move the cursor or cannot be encoded."""
-    return CONTROL.sub("?", text)
 
 
 def counted(number: int, noun: str) -> str:

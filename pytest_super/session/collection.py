@@ -17,6 +17,7 @@ from pytest_super.session.run import RUN
 from pytest_super.session.scoring import refuse_late_metrics
 from pytest_super.store.results import epoch_name
 from pytest_super.tasks.loading import load_tasks, refuse_known_ids
+from pytest_super.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +66,7 @@ class TaskFile(pytest.Module):
             tasks = load_tasks(self.path, shown=self.nodeid)
             refuse_known_ids(tasks, self.session.stash.setdefault(TASK_PLACES, {}), self.nodeid)
         except SuperError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(printable(str(error))) from None
         for epoch in range(1, self.config.stash[RUN].settings.epochs + 1):
             for task in tasks:
                 name = epoch_name(task.id, epoch)

@@ -19,7 +19,7 @@ from pytest_super.tasks.yaml_reader import (
     read_text,
     unreadable,
 )
-from pytest_super.wording import did_you_mean
+from pytest_super.wording import did_you_mean, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -53,7 +53,9 @@ def load_tasks(path: Path, shown: str | None = None, text: str | None = None) ->
         problems.append(Unreadable(1, 1, "there is no task in this file"))
     if problems:
         problems.sort(key=lambda problem: (problem.line, problem.column))
-        raise TaskFileError("\n".join(f"{shown or path}:{p.line}:{p.column}: {p.message}" for p in problems))
+        # A message can quote any part of the file, such as a key with a line break in it.
+        lines = [f"{shown or path}:{p.line}:{p.column}: {printable_line(p.message)}" for p in problems]
+        raise TaskFileError("\n".join(lines))
     return tasks
 
 

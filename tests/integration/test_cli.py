@@ -66,6 +66,37 @@ def test_validate_tells_every_error_of_every_file(tmp_path: Path, capsys: pytest
     assert f"{tmp_path}/c.task.yaml:1:1: the id `a` already appears at {tmp_path}/a.task.yaml:1" in out
 
 
+# Texts of a task file that would clear the screen and show an error of another file.
+FORGED = "\x1b[2J\nother.task.yaml:1:1: forged \u202e\x9b1m\r"
+FORGERIES = {
+    "a field": {"id": "a", FORGED: 1},
+    "a field inside": {"id": "a", "limits": {FORGED: 1}},
+    "an id": {"id": FORGED},
+    "a set": {"id": "a", "set": FORGED},
+    "a size": {"id": "a", "sandbox": {"memory": FORGED}},
+    "a notebook": {"id": "a", "solution": {"notebook": FORGED}},
+    "a folder": {"id": "a", "repository": {"path": FORGED}},
+    "a landmark": {"id": "a", "landmarks": ["(?P<" + FORGED]},
+    "a cell": {
+        "id": "a",
+        "solution": {"cells": ["1"]},
+        "subproblems": [{"id": "b", "category": "data", "query": "q", "mask": [FORGED]}],
+    },
+}
+
+
+@pytest.mark.parametrize("fields", FORGERIES.values(), ids=FORGERIES.keys())
+def test_no_text_of_a_task_file_controls_the_terminal_or_begins_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: dict[str, object]
+) -> None:
+    path = tmp_path / "a.task.yaml"
+    path.write_text(json.dumps({"set": "expert", "query": "do it", "answer": 1, **fields}))
+    assert main(["validate", str(path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all(line.startswith(f"{path}:1:") and line.isprintable() for line in lines)
+
+
 def test_validate_counts_what_is_valid_and_says_when_there_is_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -202,6 +202,16 @@ def test_a_broken_file_stops_the_run_before_money_is_spent(
     assert not list(project.path.glob(".super/runs/*/trials"))
 
 
+def test_a_broken_file_cannot_forge_a_line_of_the_terminal(project: Project) -> None:
+    project.write("tasks/bad.task.yaml", json.dumps({"id": "a", "\x1b[2K\n\x1b[31mforged": 1}))
+    result = project.run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(
+        ["tasks/bad.task.yaml:1:13: unknown field `[?][[]2K | [?][[]31mforged`; known are *"]
+    )
+    assert "\x1b" not in result.stdout.str()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
 def test_a_disk_that_is_full_is_an_error_and_not_a_miss(project: Project) -> None:
     (project.path / "agent.py").write_text(

@@ -153,6 +153,7 @@ def test_a_scripted_error_is_a_providers_error_without_retries(
         ("a: [one, true]\n", "answer 2 of task a: is neither a text nor a mapping"),
         ("a: one\n", "task a: should be a list, not text"),
         ("- {txt: one}\n", "answer 1 of the script, txt: is not known here"),
+        ('- {"\\e[2J\\nx": one}\n', "answer 1 of the script, ?[2J | x: is not known here"),
         ("- {}\n", "answer 1 of the script: says nothing"),
         ("- {error: {status: 200}}\n", "answer 1 of the script, error.status: "),
         (

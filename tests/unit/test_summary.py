@@ -19,8 +19,9 @@ from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.report.gate import parse_gate
 from pytest_super.report.summary import Agreement, Group, agreements, groups, mean_with_errors, rows
 from pytest_super.report.terminal import summary_lines
-from pytest_super.report.text import describe, printable
+from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult
+from pytest_super.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
