@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.summary import Group, agreements, groups, mean_with_errors, sets, whole_set
+from pytest_super.report.summary import (
+    Group,
+    agreements,
+    groups,
+    mean_with_errors,
+    sets,
+    whole_set,
+    without_interrupted,
+)
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.wording import printable
@@ -149,7 +157,7 @@ def facts_of_run(run: RunFolder, facts: Mapping[str, object]) -> Iterator[Figure
 
 def figures_of_run(run: RunFolder, metrics: Sequence[Metric]) -> Iterator[Figure]:
     """The figures of the whole run, of each set, and of each category of a set."""
-    results = run.final()
+    results = without_interrupted(run.final())
     yield "super.accuracy_errors_as_0", mean_with_errors(results, ACCURACY)
     yield from group_figures("super", Group(results=results), metrics)
     for name in sets(results):

@@ -59,6 +59,11 @@ class Group:
         return stdev(known) if len(known) > 1 else None
 
 
+def without_interrupted(results: Iterable[TrialResult]) -> list[TrialResult]:
+    """The trials that ended by themselves. The others say nothing about the agent."""
+    return [result for result in results if not result.is_interrupted]
+
+
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of the values that are known; None if there are none."""
     known = [value for value in values if value is not None]

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.gate import Gate, gate_line
-from pytest_super.report.summary import Group, agreements, by_epoch, mean_with_errors, rows
+from pytest_super.report.summary import (
+    Group,
+    agreements,
+    by_epoch,
+    mean_with_errors,
+    rows,
+    without_interrupted,
+)
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import counted, describe
 from pytest_super.wording import printable_line
@@ -26,21 +33,31 @@ def summary_lines(
     gates: Sequence[Gate],
     runs: list[TrialResult],
     afterwards: Mapping[str, str] | None = None,
+    not_run: int = 0,
 ) -> Iterator[str]:
-    """The table, the totals, the failures with their reasons, and the gates.
+    """The table, the totals, the failures with their reasons, the gates, and what the run did not end.
 
     `results` contains the last run of each trial, `runs` all runs, because each was paid for. `afterwards`
-    maps the name of a trial to the error that came after it.
+    maps the name of a trial to the error that came after it. `not_run` is the number of trials that did not
+    begin.
     """
-    whole = Group(set="all", results=results)
-    yield from table_lines(table_of([*rows(results), whole], metrics), texts=2)
-    yield from epoch_lines(results)
-    yield ""
-    yield " · ".join(total_facts(results, runs))
+    ended = without_interrupted(results)
+    whole = Group(set="all", results=ended)
+    if ended:
+        yield from table_lines(table_of([*rows(ended), whole], metrics), texts=2)
+        yield from epoch_lines(ended)
+        yield ""
+    yield " · ".join(total_facts(ended, runs))
     yield from agreement_lines(whole)
     yield from unsolved_lines(results)
     yield from trouble_lines(afterwards or {})
-    yield from (gate_line(gate, results) for gate in gates)
+    interrupted = len(results) - len(ended)
+    if interrupted or not_run:
+        yield from (f"gate: open, the run has no mean {gate.metric.name} of all trials" for gate in gates)
+        counts = {"interrupted": interrupted, "not run": not_run}
+        yield ", ".join(f"{count} {words}" for words, count in counts.items() if count)
+    else:
+        yield from (gate_line(gate, results) for gate in gates)
 
 
 def table_of(groups: Sequence[Group], metrics: Sequence[Metric]) -> list[list[str]]:
@@ -95,8 +112,8 @@ def total_facts(results: list[TrialResult], runs: list[TrialResult]) -> Iterator
     costs = [result.cost_usd for result in runs if result.cost_usd is not None]
     if costs:
         yield f"cost ${sum(costs):.4f}"
-    if len(runs) > len(results):
-        yield counted(len(runs) - len(results), "rerun")
+    if reruns := sum(result.rerun > 0 for result in runs):
+        yield counted(reruns, "rerun")
     with_errors = mean_with_errors(results, ACCURACY)
     if with_errors is not None and any(result.is_error for result in results):
         yield f"accuracy with errors as 0: {with_errors:.3f}"
@@ -105,8 +122,10 @@ def total_facts(results: list[TrialResult], runs: list[TrialResult]) -> Iterator
 
 
 def unsolved_lines(results: Iterable[TrialResult]) -> Iterator[str]:
-    for result in sorted(results, key=lambda result: (not result.is_error, result.name)):
-        if result.is_error:
+    for result in sorted(results, key=lambda one: (one.is_interrupted, not one.is_error, one.name)):
+        if result.is_interrupted:
+            yield one_line(f"stopped {result.name}: {result.error} ({result.folder})")
+        elif result.is_error:
             yield one_line(f"error   {result.name}: {result.error} ({result.folder})")
         elif not result.solved:
             yield one_line(f"missed  {result.name}: {describe(result)}")

@@ -17,14 +17,14 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines
 from pytest_super.report.text import words_of
-from pytest_super.session.outcome import REQUEUED, is_task
+from pytest_super.session.outcome import REQUEUED, is_task, trial_of
 from pytest_super.session.run import HINTS, facts_of
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
-from pytest_super.store.results import RunFolder, TrialResult, create_run
+from pytest_super.store.results import INTERRUPTED, RunFolder, TrialResult, create_run
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from pytest_super.session.run import Run
 
@@ -41,6 +41,9 @@ class Controller:
         self.scoring = config.stash[SCORING]
         self.folder: RunFolder | None = None
         self.deaths: Counter[str] = Counter()
+        self.selected: set[str] = set()
+        """Names of the trials that are to run."""
+        self.reported: set[str] = set()
         self.failed_reports = 0
         self.failed_by_error = 0
         self.trouble: list[str] = []
@@ -68,12 +71,17 @@ class Controller:
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         may_run = not session.testsfailed or self.config.option.continue_on_collection_errors
         # With workers the controller has no items: the next hook opens the folder.
-        if may_run and any(is_task(item.nodeid) for item in session.items):
-            self.open_folder()
+        if may_run:
+            self.expect(item.nodeid for item in session.items)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        if any(map(is_task, ids)):
+        self.expect(ids)
+
+    def expect(self, nodeids: Iterable[str]) -> None:
+        """Note the trials that are to run, and make the run's folder if there are any."""
+        self.selected |= {trial_of(nodeid) for nodeid in nodeids if is_task(nodeid)}
+        if self.selected:
             self.open_folder()
 
     def open_folder(self) -> None:
@@ -102,7 +110,8 @@ class Controller:
 
     def follow(self, report: Any) -> None:
         """Remember whether the last run of a trial and its teardown failed."""
-        name = report.nodeid.rpartition("::")[2]
+        name = trial_of(report.nodeid)
+        self.reported.add(name)
         if report.when == "setup":
             self.failed_trials.discard(name)
             self.afterwards.pop(name, None)
@@ -154,7 +163,7 @@ class Controller:
     def finish(self, session: pytest.Session, folder: RunFolder) -> None:
         with self.noted():
             if session.exitstatus == pytest.ExitCode.INTERRUPTED:
-                folder.sweep("interrupted", "the run was interrupted")
+                folder.sweep(INTERRUPTED, "the run was interrupted")
             else:
                 folder.sweep("crashed", "the process that ran this trial died")
         results = folder.final()
@@ -186,8 +195,14 @@ class Controller:
             or (not settings.allow_errors and any(result.is_error for result in results))
             or (not settings.is_gated and not all(result.solved or result.is_error for result in results))
             or not all(gate.is_passed(results) for gate in self.scoring.gates)
+            # A gate is for all trials.
+            or bool(self.scoring.gates and self.not_run(results))
         )
         return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and has_failed else status
+
+    def not_run(self, results: Iterable[TrialResult]) -> int:
+        """The number of trials that did not begin."""
+        return len(self.selected - self.reported - {result.name for result in results})
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         lines = [*self.summary(), *self.worker_hints]
@@ -211,5 +226,6 @@ class Controller:
     def result_lines(self, folder: RunFolder) -> Iterator[str]:
         if results := folder.final():
             runs, scoring = list(folder.results.values()), self.scoring
-            return summary_lines(results, scoring.metrics, scoring.gates, runs, self.afterwards)
+            not_run = self.not_run(results)
+            return summary_lines(results, scoring.metrics, scoring.gates, runs, self.afterwards, not_run)
         return trouble_lines(self.afterwards)

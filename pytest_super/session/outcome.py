@@ -28,6 +28,11 @@ def is_task(nodeid: str) -> bool:
     return f"{TASK_SUFFIX}::" in nodeid
 
 
+def trial_of(nodeid: str) -> str:
+    """The name of the trial of an item."""
+    return nodeid.rpartition("::")[2]
+
+
 def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Put the trial's result on its report, and change the report's outcome and text if needed."""
     if report.when == "call" and RESULT in item.stash:

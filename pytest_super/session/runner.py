@@ -279,5 +279,7 @@ def error_of(cause: BaseException | None) -> str | None:
     """Why the trial is not valid; None if it is."""
     if cause is None:
         return None
+    if isinstance(cause, KeyboardInterrupt):
+        return f"interrupted: {str(cause) or 'Ctrl-C'}"
     words = words_of(cause)
-    return words if isinstance(cause, Exception) else f"interrupted by {words}"
+    return words if isinstance(cause, Exception) else f"interrupted: {words}"

@@ -33,6 +33,7 @@ FORMAT = 2
 """The version of the format of a run's files. Since 2 the metrics of a trial are in `metrics`."""
 
 RUNNING = "running"
+INTERRUPTED = "interrupted"
 # `<epoch>.<rerun>`
 TRIAL_FOLDER = re.compile(r"\d+\.\d+")
 
@@ -46,7 +47,7 @@ class TrialResult:
     category: str | None
     epoch: int
     rerun: int
-    """0, or more if the trial was run again because its worker died or a plugin repeats the item."""
+    """0, or more if the trial was run again because its worker died."""
     agent: str
     model: str | None = None
     sandbox: str = ""
@@ -89,6 +90,11 @@ class TrialResult:
     @property
     def is_error(self) -> bool:
         return self.error is not None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the end of the run ended the trial. It is not valid, but nothing failed."""
+        return self.stop_reason == INTERRUPTED
 
     def to_data(self) -> dict[str, Any]:
         data: dict[str, Any] = encodable(asdict(self))

@@ -330,7 +330,9 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
     assert "begun" in trajectory.read_text()
     if len(signals) == 1:
         output = (project.path / "out.txt").read_text()
-        assert re.search("error   hang: (interrupted by KeyboardInterrupt|the run was)", output)
+        assert re.search("stopped hang: (interrupted: |the run was interrupted)", output)
+        assert re.search(r"\n1 interrupted(, 1 not run)?\nresults: ", output)
+        assert not re.search(r"\ball .* 1$|[1-9] error", output, re.MULTILINE)
         assert row["stop_reason"] == "interrupted"
 
 
@@ -345,7 +347,7 @@ def test_workers_store_their_trials_when_only_their_controller_is_sent_a_signal(
     [row] = stored(project)
     assert (row["stop_reason"], row["steps"]) == ("interrupted", 2)
     output = (project.path / "out.txt").read_text()
-    assert "error   hang: interrupted by KeyboardInterrupt: the controller has ended" in output
+    assert "stopped hang: interrupted: the controller has ended" in output
 
 
 def stored(project: Project) -> list[dict[str, Any]]:

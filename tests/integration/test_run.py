@@ -377,6 +377,14 @@ def trouble(super_task):
 """
 
 
+def test_a_gate_stays_open_and_fails_if_the_run_stops_before_all_trials(project: Project) -> None:
+    for id in ("engine", "right"):
+        project.add_task(id)
+    result = project.run("-x", "--super-fail-under=0", "--super-allow-errors")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["gate: open, the run has no mean accuracy of all trials", "1 not run"])
+
+
 @WITH_AND_WITHOUT_XDIST
 def test_trouble_after_a_trial_has_a_line_that_says_why_the_run_failed(
     project: Project, workers: tuple[str, ...]

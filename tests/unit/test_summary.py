@@ -288,6 +288,31 @@ def test_agreement_is_not_told_where_no_trial_has_both() -> None:
     assert "agrees" not in "\n".join(lines(trials))
 
 
+def test_interrupted_trials_and_those_that_did_not_begin_are_counted_at_the_end_and_are_no_errors() -> None:
+    stopped = [
+        result(id=name, stop_reason="interrupted", error="interrupted: Ctrl-C", prompt_tokens=5, folder=name)
+        for name in ("b", "c")
+    ]
+    told = lines(
+        [result(accuracy=1.0, solved=True), *stopped], gates=[parse_gate("0.5", BUILT_IN)], not_run=3
+    )
+    assert told[1].split()[2:5] == ["1", "1.000", "1.000"]
+    assert told[1].split()[-1] == "0"
+    assert told[-4:] == [
+        "stopped b: interrupted: Ctrl-C (b)",
+        "stopped c: interrupted: Ctrl-C (c)",
+        "gate: open, the run has no mean accuracy of all trials",
+        "2 interrupted, 3 not run",
+    ]
+    assert "tokens 10" in "".join(told)
+    assert "accuracy with errors" not in "".join(told)
+
+
+def test_a_run_that_was_interrupted_in_its_first_trial_has_no_table() -> None:
+    stopped = result(stop_reason="interrupted", error="interrupted: SIGTERM", folder="t")
+    assert lines([stopped]) == ["compute 0.0 s", "stopped t: interrupted: SIGTERM (t)", "1 interrupted"]
+
+
 def test_every_rerun_costs_what_it_costs() -> None:
     first = result(rerun=0, prompt_tokens=1000, cost_usd=0.5, error="died")
     last = result(rerun=1, prompt_tokens=10, cost_usd=0.25, accuracy=1.0, solved=True)
