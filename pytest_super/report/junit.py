@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.summary import (
     Group,
     agreements,
@@ -22,6 +23,7 @@ from pytest_super.report.summary import (
     whole_set,
     without_interrupted,
 )
+from pytest_super.report.text import describe
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.wording import printable
@@ -106,10 +108,12 @@ def merge(first: ET.Element, last: ET.Element) -> None:
 
 
 def complete(case: ET.Element, result: TrialResult) -> None:
-    """Mark failures of the infrastructure as errors, and add the figures of the trial."""
-    if result.is_error:
-        for failure in case.findall("failure"):
+    """Mark failures of the infrastructure as errors, and add what was wrong and the figures of the trial."""
+    for failure in case.findall("failure"):
+        if result.is_error:
             failure.tag = "error"
+        else:
+            failure.text = f"{describe(result)}; {result.folder}/{NOTEBOOK}"
     add_properties(case, figures_of_trial(result))
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Cell = dict[str, Any]
 
+NOTEBOOK = "trajectory.ipynb"
+
 
 def write_notebook(folder: Path, task: Task, steps: list[Step]) -> None:
     """Write trajectory.ipynb (nbformat 4.5) into the trial's folder."""
@@ -31,7 +33,7 @@ def write_notebook(folder: Path, task: Task, steps: list[Step]) -> None:
     }
     # ASCII, because outputs can contain lone surrogates, which UTF-8 cannot encode.
     with disk_errors(folder):
-        write_atomically(folder / "trajectory.ipynb", json.dumps(notebook, indent=1))
+        write_atomically(folder / NOTEBOOK, json.dumps(notebook, indent=1))
 
 
 def step_cells(step: Step) -> Iterator[Cell]:

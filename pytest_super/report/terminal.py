@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.gate import Gate, gate_line
+from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.summary import (
     Group,
     agreements,
@@ -34,12 +36,13 @@ def summary_lines(
     runs: list[TrialResult],
     afterwards: Mapping[str, str] | None = None,
     not_run: int = 0,
+    folder: PurePath | None = None,
 ) -> Iterator[str]:
     """The table, the totals, the failures with their reasons, the gates, and what the run did not end.
 
     `results` contains the last run of each trial, `runs` all runs, because each was paid for. `afterwards`
     maps the name of a trial to the error that came after it. `not_run` is the number of trials that did not
-    begin.
+    begin, `folder` the run's folder.
     """
     ended = without_interrupted(results)
     whole = Group(set="all", results=ended)
@@ -49,7 +52,7 @@ def summary_lines(
         yield ""
     yield " · ".join(total_facts(ended, runs))
     yield from agreement_lines(whole)
-    yield from unsolved_lines(results)
+    yield from unsolved_lines(results, folder or PurePath())
     yield from trouble_lines(afterwards or {})
     interrupted = len(results) - len(ended)
     if interrupted or not_run:
@@ -121,14 +124,16 @@ def total_facts(results: list[TrialResult], runs: list[TrialResult]) -> Iterator
         yield "not isolated: not comparable with isolated runs"
 
 
-def unsolved_lines(results: Iterable[TrialResult]) -> Iterator[str]:
+def unsolved_lines(results: Iterable[TrialResult], folder: PurePath) -> Iterator[str]:
+    """A line for each unsolved trial. The path of a notebook is whole, however long its line is."""
     for result in sorted(results, key=lambda one: (one.is_interrupted, not one.is_error, one.name)):
         if result.is_interrupted:
             yield one_line(f"stopped {result.name}: {result.error} ({result.folder})")
         elif result.is_error:
             yield one_line(f"error   {result.name}: {result.error} ({result.folder})")
         elif not result.solved:
-            yield one_line(f"missed  {result.name}: {describe(result)}")
+            path = folder / result.folder / NOTEBOOK
+            yield f"{one_line(f'missed  {result.name}: {describe(result)}')}; {path}"
         if result.kept:
             yield one_line(f"kept    {result.name}: {result.kept}")
 

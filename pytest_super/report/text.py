@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.submitted import SUBMITTED
-from pytest_super.wording import printable
+from pytest_super.wording import printable_line
 
 if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
@@ -17,6 +17,7 @@ CHAINED = re.compile(
     r"\n\n(?:During handling of the above exception, another exception occurred"
     r"|The above exception was the direct cause of the following exception):\n\n"
 )
+MOST_LANDMARKS, LANDMARK_LIMIT = 3, 40
 GROUP = "+ Exception Group Traceback"
 
 
@@ -45,8 +46,8 @@ def raised(traceback: str) -> str:
     return f"{kind.rpartition('.')[2]}{colon}{message}"
 
 
-def describe(result: TrialResult) -> str:
-    """One line that says why a trial is not solved, with the path of its trajectory."""
+def outcome_of(result: TrialResult) -> str:
+    """The figures of an unsolved trial, and why it ended, on one line."""
     figures = ", ".join(
         f"{name} {value:.3g}"
         for name, value in result.metrics.items()
@@ -56,7 +57,21 @@ def describe(result: TrialResult) -> str:
     text = "; ".join(filter(None, (figures, STOPS.get(result.stop_reason, result.stop_reason))))
     if result.agent_error:
         text += f" ({raised(result.agent_error)})"
-    return printable(f"{text}; {result.folder}/trajectory.jsonl")
+    return printable_line(text)
+
+
+def describe(result: TrialResult) -> str:
+    """The same, with the values that are wrong and the landmarks that were missed."""
+    parts = [outcome_of(result), result.difference, missed_landmarks(result)]
+    return printable_line("; ".join(filter(None, parts)))
+
+
+def missed_landmarks(result: TrialResult) -> str:
+    missed = [found["pattern"] for found in result.landmarks_found if found["step"] is None]
+    texts = [f"`{text if len(text) <= LANDMARK_LIMIT else text[:LANDMARK_LIMIT] + '…'}`" for text in missed]
+    more = [f"{len(texts) - MOST_LANDMARKS} more"] if len(texts) > MOST_LANDMARKS else []
+    listed = ", ".join([*texts[:MOST_LANDMARKS], *more])
+    return f"missed {'landmark' if len(missed) == 1 else 'landmarks'} {listed}" if missed else ""
 
 
 STOPS = {

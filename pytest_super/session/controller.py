@@ -226,6 +226,13 @@ class Controller:
     def result_lines(self, folder: RunFolder) -> Iterator[str]:
         if results := folder.final():
             runs, scoring = list(folder.results.values()), self.scoring
-            not_run = self.not_run(results)
-            return summary_lines(results, scoring.metrics, scoring.gates, runs, self.afterwards, not_run)
+            return summary_lines(
+                results,
+                scoring.metrics,
+                scoring.gates,
+                runs,
+                self.afterwards,
+                self.not_run(results),
+                folder.path,
+            )
         return trouble_lines(self.afterwards)

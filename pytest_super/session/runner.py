@@ -11,13 +11,14 @@ import pytest
 
 from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
+from pytest_super.metrics.difference import difference
 from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.landmarks import LandmarkMatcher
 from pytest_super.metrics.registry import is_solved, score
 from pytest_super.metrics.script_executed import entrypoint_process
 from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.text import describe, words_of
+from pytest_super.report.text import outcome_of, words_of
 from pytest_super.session.item import PREFIX, PROVIDED, RESULT, SANDBOX, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
@@ -77,7 +78,7 @@ def run_trial(
     if cause is not None:
         raise cause
     if not result.solved:
-        raise Unsolved(describe(result))
+        raise Unsolved(outcome_of(result))
 
 
 class TrialRunner:
@@ -257,7 +258,13 @@ class TrialRunner:
             "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
             "entrypoint_process": None if process is None else asdict(process),
             "solved": is_solved(metrics, self.task.set, scores),
+            "difference": self.wrong_values(),
         }
+
+    def wrong_values(self) -> str:
+        if not self.trial.submitted or "answer" not in self.task.model_fields_set:
+            return ""
+        return difference(self.task.answer, self.trial.submission, self.task.tolerance)
 
 
 def is_timeout(error: BaseException) -> bool:

@@ -62,6 +62,8 @@ class TrialResult:
     """For each landmark: pattern, step that hit it first (None: missed), is_echo, timed_out."""
     entrypoint_process: dict[str, Any] | None = None
     """The observed process that ran the entrypoint; None without one."""
+    difference: str = ""
+    """The submission's values that are wrong, next to the gold ones; the first of them, clipped."""
     submitted: bool = False
     solved: bool = False
     stop_reason: str = RUNNING

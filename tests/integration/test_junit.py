@@ -94,7 +94,10 @@ def trouble(super_task):
     }
     left = ("error", 'failed on teardown with "the engine has left"')
     assert told["right"] == [left]
-    assert told["wrong"] == [("failure", "accuracy 0; submitted; trials/wrong/1.0/trajectory.jsonl"), left]
+    assert told["wrong"] == [("failure", "accuracy 0; submitted"), left]
+    failure = cases(suite)["wrong"].find("failure")
+    assert failure is not None
+    assert failure.text == "accuracy 0; submitted; the answer is 0, not 42; trials/wrong/1.0/trajectory.ipynb"
     assert told["engine"] == [("error", "the engine does not answer"), left]
     assert [tag for tag, _ in told["setup"]] == ["error"]
     assert properties(cases(suite)["setup"])["super.stop_reason"] == "error"

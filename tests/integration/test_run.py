@@ -49,7 +49,7 @@ def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, worker
             r"masked +data +1 +0\.000 +0\.000 +- +0\.000 +- +0",
             r"all +- +5 +0\.250",
             r"error   engine: the engine does not answer",
-            r"missed  raises_data: accuracy 0; the agent raised \(ValueError: agent bug\); trials/.*",
+            r"missed  raises_data: accuracy 0; the agent raised \(ValueError: agent bug\); /.*\.ipynb",
         ],
     )
 
@@ -64,9 +64,15 @@ def test_a_package_may_offer_an_agent_by_name(project: Project) -> None:
 
 
 def test_an_unsolved_task_fails_with_a_short_text_and_what_it_did_is_on_disk(project: Project) -> None:
-    project.add_task("wrong")
+    project.add_task("wrong", landmarks=["half", "done"])
     result = project.run()
-    result.stdout.fnmatch_lines(["accuracy 0; submitted; trials/wrong/1.0/trajectory.jsonl"])
+    figures = "accuracy 0, landmarks 0.5; submitted"
+    missed = f"missed  wrong: {figures}; the answer is 0, not 42; missed landmark `done`; "
+    path = project.latest.resolve() / "trials/wrong/1.0/trajectory.ipynb"
+    assert [line for line in result.outlines if line.startswith(missed)] == [f"{missed}{path}"]
+    assert path.is_file()
+    # Once, also where the path is long.
+    assert result.stdout.str().count("the answer is 0") == result.stdout.str().count("trajectory.") == 1
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*runner.py*")
     assert sorted(path.name for path in project.latest.iterdir()) == ["results.jsonl", "run.json", "trials"]
