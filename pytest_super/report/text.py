@@ -54,15 +54,18 @@ def outcome_of(result: TrialResult) -> str:
         # The stop reason says whether there was a submission.
         if value is not None and name != SUBMITTED.name
     )
-    text = "; ".join(filter(None, (figures, STOPS.get(result.stop_reason, result.stop_reason))))
-    if result.agent_error:
-        text += f" ({raised(result.agent_error)})"
-    return printable_line(text)
+    return "; ".join(filter(None, (figures, STOPS.get(result.stop_reason, result.stop_reason))))
+
+
+def outcome_with_error(result: TrialResult) -> str:
+    """The same, with what the agent raised."""
+    error = f" ({raised(result.agent_error)})" if result.agent_error else ""
+    return printable_line(f"{outcome_of(result)}{error}")
 
 
 def describe(result: TrialResult) -> str:
     """The same, with the values that are wrong and the landmarks that were missed."""
-    parts = [outcome_of(result), result.difference, missed_landmarks(result)]
+    parts = [outcome_with_error(result), result.difference, missed_landmarks(result)]
     return printable_line("; ".join(filter(None, parts)))
 
 

@@ -71,7 +71,7 @@ def test_an_unsolved_task_fails_with_a_short_text_and_what_it_did_is_on_disk(pro
     path = project.latest.resolve() / "trials/wrong/1.0/trajectory.ipynb"
     assert [line for line in result.outlines if line.startswith(missed)] == [f"{missed}{path}"]
     assert path.is_file()
-    # Once, also where the path is long.
+    # Once, whatever else pytest lists.
     assert result.stdout.str().count("the answer is 0") == result.stdout.str().count("trajectory.") == 1
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*runner.py*")
@@ -381,6 +381,13 @@ def trouble(super_task):
     if super_task.id == "right":
         raise EngineError("the engine has left")
 """
+
+
+def test_what_an_agent_raised_is_told_once(project: Project) -> None:
+    project.add_task("raises")
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    assert result.stdout.str().count("ValueError: agent bug") == 1
 
 
 def test_a_gate_stays_open_and_fails_if_the_run_stops_before_all_trials(project: Project) -> None:

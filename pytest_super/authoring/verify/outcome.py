@@ -11,7 +11,7 @@ from pytest_super.authoring.verify.finding import Finding
 from pytest_super.metrics.accuracy import ACCURACY, is_right
 from pytest_super.metrics.leaves import leaves, shown
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.text import counted, outcome_of
+from pytest_super.report.text import counted, outcome_with_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +39,9 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
             yield Finding(kind="fails", task=task.id, text=text, facts={**facts, "error": result.error})
         elif low or not result.submitted:
             place = f"{result.folder}/trajectory.jsonl"
-            why = "; ".join([outcome_of(result), place, *wrong_values(task, trial), *missed_landmarks(trial)])
+            why = "; ".join(
+                [outcome_with_error(result), place, *wrong_values(task, trial), *missed_landmarks(trial)]
+            )
             yield Finding(kind="fails", task=task.id, text=f"{result.name}: {why}", facts=facts)
 
 
