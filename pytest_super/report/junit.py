@@ -113,6 +113,7 @@ def complete(case: ET.Element, result: TrialResult) -> None:
         if result.is_error:
             failure.tag = "error"
         else:
+            failure.set("message", describe(result))
             failure.text = f"{describe(result)}; {result.folder}/{NOTEBOOK}"
     add_properties(case, figures_of_trial(result))
 

@@ -94,7 +94,7 @@ def trouble(super_task):
     }
     left = ("error", 'failed on teardown with "the engine has left"')
     assert told["right"] == [left]
-    assert told["wrong"] == [("failure", "accuracy 0; submitted"), left]
+    assert told["wrong"] == [("failure", "accuracy 0; submitted; the answer is 0, not 42"), left]
     failure = cases(suite)["wrong"].find("failure")
     assert failure is not None
     assert failure.text == "accuracy 0; submitted; the answer is 0, not 42; trials/wrong/1.0/trajectory.ipynb"
