@@ -12,7 +12,7 @@ import pytest
 from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.evidence import Evidence, Spent
-from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import is_solved, score
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import describe, words_of

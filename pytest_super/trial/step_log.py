@@ -13,7 +13,7 @@ from pytest_super.store.trajectory import Action, Step, now
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_super.metrics.landmarks import LandmarkMatcher
+    from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
     from pytest_super.trial.budget import Budget
 
 
