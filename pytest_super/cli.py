@@ -8,8 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pytest_super.commands import COMMANDS, load_command
-from pytest_super.errors import SuperError
-from pytest_super.wording import printable
+from pytest_super.errors import SuperError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

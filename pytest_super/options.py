@@ -175,7 +175,7 @@ def value_of(config: pytest.Config, option: Option) -> Any:
     except ValueError as error:
         raise pytest.UsageError(f"{source}={given}: {error}") from None
     if option.choices and value not in option.choices:
-        from pytest_super.wording import did_you_mean
+        from pytest_super.errors import did_you_mean
 
         meant = did_you_mean(value, option.choices)
         raise pytest.UsageError(f"{source}={given}: choose from {', '.join(option.choices)}{meant}")

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError
-from pytest_super.wording import did_you_mean
+from pytest_super.errors import SuperError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.masking.proof import prove
 from pytest_super.authoring.masking.proposal import skeleton, subproblems_yaml
 from pytest_super.authoring.masking.propose import propose
-from pytest_super.errors import SuperError, UnsupportedError
+from pytest_super.errors import SuperError, UnsupportedError, printable_line
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import answer_index, cells_of, solution_cells
-from pytest_super.wording import printable_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

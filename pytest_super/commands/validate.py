@@ -3,8 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from pytest_super.commands.task_files import add_paths, valid_tasks
-from pytest_super.errors import TaskFileError
-from pytest_super.wording import printable
+from pytest_super.errors import TaskFileError, printable
 
 HELP = "check task files; no agent is run"
 

@@ -2,107 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from pytest_super.metrics.evidence import Landmark
-from pytest_super.metrics.matching.patterns import Pattern
-from pytest_super.metrics.matching.plain_text import PlainText, plain
-from pytest_super.metrics.matching.windows import SENTINEL, Window, Windows
 from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.tasks.task import Task
-
-WINDOW = 32 * 1024
-TIME_LIMIT = 10.0
-
-
-class LandmarkMatcher:
-    """Finds a trial's landmarks while the output of its cells streams by.
-
-    A cell's output is one text: escape sequences are deleted, CRLF, LF and CR each become one blank, and
-    `^` and `$` match its beginning and end. The hits do not depend on how the output is cut into pieces.
-    An output of up to 8 * `window` characters is searched as a whole. In a longer one every match of up to
-    `window` characters is found, counting the text that its lookarounds see. A longer match is found if it
-    lies within one block of the text; a pattern without `$` that runs on (`loss.*`) matches when a block
-    ends. A pattern can use `time_limit` seconds of processor time in the trial, and one more for every
-    10 million characters searched. After that it is marked `timed_out` and not searched again.
-
-    `feed` can be called from a different thread than the other methods.
-    """
-
-    def __init__(
-        self, patterns: Sequence[str], *, window: int = WINDOW, time_limit: float = TIME_LIMIT
-    ) -> None:
-        self._patterns = [Pattern(text, time_limit=time_limit) for text in patterns]
-        self._found = [Landmark(pattern=text) for text in patterns]
-        self._text = PlainText()
-        self._windows = Windows(window)
-        self._lock = threading.Lock()
-        self._source: str | None = None
-        self._step = 0
-
-    def begin_cell(self, source: str, *, step: int = 0) -> None:
-        """Begin a cell: what is fed from now on is its output. Ends a cell that is still open."""
-        with self._lock:
-            self._close()
-            # In the same form as the output, so that matched text can be looked for in it.
-            self._source = plain(source)
-            self._step = step
-
-    def feed(self, text: str) -> None:
-        """Search more output of the cell. Output that arrives while no cell is open is ignored."""
-        with self._lock:
-            if self._source is None or not self._sought:
-                return
-            for window in self._windows.push(self._text.feed(text)):
-                self._search(window)
-
-    def end_cell(self) -> None:
-        """End the cell: `$` matches only now. Later output of a cell that timed out is ignored."""
-        with self._lock:
-            self._close()
-
-    @property
-    def landmarks(self) -> list[Landmark]:
-        with self._lock:
-            return list(self._found)
-
-    @property
-    def hits(self) -> list[bool]:
-        return [landmark.is_hit for landmark in self.landmarks]
-
-    @property
-    def _sought(self) -> list[int]:
-        return [i for i, found in enumerate(self._found) if not (found.is_hit or found.timed_out)]
-
-    def _close(self) -> None:
-        window = self._windows.end()
-        self._text.end()
-        if self._source is not None:
-            self._search(window)
-        self._source = None
-
-    def _search(self, window: Window) -> None:
-        for index in self._sought:
-            pattern = self._patterns[index]
-            matched = pattern.search(window)
-            if matched is not None:
-                self._record(index, matched)
-            elif pattern.timed_out:
-                self._found[index] = Landmark(pattern=pattern.text, timed_out=True)
-
-    def _record(self, index: int, matched: str) -> None:
-        # `.*` can match up to the sentinel at the end of a window.
-        text = matched.rstrip(SENTINEL).strip()
-        # A pattern such as `x?` can match an empty text, which is in every source.
-        is_echo = bool(text) and text in (self._source or "")
-        self._found[index] = Landmark(pattern=self._patterns[index].text, step=self._step, is_echo=is_echo)
 
 
 def has_landmarks(task: Task) -> bool:

@@ -17,7 +17,6 @@ from pytest_super.errors import SuperError
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.metric import Metric
-from pytest_super.metrics.reference import NO_SCORES, ReferenceScoringError, reference_scores
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.store.trajectory import PROGRAM_BESIDE
@@ -101,6 +100,9 @@ def score(metrics: Sequence[Metric], task: Task, evidence: Evidence, *, scoring:
 
 
 def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
+    # Not at the top, because few sessions score like this.
+    from pytest_super.metrics.reference import NO_SCORES, ReferenceScoringError, reference_scores
+
     # The published code has no programs. What a program on the host did in the trial is in the other steps.
     steps = [step for step in evidence.steps if step.action.type != PROGRAM_BESIDE]
     try:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import SuperError
+from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.summary import mean_with_errors
-from pytest_super.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from pytest_super.errors import printable_line
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.gate import Gate, gate_line
 from pytest_super.report.notebook import NOTEBOOK
@@ -18,7 +19,6 @@ from pytest_super.report.summary import (
 )
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import counted, describe
-from pytest_super.wording import printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import SuperError
+from pytest_super.errors import SuperError, printable_line
 from pytest_super.metrics.submitted import SUBMITTED
-from pytest_super.wording import printable_line
 
 if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError
+from pytest_super.errors import SuperError, printable
 from pytest_super.session.item import TaskItem
 from pytest_super.session.private_pytest import fixture_closure
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import refuse_late_metrics
 from pytest_super.store.results import epoch_name
 from pytest_super.tasks.loading import load_tasks, refuse_known_ids
-from pytest_super.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

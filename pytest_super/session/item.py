@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError
+from pytest_super.errors import SuperError, printable
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import TrialFolder, TrialResult
-from pytest_super.wording import printable
 
 if TYPE_CHECKING:
     from pytest_super.snapshots.prefix import Prefix

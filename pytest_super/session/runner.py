@@ -13,7 +13,7 @@ from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.difference import difference
 from pytest_super.metrics.evidence import Evidence, Spent
-from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import is_solved, score
 from pytest_super.metrics.script_executed import entrypoint_process
 from pytest_super.model.completion import ModelError

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_super.errors import did_you_mean, printable
 from pytest_super.report.text import counted
 from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
 from pytest_super.trial.budget import budget_for
-from pytest_super.wording import did_you_mean, printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

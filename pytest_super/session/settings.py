@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from pytest_super.agents.registry import AgentSettings
-from pytest_super.errors import SuperError
+from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.options import OPTIONS, SETS, value_of
-from pytest_super.wording import did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pytest_super.kernel.cell import CellResult
-    from pytest_super.metrics.landmarks import LandmarkMatcher
+    from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
     from pytest_super.trial.budget import Budget
 
 

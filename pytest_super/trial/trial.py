@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.metrics.landmarks import LandmarkMatcher
+    from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
     from pytest_super.model.completion import Completion, Message, Model
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.public_task import PublicTask

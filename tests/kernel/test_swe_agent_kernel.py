@@ -10,7 +10,7 @@ import pytest
 from pytest_super.agents.swe.agent import SweAgent
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
-from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.tasks.public_task import public_part
 from pytest_super.tasks.task import Limits, Task
 from pytest_super.testing import FakeModel

@@ -18,8 +18,9 @@ import pytest
 from pytest_super import hookspecs
 from pytest_super.cli import parser
 from pytest_super.kernel.cell import Outcome
-from pytest_super.metrics import Evidence, Metric, Spent, landmarks
+from pytest_super.metrics import Evidence, Metric, Spent
 from pytest_super.metrics.accuracy import accuracy
+from pytest_super.metrics.matching import landmark_matcher
 from pytest_super.options import OPTIONS
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
@@ -153,9 +154,9 @@ def test_limits_in_words_are_right() -> None:
         f"`{tokens}`" in section("task-format.md", "## limits") for tokens in task.TOKEN_BUDGETS.values()
     )
     text = section("metrics.md", "## landmarks")
-    assert f"{landmarks.WINDOW:,} characters" in text
-    assert f"{8 * landmarks.WINDOW:,} characters" in text
-    assert f"{landmarks.TIME_LIMIT:g} seconds of processor time" in text
+    assert f"{landmark_matcher.WINDOW:,} characters" in text
+    assert f"{8 * landmark_matcher.WINDOW:,} characters" in text
+    assert f"{landmark_matcher.TIME_LIMIT:g} seconds of processor time" in text
 
 
 # Results, metrics, hooks

@@ -841,8 +841,8 @@ def test_what_is_wrong_on_the_command_line_is_told_before_the_run(
     [
         ("--max-cost=0", "'0': must be more than 0"),
         ("--max-cost=x", "'x': "),
-        ("--max-cost=inf", "'inf': must be more than 0"),
-        ("--jobs=0", "'0': must be at least 1"),
+        ("--max-cost=inf", "'inf': must be a number"),
+        ("--jobs=0", "'0': must be a whole number of at least 1"),
         ("--jobs=x", "'x': "),
         ("--set=expert", "--set=expert"),
     ],

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.metrics.evidence import Evidence, Landmark
-from pytest_super.metrics.landmarks import LANDMARKS, LandmarkMatcher
+from pytest_super.metrics.landmarks import LANDMARKS
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.matching.patterns import required_literals
 from pytest_super.metrics.matching.plain_text import PlainText, plain
 from pytest_super.tasks.task import Task

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError, TrialEnded
 from pytest_super.kernel.cell import SandboxLostError
-from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import BudgetSpentError, Completion, ModelError, Usage
 from pytest_super.store.trajectory import Action
 from pytest_super.tasks.public_task import public_part

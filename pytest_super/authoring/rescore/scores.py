@@ -12,7 +12,7 @@ from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
 from pytest_super.metrics.evidence import Evidence, Landmark, Spent
-from pytest_super.metrics.landmarks import LandmarkMatcher
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.text import words_of
