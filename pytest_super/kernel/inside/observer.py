@@ -91,14 +91,15 @@ class Observer:
         os.write(self._wake_write, b"s")
 
     def _work(self) -> None:
-        due = time.monotonic()
+        # Not at once: the kernel is starting.
+        due = time.monotonic() + PERIOD
         while True:
+            while (left := due - time.monotonic()) > 0:
+                self._attend(left)
             began = time.thread_time()
             self._sample()
             cost = time.thread_time() - began
             due = max(due + PERIOD, time.monotonic() + cost / LARGEST_SHARE)
-            while (left := due - time.monotonic()) > 0:
-                self._attend(left)
 
     def _attend(self, seconds: float) -> None:
         """Wait for ends of processes and for questions of the host."""
