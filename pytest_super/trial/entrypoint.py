@@ -27,23 +27,25 @@ class EntrypointScript:
         """`path` is that of the task. Call this before the agent acts."""
         self._kernel = kernel
         self._name = path
-        self._places = [path if repository is None else f"{repository}/{path}", path]
-        self._path = next((place for place in self._places if self._read(place) is not None), None)
-        self._expected = None if self._path is None else self._read(self._path)
+        self._path = path if repository is None else f"{repository}/{path}"
+        self._expected = self._read()
+        if self._expected is None:
+            self._path = path
+            self._expected = self._read()
         self._tell()
 
     @contextmanager
     def editing(self) -> Iterator[None]:
         """Around an edit: if the script is as expected before it, it is so after it."""
-        was_expected = self._path is not None and self._read(self._path) == self._expected
+        was_expected = self._expected is not None and self._read() == self._expected
         yield
-        if was_expected and self._path is not None:
-            self._expected = self._read(self._path)
+        if was_expected:
+            self._expected = self._read()
             self._tell()
 
-    def _read(self, path: str) -> bytes | None:
+    def _read(self) -> bytes | None:
         with suppress(OSError, SandboxLostError):
-            return self._kernel.read_file(f"{self._kernel.workdir}/{path}", LONGEST)
+            return self._kernel.read_file(f"{self._kernel.workdir}/{self._path}", LONGEST)
         return None
 
     def _tell(self) -> None:

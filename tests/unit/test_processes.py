@@ -49,7 +49,7 @@ def test_report_is_read() -> None:
 def test_any_report_is_read_or_dropped(fields: dict[str, Any]) -> None:
     process = read_process({**REPORT, **fields})
     if process is not None:
-        json.dumps(asdict(process), allow_nan=False)
+        assert json.loads(json.dumps(asdict(process), allow_nan=False)) == asdict(process)
 
 
 def test_reports_are_bounded() -> None:

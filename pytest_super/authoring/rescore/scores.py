@@ -14,6 +14,7 @@ from pytest_super.kernel.output import output_text
 from pytest_super.metrics.evidence import Evidence, Landmark, Spent
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
+from pytest_super.metrics.script_runs.programs import is_refused
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.text import words_of
 from pytest_super.sources.store import stored
@@ -114,8 +115,7 @@ def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
     matcher = LandmarkMatcher(task.landmarks)
     is_running = False
     for step in (step for step in trial.steps if step.origin == "agent"):
-        is_refused = is_running and step.outcome == Outcome.ERROR and not step.seconds
-        if step.action.type in ("execute", PROGRAM) and not is_refused:
+        if step.action.type in ("execute", PROGRAM) and not (is_running and is_refused(step)):
             matcher.begin_cell(step.action.content, step=step.number)
         elif not (is_running and step.action.type in ("continue_wait", "interrupt")):
             continue

@@ -225,7 +225,8 @@ class Observer:
         self._poll.modify(process.descriptor, 0)
 
     def _end(self, process: Process, now: float) -> None:
-        process.status = process.status or zombie_status(process.pid)
+        if process.status is None:
+            process.status = zombie_status(process.pid)
         if process.descriptor is not None:
             process.status = exit_status(process.descriptor, otherwise=process.status)
             self._poll.unregister(process.descriptor)
