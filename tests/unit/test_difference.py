@@ -27,6 +27,8 @@ for _ in range(5000):
         (GOLD, {"test": {"f1": 0.2, "n": 7}, "names": ["a"]}, F1 + 'names[1] is missing, not "b"'),
         (GOLD, {**GOLD, "test": {"f1": 0.2, "n": {}}}, F1 + "test.n is a mapping, not 7"),
         ([1, 2, 3, 4, 5], [1], NUMBERS + "and 1 more"),
+        ([1, 2, 3, 4], [1], NUMBERS.removesuffix("; ")),
+        ("x", "y" * 60, f'the answer is "{"y" * 60}", not "x"'),
         ("x", "y" * 10**6, f'the answer is "{"y" * 60}…", not "x"'),
         (1, 10**100, f"the answer is 1{'0' * 59}…, not 1"),
         ({"k" * 99: 1}, DEEP, f"{'k' * 60}… is missing, not 1"),

@@ -114,11 +114,11 @@ def test_the_metric_is_the_portion_of_the_task_s_landmarks_that_were_hit() -> No
 
 
 def test_output_outside_a_cell_is_ignored() -> None:
-    matcher = LandmarkMatcher(["done"])
-    matcher.feed("done")
+    matcher = LandmarkMatcher(["done"], window=16)
+    matcher.feed("done " * 100)
     matcher.end_cell()
     run_cell(matcher, ["do"])
-    matcher.feed("ne done")
+    matcher.feed("ne done " * 100)
     run_cell(matcher, ["ne"])
     assert matcher.hits == [False]
 

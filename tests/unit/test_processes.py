@@ -66,7 +66,14 @@ def test_sandbox_that_cannot_observe_is_told_from_one_in_which_nothing_ran() -> 
     assert channel.take() is None
 
 
-def score(*, outcome: str = "ok", output: str = "", path: str = "train.py", **fields: Any) -> float | None:
+def score(
+    *,
+    outcome: str = "ok",
+    output: str = "",
+    path: str = "train.py",
+    repository: str | None = None,
+    **fields: Any,
+) -> float | None:
     """The score of a trial whose only process is that of a report with these fields."""
     process = read_process({**REPORT, **fields})
     assert process is not None
@@ -79,7 +86,7 @@ def score(*, outcome: str = "ok", output: str = "", path: str = "train.py", **fi
         processes=[asdict(process)],
         seconds=60.0,
     )
-    return script_executed([step], Entrypoint(path=path))
+    return script_executed([step], Entrypoint(path=path), repository=repository)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +98,8 @@ def score(*, outcome: str = "ok", output: str = "", path: str = "train.py", **fi
         {"arguments": ["python", "-mtrain"], "files": {"1": "repo/train.py"}},
         {"arguments": ["python"], "files": {"stdin": "repo/train.py"}},
         {"executable": None, "is_python": None},
+        {"executable": None, "is_python": None, "arguments": ["sh", "run.sh"],
+         "files": {"1": "repo/run.sh"}, "path": "run.sh"},
         {"status": None},
         {"kept_lines": 0.5, "changed": True},
         {"executable": "/bin/bash", "is_python": False, "arguments": ["bash", "-e", "run.sh"],
@@ -110,6 +119,7 @@ def test_process_is_a_run(fields: dict[str, Any]) -> None:
     "fields",
     [
         {"is_python": False},
+        {"executable": None, "is_python": None, "arguments": ["tail", "train.py"]},
         {"executable": "/usr/bin/tail", "is_python": False, "arguments": ["tail", "train.py"]},
         {"executable": "/usr/bin/timeout", "is_python": False, "arguments": ["timeout", "9", "train.py"]},
         {"arguments": ["python", "-c", "sleep", "train.py"], "files": {"3": "repo/train.py"}},
@@ -118,6 +128,7 @@ def test_process_is_a_run(fields: dict[str, Any]) -> None:
         {"arguments": ["python", "other.py", "train.py"], "files": {"1": "other.py", "2": "repo/train.py"}},
         {"files": {"1": "repo/other/train.py"}},
         {"files": {"1": "repo/copy.py"}},
+        {"files": {"1": "repo/other/train.py"}, "repositories": [], "repository": "repo"},
         {"ended": None},
         {"ended": REPORT["started"] + 10.4},
         {"status": 3 << 8},
