@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -108,6 +109,12 @@ def test_without_a_submission_the_accuracy_is_0() -> None:
 
 def test_the_accuracy_has_the_tolerance_of_the_task() -> None:
     assert score(BUILT_IN, task(tolerance=0.5), evidence([1.5, 1.4]))["accuracy"] == 0.5
+
+
+def test_a_trial_without_a_step_has_spent_and_submitted_nothing() -> None:
+    nothing = Evidence(steps=[])
+    assert not nothing.submitted
+    assert (*asdict(nothing.spent).values(),) == (0, 0, 0, 0, 0, None)
 
 
 def test_null_can_be_submitted() -> None:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.kernel.observed import MOST_REPORTS, ObservedProcess, ProcessChannel, read_process
-from pytest_super.metrics.script_executed import script_executed
+from pytest_super.metrics.evidence import Evidence
+from pytest_super.metrics.script_executed import SCRIPT_EXECUTED, entrypoint_process, script_executed
 from pytest_super.store.trajectory import Action, Step
-from pytest_super.tasks.task import Entrypoint
+from pytest_super.tasks.task import Entrypoint, Task
 
 REPORT: dict[str, Any] = {
     "op": "process",
@@ -155,3 +156,55 @@ def test_process_of_a_pre_executed_step_is_not_credited() -> None:
     )
     after = Step(number=2, origin="agent", action=Action(type="execute", content="1"), processes=[])
     assert script_executed([before, after], Entrypoint(path="train.py")) == 0.0
+
+
+def task(**fields: Any) -> Task:
+    return Task.model_validate({"id": "t", "set": "auto", "query": "q", **fields})
+
+
+def evidence(*processes: dict[str, Any], source: str = "!make") -> Evidence:
+    """A trial with one cell, in which these processes were observed."""
+    step = Step(
+        number=1,
+        origin="agent",
+        action=Action(type="execute", content=source),
+        outcome="ok",
+        processes=list(processes),
+        seconds=60.0,
+    )
+    return Evidence(steps=[step], repository="repo")
+
+
+def run(number: int, *, seconds: float, script: str = "repo/train.py", status: int = 0) -> dict[str, Any]:
+    process = ObservedProcess(number=number, pid=1, arguments=["python", "train.py"], files={"1": script})
+    return asdict(process) | {"is_python": True, "seconds": seconds, "status": status}
+
+
+def test_the_metric_needs_an_entrypoint() -> None:
+    assert not SCRIPT_EXECUTED.applies(task())
+    assert entrypoint_process(task(), evidence(run(1, seconds=60))) is None
+
+
+@pytest.mark.parametrize(
+    ("processes", "value", "number"),
+    [
+        ([], 0.0, None),
+        ([run(1, seconds=60, script="repo/other.py")], 0.0, None),
+        ([run(1, seconds=60, script="repo/copies/train.py")], 0.0, None),
+        ([run(1, seconds=5), run(2, seconds=8), run(3, seconds=7)], 0.0, 2),
+        ([run(1, seconds=60, status=1), run(2, seconds=20), run(3, seconds=60, status=1)], 1.0, 2),
+    ],
+)
+def test_the_process_of_a_result_counts_or_is_the_longest(
+    processes: list[dict[str, Any]], value: float, number: int | None
+) -> None:
+    entrypoint = {"path": "train.py"}
+    found = entrypoint_process(task(entrypoint=entrypoint), evidence(*processes))
+    assert (found.number if found else None) == number
+    assert SCRIPT_EXECUTED.compute(task(entrypoint=entrypoint), evidence(*processes)) == value
+
+
+def test_where_processes_are_observed_a_cell_that_names_the_script_has_not_run_it() -> None:
+    entrypoint = Entrypoint(path="train.py")
+    assert script_executed(evidence(source="!python train.py").steps, entrypoint) == 0.0
+    assert script_executed(evidence(source="%run train.py").steps, entrypoint) == 1.0
