@@ -57,6 +57,7 @@ def score(
         "!accelerate launch --num_processes 1 train.py",
         "!torchrun --nproc_per_node 2 train.py",
         "!python -m torch.distributed.launch --nproc_per_node=2 train.py",
+        "!python -m cProfile train.py",
         "!python -m cProfile -o prof train.py",
         "!echo y | python train.py",
         "!pip install x && python train.py",
