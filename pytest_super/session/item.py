@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 
-# Seconds beyond limits.wall for stopping the cell, scoring the trial and removing the sandbox.
-WALL_GRACE = 120.0
-
 RESULT = pytest.StashKey[TrialResult]()
 # The name of the repository's folder inside the working directory.
 PROVIDED = pytest.StashKey[str]()
@@ -55,9 +52,6 @@ class TaskItem(pytest.Function):
         if task.category:
             self.add_marker(mark("super_category", task.category))
             self.extra_keyword_matches.add(task.category)
-        if task.limits.wall is not None:
-            # pytest-timeout's other method, `thread`, would end the process and lose the trial's score.
-            self.add_marker(pytest.mark.timeout(task.limits.wall + WALL_GRACE, method="signal"))
         self._folder: TrialFolder | None = None
 
     def open_folder(self) -> TrialFolder:

@@ -34,6 +34,12 @@ CATEGORY = r"^[a-z][a-z0-9_-]*$"
 
 # Token budgets of the SUPER paper (section 4): the sum of prompt tokens over all calls of a trial.
 TOKEN_BUDGETS = {"expert": 600_000, "auto": 600_000, "masked": 400_000, "functions": 600_000}
+# The longest published trajectory of SUPER's expert set has 74 steps.
+MAX_STEPS = 500
+# Published trajectories took up to 34 minutes, and up to 16 seconds of model time a step. The default leaves
+# at least 85 seconds for each of 74 steps. The floor, in seconds, is for tasks with little compute time, for
+# which the model is asked as often as for others.
+WALL_FACTOR, SHORTEST_WALL = 8, 7200.0
 
 
 SetName = Literal["expert", "masked", "auto", "functions"]
@@ -136,9 +142,15 @@ class Limits(FieldModel):
     """Sum of prompt tokens over all calls; by default the paper's limit for the set."""
     cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """US dollars."""
-    steps: Annotated[int, Field(gt=0)] | None = None
+    steps: Annotated[int, Field(gt=0)] = MAX_STEPS
+    """Actions of the agent."""
     wall: Seconds | None = None
-    """Total time, including model time."""
+    """Total time, including model time but not waiting for rate limits and retries; by default 8 times
+    `compute`, and at least two hours."""
+
+    @property
+    def wall_or_default(self) -> float:
+        return self.wall or max(SHORTEST_WALL, WALL_FACTOR * self.compute)
 
 
 class Solution(FieldModel):

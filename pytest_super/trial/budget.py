@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from math import inf
 from typing import TYPE_CHECKING
 
 from pytest_super.model.completion import Usage
@@ -73,8 +72,8 @@ class Budget:
         return max(0.0, min(self.limits.compute - self.compute_seconds, self.wall_left()))
 
     def wall_left(self) -> float:
-        """Seconds of wall time, which includes model time; infinite without a limit."""
-        return inf if self.limits.wall is None else self.limits.wall - self.wall_seconds
+        """Seconds of wall time, which includes model time."""
+        return self.limits.wall_or_default - self.wall_seconds
 
     def charge_model(
         self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
@@ -104,11 +103,11 @@ class Budget:
         limits = self.limits
         reached = {
             "compute": self.compute_seconds >= limits.compute,
-            "wall": limits.wall is not None and self.wall_seconds >= limits.wall,
+            "wall": self.wall_left() <= 0,
             # As in the paper, only prompt tokens count.
             "tokens": self.prompt_tokens >= self.tokens_allowed,
             "cost": limits.cost is not None and (self.cost_usd or 0.0) >= limits.cost,
-            "steps": limits.steps is not None and self.steps >= limits.steps,
+            "steps": self.steps >= limits.steps,
         }
         return next((name for name, is_reached in reached.items() if is_reached), None)
 

@@ -1,7 +1,8 @@
 """The wall limit of an agent that is busy in its own code: a signal interrupts the main thread.
 
 Actions check the limit themselves. An interrupted action would lose its step, so the signal takes effect only
-when the action ends. If no signal can be used, the limit takes effect at the agent's next action.
+when the action ends. It is sent again, because an agent can swallow the end of its trial. If no signal can be
+used, the limit takes effect at the agent's next action.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import contextmanager
-from math import isinf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Ignored by default, so a late signal does no harm. Go uses SIGURG for its threads for the same reason.
 # Not SIGALRM, because pytest-timeout uses it.
 SIGNAL = signal.SIGURG if hasattr(signal, "pthread_kill") else None
+# After this time the signal is sent again. Until then the agent can save its results.
+AGAIN_SECONDS = 120.0
 
 
 class Depth(threading.local):
@@ -30,7 +32,7 @@ class WallLimit:
     """Ends a trial in the main thread, at the limit or at the end of the action that runs then."""
 
     def __init__(self, seconds_left: Callable[[], float], end_trial: Callable[[], None]) -> None:
-        """`seconds_left` can be infinite. `end_trial` raises; it can be called more than once."""
+        """`end_trial` raises; it can be called more than once."""
         self._seconds_left = seconds_left
         self._end_trial = end_trial
         self._depth = Depth()
@@ -50,7 +52,7 @@ class WallLimit:
 
     def run(self, act: Callable[[], None]) -> None:
         """Call `act`, and end the trial in it at the limit. Raises what `act` or `end_trial` raises."""
-        if SIGNAL is None or isinf(self._seconds_left()) or not is_main_thread():
+        if SIGNAL is None or not is_main_thread():
             act()
             return
         timer = threading.Thread(target=self._signal_at_limit, daemon=True, name="super-wall-limit")
@@ -60,10 +62,11 @@ class WallLimit:
             act()
         finally:
             # Not a context manager, because the signal could arrive before its `__exit__` has begun. Here it
-            # can arrive until the first statement is done, but only once.
+            # can arrive until the first `set` is done. The next one comes much later.
             try:
                 self._is_over.set()
             finally:
+                self._is_over.set()
                 timer.join()
                 signal.signal(SIGNAL, previous)
 
@@ -72,7 +75,10 @@ class WallLimit:
             if self._is_over.wait(min(left, threading.TIMEOUT_MAX)):
                 return
         assert SIGNAL is not None
-        signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
+        while True:
+            signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
+            if self._is_over.wait(AGAIN_SECONDS):
+                return
 
     def _reach(self) -> None:
         if self._is_over.is_set():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import inf
 from typing import Any
 
 import pytest
@@ -115,8 +114,6 @@ def test_the_wall_limit_bounds_what_a_cell_may_run_on() -> None:
     assert (spent.wall_left(), spent.seconds_left()) == (5.0, 5.0)
     clock.pass_time(15)
     assert (spent.wall_left(), spent.seconds_left()) == (-10.0, 0.0)
-    unlimited = metered(Clock(), compute=100)
-    assert (unlimited.wall_left(), unlimited.seconds_left()) == (inf, 100.0)
 
 
 @pytest.mark.parametrize(("used", "is_spent"), [(9, False), (10, True), (11, True)])
@@ -137,6 +134,15 @@ def test_a_limit_is_spent_when_it_is_reached(limit: str, used: int, is_spent: bo
             # Only prompt tokens count.
             spent.charge_model(prompt_tokens=used, completion_tokens=500, cost_usd=None, seconds=0.0)
     assert spent.spent() == (limit if is_spent else None)
+
+
+def test_by_default_steps_and_wall_time_are_limited_far_above_published_trajectories() -> None:
+    spent = metered(Clock(), compute=1800)
+    assert (spent.limits.steps, spent.wall_left()) == (500, 8 * 1800)
+    # With little compute time an agent needs as many calls of its model.
+    assert metered(Clock(), compute=60).wall_left() == 7200
+    spent.steps = 500
+    assert spent.spent() == "steps"
 
 
 def test_a_portion_of_the_tokens_can_be_allowed() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_super.errors import TrialEnded
 from pytest_super.store.trajectory import Action
+from pytest_super.trial import wall_limit
 from pytest_super.trial.wall_limit import SIGNAL
 from tests.unit.test_trial import Bench as TrialBench
 
@@ -129,6 +130,20 @@ def test_an_agent_that_swallows_the_end_gets_it_again_by_its_next_action() -> No
 
     bench = Bench(act)
     assert (bench.end(), caught, bench.recorded) == ("wall", ["wall"], [])
+
+
+def test_an_agent_that_swallows_the_end_and_takes_no_action_gets_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wall_limit, "AGAIN_SECONDS", 0.1)
+
+    def act(trial: Trial) -> None:
+        try:
+            sleep(trial)
+        except BaseException:
+            sleep(trial)
+
+    assert Bench(act).end() == "wall"
 
 
 def test_a_submission_before_the_limit_stays_the_stop_reason() -> None:
