@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, printable_line
 from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.store.trajectory import MANY_REPEATS
 
 if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
@@ -46,14 +47,17 @@ def raised(traceback: str) -> str:
 
 
 def outcome_of(result: TrialResult) -> str:
-    """The figures of an unsolved trial, and why it ended, on one line."""
+    """The figures of an unsolved trial, why it ended, and whether it was stuck, on one line."""
     figures = ", ".join(
         f"{name} {value:.3g}"
         for name, value in result.metrics.items()
         # The stop reason says whether there was a submission.
         if value is not None and name != SUBMITTED.name
     )
-    return "; ".join(filter(None, (figures, STOPS.get(result.stop_reason, result.stop_reason))))
+    stop = STOPS.get(result.stop_reason, result.stop_reason)
+    is_stuck = result.repeats >= MANY_REPEATS
+    repeated = f"repeated one action with one observation {result.repeats} times" if is_stuck else ""
+    return "; ".join(filter(None, (figures, stop, repeated)))
 
 
 def outcome_with_error(result: TrialResult) -> str:

@@ -24,6 +24,7 @@ from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
 from pytest_super.snapshots.prefix import Prefix
+from pytest_super.store.results import most_repeats
 from pytest_super.store.trajectory import now
 from pytest_super.tasks.public_task import public_part
 from pytest_super.trial.agent_run import run_agent
@@ -197,6 +198,7 @@ class TrialRunner:
         self.landmarks.end_cell()
         error = error_of(cause)
         spent = self.spent()
+        own = [step for step in self.trial.all_steps if step.origin == "agent"]
         result = replace(
             self.folder.start,
             stop_reason="error" if isinstance(cause, Exception) else self.stop_reason,
@@ -204,7 +206,8 @@ class TrialRunner:
             agent_error=self.trial.error,
             submitted=self.trial.submitted,
             started=self.started,
-            steps=sum(step.origin == "agent" for step in self.trial.all_steps),
+            steps=len(own),
+            repeats=most_repeats(own),
             **self.item.stash.get(SANDBOX, {"isolated": False}),
             **asdict(spent),
             # After an error nothing is scored, so a metric that raised is not called again.

@@ -75,6 +75,8 @@ class TrialResult:
     cost_usd: float | None = None
     steps: int = 0
     """The agent's own steps."""
+    repeats: int = 0
+    """The largest number of equal steps in a row: the same action with the same observation."""
     error: str | None = None
     """What failed around the agent; None for a valid trial."""
     agent_error: str | None = None
@@ -209,11 +211,16 @@ def last_reruns(results: Iterable[TrialResult]) -> list[TrialResult]:
     return list(last.values())
 
 
+def most_repeats(steps: Iterable[Step]) -> int:
+    return max((step.repeats for step in steps), default=0)
+
+
 def used_in_steps(folder: Path) -> dict[str, Any]:
     """What the agent used by the trial's trajectory, as fields of a result."""
     own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
     return {
         "steps": len(own),
+        "repeats": most_repeats(own),
         "prompt_tokens": sum(step.prompt_tokens for step in own),
         "completion_tokens": sum(step.completion_tokens for step in own),
     }

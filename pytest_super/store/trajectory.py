@@ -10,6 +10,9 @@ from typing import Any, Literal
 # program on the host acts by further steps, which come before its own.
 PROGRAM, PROGRAM_BESIDE = "command", "host_command"
 
+# From so many equal steps in a row on, an agent is said to repeat itself.
+MANY_REPEATS = 10
+
 Origin = Literal["pre_execute", "agent"]
 
 
@@ -39,6 +42,8 @@ class Step:
     """The cell's nbformat 4 outputs."""
     omitted_characters: int = 0
     """The number of characters left out of the cell's long output, where a mark replaces them."""
+    repeats: int = 1
+    """How often in a row the agent has done this action and got this observation, this step included."""
     processes: list[dict[str, Any]] | None = None
     """Processes that have begun or ended since the last cell (see kernel.observed); None if unobserved."""
     landmarks: list[int] = field(default_factory=list)

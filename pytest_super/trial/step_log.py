@@ -30,6 +30,11 @@ def cell_fields(result: CellResult) -> dict[str, Any]:
     }
 
 
+def facts_of(step: Step) -> tuple[str, Action, str]:
+    """What equal steps have in common."""
+    return step.origin, step.action, step.observation
+
+
 class StepLog:
     """Accepts steps from any thread until it is closed."""
 
@@ -76,6 +81,7 @@ class StepLog:
                 - sum(step.completion_tokens for step in self.all_steps),
                 **fields,
             )
+            step = replace(step, repeats=self._repeats(step))
             self.steps.append(step)
             self._write(step)
         return step
@@ -101,6 +107,10 @@ class StepLog:
     @property
     def _attempt(self) -> int:
         return self._before[-1].attempt + 1 if self._before else 1
+
+    def _repeats(self, step: Step) -> int:
+        before = self.steps[-1].repeats if self.steps and facts_of(self.steps[-1]) == facts_of(step) else 0
+        return before + 1
 
     def _new_hits(self) -> list[int]:
         """Landmarks that no earlier step has. A cell that timed out can hit more during later steps."""

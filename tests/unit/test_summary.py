@@ -321,6 +321,12 @@ def test_every_rerun_costs_what_it_costs() -> None:
     assert "1 rerun" in text
 
 
+@pytest.mark.parametrize(("repeats", "is_told"), [(9, False), (10, True), (5998, True)])
+def test_an_agent_that_repeated_itself_is_told_of(repeats: int, is_told: bool) -> None:
+    told = describe(result(stop_reason="steps", repeats=repeats))
+    assert (f"repeated one action with one observation {repeats} times" in told) is is_told
+
+
 @pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "\x1b[2J", "\r", "\x9b2J", "\u202e", "\ud83d"])
 def test_nothing_hostile_reaches_the_terminal(hostile: str) -> None:
     trials = [result(stop_reason="agent_error", agent_error=f"E: {hostile}")]

@@ -173,6 +173,32 @@ def test_the_step_and_token_and_cost_and_wall_budgets_end_the_trial() -> None:
     assert Bench(wall=7).run(forever) == "wall"
 
 
+def test_an_agent_that_repeats_one_action_ends_and_its_steps_say_how_often_it_did() -> None:
+    def forever(trial: Trial) -> None:
+        while True:
+            trial.execute("1")
+
+    bench = Bench()
+    assert bench.run(forever) == "steps"
+    assert [step.repeats for step in bench.recorded] == list(range(1, 501))
+
+
+def test_only_the_same_action_with_the_same_observation_is_a_repeat() -> None:
+    bench = Bench()
+    for step in pre_execute(make_task(pre_execute=["n = 0"]), bench.kernel):  # type: ignore[arg-type]
+        bench.trial.add_pre_executed(step)
+
+    def act(trial: Trial) -> None:
+        trial.execute("n = 0")
+        for code in ("1", "1", "2", "1", "n = n + 1; n", "n = n + 1; n"):
+            trial.execute(code, thought=f"{len(trial.history)}")
+        trial.reject("not an action")
+        trial.reject("not an action")
+
+    bench.run(act)
+    assert [step.repeats for step in bench.recorded] == [1, 1, 1, 2, 1, 1, 1, 1, 1, 2]
+
+
 def test_an_agent_that_raises_ends_only_its_own_trial() -> None:
     bench = Bench()
     assert bench.run(lambda trial: trial.task.nonsense) == "agent_error"  # type: ignore[attr-defined]
