@@ -35,6 +35,8 @@ class Spent:
     compute_seconds: float = 0.0
     model_seconds: float = 0.0
     wall_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    """Waiting for rate limits and retries, which is not charged as wall time."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None

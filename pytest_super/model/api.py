@@ -8,8 +8,8 @@ from dataclasses import dataclass
 # programs read the body and expect it unchanged.
 CHAT = "/v1/chat/completions"
 FACTS = "X-Pytest-Super"
-# POST: what a trial has used, once its calls have ended or `timeout` seconds have passed, and the provider's
-# last failure if it has not answered the trial since.
+# POST: what a trial has used, once its calls have ended or `timeout` seconds have passed, how long it has
+# waited for anything but answers, and the provider's last failure if it has not answered the trial since.
 USAGE = "/super/usage"
 TRIAL = "X-Pytest-Super-Trial"
 

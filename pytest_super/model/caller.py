@@ -159,12 +159,13 @@ class Caller:
             call.result.exception()
 
     async def _make(self, call: ModelCall) -> Answer:
-        await self._wait_for_first_call()
         try:
-            answer = await self.retry.call(
-                partial(self._attempt, call),
-                partial(self.ledger.reserve, call.trial, call.characters, call.most),
-            )
+            with self.ledger.account(call.trial).waiting.call():
+                await self._wait_for_first_call()
+                answer = await self.retry.call(
+                    partial(self._attempt, call),
+                    partial(self.ledger.reserve, call.trial, call.characters, call.most),
+                )
         except (BudgetSpentError, ModelCallError) as error:
             self._record(call, {"error": error_data(error)})
             raise
@@ -183,7 +184,7 @@ class Caller:
         account = self.ledger.account(call.trial)
         # A script chooses an answer by the number of calls that have ended, so a retry gets the same one.
         try:
-            with call.asking():
+            with account.waiting.attempt(), call.asking():
                 answer = await self.provider.complete(call.request, task=call.task, call=account.answered + 1)
         except ModelCallError as error:
             # A final failure uses up an answer, too, or a script could not continue after an error.
@@ -197,7 +198,8 @@ class Caller:
             raise
         self.failures.pop(call.trial, None)
         answer = replace(answer, started=call.started, seconds=call.seconds, attempts=call.attempts)
-        facts = {**answer.facts(), "characters": call.characters}
+        waited = round(account.waiting.seconds, 3)
+        facts = {**answer.facts(), "characters": call.characters, "waited_seconds": waited}
         self._book(call, answer.usage, **facts)
         self._record(call, answer.body)
         self._check_price(answer.usage, answer.model)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_super.model.gateway_process import Gateway
     from pytest_super.model.unix_http import HttpResponse, UnixConnection
 
-# Seconds. All retries of the gateway together take less than an hour.
+# Seconds. All retries of a call take less; one that waits longer for the rate limit of others is given up.
 LONGEST_CALL = 3600.0
 # The time that the gateway can take to report a usage, beyond its own time-out.
 REPORT_SECONDS = 10.0
@@ -91,11 +91,12 @@ class GatewayModel:
     def forward(self, body: bytes, opened: Callable[[UnixConnection], None]) -> Forwarded:
         """Pass a request on as it is, from any thread. An exception that `opened` raises ends it.
 
-        Raises ModelError if the gateway does not work; other failures are in the result.
+        Raises BudgetSpentError at the wall limit, and ModelError if the gateway gives no answer; other
+        failures are in the result.
         """
         began = monotonic()
         with self._waiting.call():
-            response = self._send("POST", CHAT, body, opened=opened)
+            response = self._send_in_time(body, opened=opened)
         error = None if response.status == 200 else json.loads(response.body)["error"]
         return Forwarded(response, monotonic() - began, error)
 
@@ -106,6 +107,11 @@ class GatewayModel:
         """
         account = self._account(timeout)
         return None if account is None else Usage.from_data(account)
+
+    def waited_seconds(self) -> float:
+        """How long the trial's calls have waited until now, without the time of answers; 0.0 if not known."""
+        account = self._account(0.0)
+        return account["waited_seconds"] if account else 0.0
 
     def outage(self) -> str | None:
         """Why the provider, and not the agent, is to blame for the end of the trial at its wall limit.
@@ -126,7 +132,7 @@ class GatewayModel:
             return None
         body = json.dumps({"timeout": timeout}).encode()
         try:
-            response = self._send("POST", USAGE, body, timeout=timeout + REPORT_SECONDS)
+            response = self._send("POST", USAGE, body, seconds_left=countdown(timeout + REPORT_SECONDS))
         except (ModelError, TimeoutError):
             return None
         account: dict[str, Any] = json.loads(response.body)
@@ -138,15 +144,23 @@ class GatewayModel:
         trial = replace(self.trial, token_limit=self._token_limit())
         return self._gateway.send(method, path, body, {TRIAL: json.dumps(asdict(trial))}, **how)
 
-    def _send_in_time(self, body: bytes) -> HttpResponse:
-        left = self._seconds_left()
+    def _send_in_time(self, body: bytes, **how: Any) -> HttpResponse:
+        call_left = countdown(LONGEST_CALL)
         try:
-            return self._send("POST", CHAT, body, timeout=min(left, LONGEST_CALL))
+            return self._send(
+                "POST", CHAT, body, seconds_left=lambda: min(self._seconds_left(), call_left()), **how
+            )
         except TimeoutError:
             # Then the time-out was the trial's own limit.
-            if left <= LONGEST_CALL:
+            if call_left() > 0:
                 raise BudgetSpentError("wall") from None
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
+
+
+def countdown(seconds: float) -> Callable[[], float]:
+    """A function that returns the seconds left of these."""
+    deadline = monotonic() + seconds
+    return lambda: deadline - monotonic()
 
 
 def completion_from(body: dict[str, Any], facts: dict[str, Any], *, seconds: float) -> Completion:

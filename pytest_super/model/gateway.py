@@ -59,7 +59,9 @@ class GatewayServer:
     async def report_usage(self, http: web.Request) -> web.Response:
         trial, timeout = trial_of(http).name, (await http.json())["timeout"]
         usage = await self.caller.usage(trial, timeout)
-        return web.json_response({**asdict(usage), "failure": self.caller.failures.get(trial)})
+        waited = self.caller.ledger.account(trial).waiting.seconds
+        failure = self.caller.failures.get(trial)
+        return web.json_response({**asdict(usage), "failure": failure, "waited_seconds": waited})
 
     async def answer_chat(self, http: web.Request) -> web.Response:
         try:

@@ -108,29 +108,28 @@ class Gateway:
         path: str,
         data: bytes,
         headers: dict[str, str],
-        timeout: float | None = None,
+        seconds_left: Callable[[], float] = lambda: inf,
         opened: Callable[[UnixConnection], None] = lambda _: None,
     ) -> HttpResponse:
         """The gateway's answer. A gateway that died or hangs is replaced, and the request is sent again.
 
         `opened` is called before each try; an exception that it raises ends the request. Raises ModelError,
-        and TimeoutError when `timeout` seconds have passed.
+        and TimeoutError when no `seconds_left`, which can rise meanwhile.
         """
-        deadline = inf if timeout is None else time.monotonic() + timeout
         for _ in range(MAX_STARTS):
             with closing(self.connect()) as connection:
                 opened(connection)
                 # A start of the gateway takes seconds, after which the call can be too late.
-                if time.monotonic() >= deadline:
+                if seconds_left() <= 0:
                     raise TimeoutError
                 try:
                     self._send_request(connection, method, path, data, headers)
-                    if self._is_answered(connection, deadline):
+                    if self._is_answered(connection, seconds_left):
                         return connection.read_response()
                 except (OSError, http.client.HTTPException):
                     self.drop_lease()
                     continue
-            # Only the deadline leads here: an answer has returned, and a broken connection has continued.
+            # Only a lack of time leads here: an answer has returned, and a broken connection has continued.
             raise TimeoutError
         raise ModelError(f"the model gateway died {MAX_STARTS} times on one call: {self.last_log_line()}")
 
@@ -164,10 +163,10 @@ class Gateway:
             self._replace_if_hanging()
             raise
 
-    def _is_answered(self, connection: UnixConnection, deadline: float) -> bool:
-        """Wait for the answer; False at the deadline. Raises ConnectionError if the gateway hangs."""
-        while not connection.is_answered_within(min(self._health_check_after, deadline - time.monotonic())):
-            if time.monotonic() >= deadline:
+    def _is_answered(self, connection: UnixConnection, seconds_left: Callable[[], float]) -> bool:
+        """Wait for the answer; False if no time is left. Raises ConnectionError if the gateway hangs."""
+        while not connection.is_answered_within(min(self._health_check_after, seconds_left())):
+            if seconds_left() <= 0:
                 return False
             self._replace_if_hanging()
         return True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.token_estimate import UNBOUNDED
+from pytest_super.model.wait_clock import WaitClock
 from pytest_super.store.json_lines import read_lines
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Account:
     last_tokens: int = 0
     """The prompt tokens of the trial's last answered call; `last_characters` are its characters."""
     last_characters: int = 0
+    waiting: WaitClock = field(default_factory=WaitClock)
     answered: int = 0
     """Calls with an answer, including those before a restart, and calls that were refused after it."""
 
@@ -124,6 +126,8 @@ class Ledger:
         for line in read_lines(path):
             # The file does not say what these calls had reserved, so they must not raise later reservations.
             self._add(line, UNBOUNDED)
+            if "waited_seconds" in line:
+                self.account(line["trial"]).waiting.resume(line["waited_seconds"])
         self._path = path
         # A gateway that was killed can have left half a line, so a line break ends it.
         is_whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")

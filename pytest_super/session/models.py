@@ -27,7 +27,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
     from pytest_super.model.client import GatewayModel
 
     start = item.open_folder().start
-    return GatewayModel(
+    model = GatewayModel(
         running_gateway(item.config, run),
         task=start.id,
         epoch=start.epoch,
@@ -37,6 +37,8 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
         cost_limit=budget.limits.cost,
         seconds_left=budget.wall_left,
     )
+    budget.leave_out(model.waited_seconds)
+    return model
 
 
 def running_gateway(config: pytest.Config, run: Run) -> Gateway:

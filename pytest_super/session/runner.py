@@ -168,6 +168,7 @@ class TrialRunner:
         booked_usage = getattr(self.trial.model, "booked_usage", None)
         if booked_usage is not None and (usage := booked_usage(timeout)) is not None:
             self.budget.charge_usage(usage)
+        self.budget.update_waited()
 
     def raise_outage(self) -> None:
         """Raises ModelError if the wall limit ended the trial because the model did not answer."""
@@ -237,6 +238,7 @@ class TrialRunner:
             compute_seconds=round(budget.compute_seconds, 3),
             model_seconds=round(budget.model_seconds, 3),
             wall_seconds=round(monotonic() - self.began, 3),
+            waited_seconds=round(budget.waited_seconds, 3),
             prompt_tokens=budget.prompt_tokens,
             completion_tokens=budget.completion_tokens,
             cost_usd=budget.cost_usd,

@@ -70,6 +70,8 @@ class TrialResult:
     compute_seconds: float = 0.0
     model_seconds: float = 0.0
     wall_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    """The part of `model_seconds` that was waiting for rate limits and retries. It is not in the budget."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
@@ -238,6 +240,7 @@ def used_in_calls(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str,
         "completion_tokens": sum(call["completion_tokens"] for call in own),
         "cost_usd": sum(costs) if costs else None,
         "model_seconds": round(sum(call.get("seconds", 0.0) for call in own), 3),
+        "waited_seconds": max(call.get("waited_seconds", 0.0) for call in own),
     }
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from pytest_super.tasks.task import Limits, Task
 
+# Seconds. The time left can stand still. A shorter one would be looked at in vain again and again.
+MOMENT = 0.05
+
 
 class Budget:
     """What the trial has used and what is left. Never raises: the trial decides what a spent budget means.
@@ -37,6 +40,9 @@ class Budget:
         self._counted = 0.0
         self._started: float | None = None
         self._portion = 1.0
+        self.waited_seconds = 0.0
+        """The part of the waiting that is known."""
+        self._waited: Callable[[], float] = float
         self._asked = Usage()
 
     def start_metering(self, busy_seconds: Callable[[], float]) -> None:
@@ -44,6 +50,13 @@ class Budget:
         self._meter, self._free = busy_seconds, busy_seconds()
         if self._started is None:
             self._started = self.clock()
+
+    def leave_out(self, waited: Callable[[], float]) -> None:
+        """Do not count as wall time the seconds that `waited` returns, which is asked only if it matters."""
+        self._waited = waited
+
+    def update_waited(self) -> None:
+        self.waited_seconds = max(self.waited_seconds, self._waited())
 
     def stop_metering(self) -> None:
         """Keep the compute time so far, and count no more until another kernel is metered."""
@@ -65,15 +78,20 @@ class Budget:
 
     @property
     def wall_seconds(self) -> float:
-        return 0.0 if self._started is None else self.clock() - self._started
+        """Seconds since the start, without the known part of the waiting for the model."""
+        return 0.0 if self._started is None else self.clock() - self._started - self.waited_seconds
 
     def seconds_left(self) -> float:
         """Seconds that a cell can still run before the compute or the wall budget is spent."""
         return max(0.0, min(self.limits.compute - self.compute_seconds, self.wall_left()))
 
     def wall_left(self) -> float:
-        """Seconds of wall time, which includes model time."""
-        return self.limits.wall_or_default - self.wall_seconds
+        """Seconds of wall time, which includes answers of the model but not the waiting for it."""
+        limit = self.limits.wall_or_default
+        if self.wall_seconds >= limit - MOMENT:
+            self.update_waited()
+        left = limit - self.wall_seconds
+        return 0.0 if 0.0 < left < MOMENT else left
 
     def charge_model(
         self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float

@@ -46,6 +46,8 @@ class Scripted:
     most: MaxUsage = MOST
     faults: int = 0
     """The number of broken answers before the first good one."""
+    retry_after: float | None = None
+    """The provider's limit of calls is the fault, if this is set."""
     takes_seed: bool = False
     asked: int = 0
     under_way: int = 0
@@ -64,7 +66,8 @@ class Scripted:
         self.under_way -= 1
         if self.faults:
             self.faults -= 1
-            raise ModelCallError(Failure.TRANSIENT, "no message", usage=self.used)
+            failure = Failure.TRANSIENT if self.retry_after is None else Failure.RATE_LIMITED
+            raise ModelCallError(failure, "no message", usage=self.used, retry_after=self.retry_after)
         return Answer(
             body={"choices": [{"message": {"content": "an answer"}}]},
             usage=self.used,
@@ -99,8 +102,12 @@ class Served:
         return await asyncio.gather(*map(self.ask, names))
 
     async def used(self, name: str = "a") -> Usage:
+        return Usage.from_data(await self.account(name))
+
+    async def account(self, name: str) -> dict[str, Any]:
         answer = await self.client.post(USAGE, json={"timeout": 30}, headers=self.headers(name))
-        return Usage.from_data(await answer.json())
+        account: dict[str, Any] = await answer.json()
+        return account
 
 
 def serve(
@@ -232,6 +239,25 @@ def test_a_price_that_is_not_known_stops_a_run_with_a_cost_limit(tmp_path: Path,
     assert "state the price with --super-model-arg" in answers[1]["message"]
     assert provider.asked == 1
     assert len(read_lines(tmp_path / "calls.jsonl")) == 1
+
+
+def test_all_calls_wait_for_a_rate_limit_and_their_trials_know_how_long(tmp_path: Path) -> None:
+    provider = Scripted(faults=1, retry_after=0.3)
+
+    async def play(served: Served) -> list[float]:
+        await served.ask("a")
+        provider.faults = 1
+        limited = asyncio.ensure_future(served.ask("a"))
+        await until(lambda: not provider.faults)
+        await served.ask("b")
+        await limited
+        return [(await served.account(name))["waited_seconds"] for name in ("a", "b", "c")]
+
+    a, b, c = serve(tmp_path, provider, play)
+    assert a >= 0.6
+    assert (b > 0, c) == (True, 0)
+    written = [line.get("waited_seconds", 0) for line in read_lines(tmp_path / "calls.jsonl")]
+    assert max(written) == pytest.approx(a, abs=0.001)
 
 
 # Abandoned calls

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 import uuid
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.model.client import GatewayModel
+from pytest_super.model import client
+from pytest_super.model.client import GatewayModel, countdown
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import ModelSettings
+from pytest_super.tasks.task import Limits
+from pytest_super.trial.budget import Budget
 from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer, running_server
 
@@ -147,7 +150,7 @@ def test_a_call_that_outlasts_the_trials_wall_time_is_ended_and_charged(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:
     server.latency = 0.5
-    model = trial(gateway, seconds_left=lambda: 0.1)
+    model = trial(gateway, seconds_left=countdown(0.1))
     with pytest.raises(BudgetSpentError, match="wall"):
         model.complete(ASK)
     used = model.booked_usage(30)
@@ -157,10 +160,41 @@ def test_a_call_that_outlasts_the_trials_wall_time_is_ended_and_charged(
     assert len(booked) == 1
 
 
+def test_failures_and_the_pauses_after_them_are_not_wall_time(gateway: Gateway, server: OpenAIServer) -> None:
+    budget = Budget(Limits(wall=1.0), tokens=10**6)
+    began = time.monotonic()
+    budget.start_metering(float)
+    model = trial(gateway, seconds_left=budget.wall_left)
+    budget.leave_out(model.waited_seconds)
+    server.latency = 0.35
+    server.reply(server.fault("500"), server.fault("500"), "an answer")
+    assert model.complete(ASK).text == "an answer"
+    assert budget.spent() is None
+    # The answer's own time is not part of it.
+    assert 2 * server.latency <= budget.waited_seconds <= time.monotonic() - began - server.latency
+
+
+def test_a_provider_that_is_down_is_given_up_without_a_limit(gateway: Gateway, server: OpenAIServer) -> None:
+    server.always(server.fault("wrong_types"))
+    with pytest.raises(ModelError, match="gave up after 2 tries"):
+        trial(gateway).complete(ASK)
+
+
+def test_a_call_that_no_limit_ends_is_given_up(
+    gateway: Gateway, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "LONGEST_CALL", 0.1)
+    server.latency = 0.5
+    body = json.dumps({"messages": ASK}).encode()
+    with pytest.raises(ModelError, match="no answer in 0 s"):
+        trial(gateway).complete(ASK)
+    with pytest.raises(ModelError, match="no answer in 0 s"):
+        trial(gateway).forward(body, lambda _: None)
+
+
 def ask_for(gateway: Gateway, seconds: float) -> GatewayModel:
     """Ask again and again until the wall limit strikes in a call."""
-    deadline = monotonic() + seconds
-    model = trial(gateway, seconds_left=lambda: deadline - monotonic())
+    model = trial(gateway, seconds_left=countdown(seconds))
     with pytest.raises(BudgetSpentError, match="wall"):
         ask_on(model)
     return model
@@ -254,7 +288,7 @@ def scripted(tmp_path: Path) -> ModelSettings:
 def test_a_call_whose_time_passes_while_the_gateway_starts_is_not_sent(scripted: ModelSettings) -> None:
     with opened(scripted) as gateway:
         with pytest.raises(BudgetSpentError, match="wall"):
-            trial(gateway, seconds_left=lambda: 0.01).complete(ASK)
+            trial(gateway, seconds_left=countdown(0.01)).complete(ASK)
         assert trial(gateway).complete(ASK).text == "one"
     assert len(read_lines(Path(scripted.calls))) == 1
 

@@ -116,6 +116,28 @@ def test_the_wall_limit_bounds_what_a_cell_may_run_on() -> None:
     assert (spent.wall_left(), spent.seconds_left()) == (-10.0, 0.0)
 
 
+def test_waiting_for_the_model_is_not_wall_time_and_is_asked_for_only_at_the_limit() -> None:
+    clock, waited = Clock(), iter([15.0, 15.0, 4.0])
+    spent = metered(clock, wall=20)
+    spent.leave_out(lambda: next(waited))
+    clock.pass_time(19)
+    assert (spent.wall_left(), spent.waited_seconds) == (1.0, 0.0)
+    clock.pass_time(1)
+    assert (spent.spent(), spent.wall_left(), spent.waited_seconds) == (None, 15.0, 15.0)
+    clock.pass_time(15)
+    assert spent.spent() == "wall"
+    # A gateway that was restarted can know less.
+    spent.update_waited()
+    assert spent.waited_seconds == 15.0
+
+
+def test_a_moment_before_the_limit_is_not_worth_waiting_for() -> None:
+    clock = Clock()
+    spent = metered(clock, wall=20)
+    clock.pass_time(19.96)
+    assert (spent.spent(), spent.wall_left()) == ("wall", 0.0)
+
+
 @pytest.mark.parametrize(("used", "is_spent"), [(9, False), (10, True), (11, True)])
 @pytest.mark.parametrize("limit", ["compute", "wall", "cost", "steps", "tokens"])
 def test_a_limit_is_spent_when_it_is_reached(limit: str, used: int, is_spent: bool) -> None:

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 TRIAL = "t/1.1"
 
 
+def test_a_restarted_gateway_knows_how_long_a_trial_has_waited(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    Ledger(path, None).charge(TRIAL, used(1), UNBOUNDED, characters=1, waited_seconds=7.5)
+    assert Ledger(path, None).account(TRIAL).waiting.seconds == 7.5
+
+
 def used(prompt: int, cost: float | None = None) -> Usage:
     return Usage(prompt_tokens=prompt, completion_tokens=1, cost_usd=cost)
 
