@@ -96,7 +96,7 @@ class Caller:
         self.settings = settings
         self.provider = provider
         self.retry = retry
-        self.ledger = Ledger(Path(settings.calls), settings.max_cost)
+        self.ledger = Ledger(Path(settings.calls), settings.max_cost, settings.machines)
         self.under_way: dict[str, set[ModelCall]] = defaultdict(set)
         """By the names of trials."""
         self.failures: dict[str, str] = {}

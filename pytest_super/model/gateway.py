@@ -27,6 +27,7 @@ from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
 from pytest_super.model.caller import Caller
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
+from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
 from pytest_super.model.request import invalid
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED, ModelSettings
@@ -136,7 +137,8 @@ def make_caller(settings: ModelSettings) -> Caller:
     if calls cannot be booked, SuperError if a script is wrong.
     """
     gc.disable()
-    caller = Caller(settings, make_provider(settings), RetryPolicy())
+    limiter = RateLimiter(max(1, FIRST // settings.machines), max(1, HIGHEST // settings.machines))
+    caller = Caller(settings, make_provider(settings), RetryPolicy(limiter))
     gc.freeze()
     gc.enable()
     return caller

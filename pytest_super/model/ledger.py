@@ -85,9 +85,16 @@ def trial_limit(name: str) -> Callable[[], Limit]:
     return lambda: Limit(lambda _: BudgetSpentError(name))
 
 
-def run_cost_error(limit: Limit) -> ModelCallError:
-    cost = f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed"
-    return ModelCallError(Failure.FATAL, f"{cost}: raise --super-max-cost to go on")
+def run_cost_limit(max_cost: float | None, machines: int) -> Limit:
+    where = f" on each of its {machines} machines" if machines > 1 else ""
+
+    def error(limit: Limit) -> ModelCallError:
+        cost = f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed{where}"
+        return ModelCallError(Failure.FATAL, f"{cost}: raise --super-max-cost to go on")
+
+    limit = Limit(error)
+    limit.allow(None if max_cost is None else max_cost / machines)
+    return limit
 
 
 @dataclass(kw_only=True)
@@ -117,10 +124,9 @@ class Account:
 class Ledger:
     """The accounts of a run, by trial, backed by an append-only file with a line for each answer."""
 
-    def __init__(self, path: Path, max_cost: float | None) -> None:
+    def __init__(self, path: Path, max_cost: float | None, machines: int = 1) -> None:
         """Raises OSError if the file cannot be written: that must be known before the first call is paid."""
-        self.cost = Limit(run_cost_error)
-        self.cost.allow(max_cost)
+        self.cost = run_cost_limit(max_cost, machines)
         self.usage = NO_USAGE
         self._accounts: dict[str, Account] = {}
         for line in read_lines(path):

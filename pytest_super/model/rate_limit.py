@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
+# Calls at once, in a run on one machine: at its start, and at most.
+FIRST, HIGHEST = 32, 256
+
+
 def loop_time() -> float:
     """Seconds on the running loop's clock, by which it sleeps as well."""
     return asyncio.get_running_loop().time()
@@ -22,7 +26,7 @@ class RateLimiter:
     grows by one whenever as many calls as the limit have succeeded. Belongs to one event loop.
     """
 
-    def __init__(self, limit: int = 32, highest: int = 256) -> None:
+    def __init__(self, limit: int = FIRST, highest: int = HIGHEST) -> None:
         self.limit = limit
         self.highest = highest
         self.under_way = 0

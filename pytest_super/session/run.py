@@ -13,6 +13,7 @@ from pytest_super.agents.registry import TRUSTED
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.registry import AUTO, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
+from pytest_super.session.machines import calls_file, machines, this_machine
 from pytest_super.store.results import FORMAT, new_run_id, read_results
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Run:
     sandbox: str | None
     """The name of a provider; None if only the project's own hook makes sandboxes."""
     sandbox_note: str
+    machine: str
+    """The machine of the controller."""
     expected_seconds: dict[str, float]
     """By task id, from the newest run before this one."""
 
@@ -42,9 +45,10 @@ class Run:
             name=settings.model,
             parameters=dict(settings.model_parameters),
             max_cost=settings.max_cost,
-            calls=str(self.path / "calls.jsonl"),
+            calls=str(calls_file(self.path, self.machine)),
             # Two runs must not write into one file.
             record=str(settings.record / self.id) if settings.record else None,
+            machines=machines(self.path),
         )
 
     def junit_facts(self) -> dict[str, Any]:
@@ -58,6 +62,7 @@ class Run:
             "id": self.id,
             "sandbox": self.sandbox,
             "sandbox_note": self.sandbox_note,
+            "machine": self.machine,
             # The order of the tasks follows from it, and xdist requires the same order from every worker.
             "expected_seconds": self.expected_seconds,
             # For a worker, `latest` could already be another run.
@@ -87,6 +92,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         id=new_run_id(),
         sandbox=sandbox,
         sandbox_note=note,
+        machine=this_machine(),
         expected_seconds=seconds_of_latest(settings.directory),
     )
 

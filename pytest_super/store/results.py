@@ -188,7 +188,7 @@ class RunFolder:
 
     def sweep(self, stop_reason: str, error: str) -> None:
         """Record the trials whose report never arrived. The arguments are for those that have not ended."""
-        calls = list(read_lines(self.path / "calls.jsonl"))
+        calls = [line for path in self.path.glob("calls*.jsonl") for line in read_lines(path)]
         for path in sorted((self.path / "trials").glob("*/*/result.json")):
             result = read_result(path)
             if result is None:
