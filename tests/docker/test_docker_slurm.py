@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slurm
 
 CLUSTER = Path(__file__).with_name("slurm_cluster")
-# A node has memory for one such job, so three workers are on three nodes.
-ON_NODES = ("-d", "--tx", f"3*popen//python=srun --unbuffered -n1 --mem=3000 {sys.executable}")
+# A job goes to the node with the fewest jobs. A node has memory for two: one can replace that of a dead node.
+ON_NODES = ("-d", "--tx", f"3*popen//python=srun --unbuffered -n1 --mem=2000 {sys.executable}")
 TASKS = ("one", "two", "three")
 
 CONFTEST = """
@@ -52,7 +52,7 @@ class Waiter:
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a running cluster."""
     if shutil.which("slurmctld") is None or os.getuid() != 0:
@@ -80,8 +80,9 @@ def project(
     return pytester
 
 
-def jobs() -> list[str]:
-    return subprocess.run(["squeue", "--noheader"], capture_output=True, text=True).stdout.splitlines()
+def jobs(*options: str) -> list[str]:
+    command = ["squeue", "--noheader", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def table(result: pytest.RunResult) -> list[str]:
@@ -114,12 +115,13 @@ def test_a_run_on_three_nodes_has_the_table_of_three_local_workers(project: pyte
 def test_the_trial_of_a_node_that_dies_is_run_again(project: pytest.Pytester) -> None:
     process = start(project)
     # The node with all that runs on it, as if its power failed.
-    subprocess.run(["pkill", "-KILL", "-f", "slurmd -N node2"], check=True)
+    job = jobs("--nodelist=node2", "--format=%A")[0]
+    subprocess.run(["pkill", "-KILL", "-f", rf"slurmd -N node2|slurmstepd: \[{job}\.0\]"], check=True)
     output = project.path / "output.txt"
     until(lambda: "replacing crashed worker" in output.read_text())
     (project.path / "go").touch()
     assert process.wait(120) == 0
-    assert "3 passed, 1 rerun" in output.read_text()
+    assert "3 passed, 1 requeued" in output.read_text()
 
 
 def test_a_killed_run_leaves_no_job_and_no_container(project: pytest.Pytester, engine: APIClient) -> None:
