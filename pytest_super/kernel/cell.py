@@ -30,17 +30,6 @@ class CellStateError(RuntimeError):
     """A call in the wrong state: running a cell while another runs, or waiting when no cell runs."""
 
 
-class SandboxLostError(Exception):
-    """The sandbox is gone but its engine answers: code inside ended it. `detail` says how."""
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail)
-        self.detail = detail
-
-    def __str__(self) -> str:
-        return f"the sandbox is gone: {self.detail}"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellResult:
     """The result of a wait for a cell, with the output since the last result of the same cell."""
@@ -62,3 +51,15 @@ class CellResult:
     @property
     def is_running(self) -> bool:
         return self.outcome is Outcome.TIMED_OUT
+
+
+class SandboxLostError(Exception):
+    """The sandbox is gone but its engine answers: code inside ended it. `detail` says how."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.result = CellResult(outcome=Outcome.SANDBOX_LOST, detail=detail)
+
+    def __str__(self) -> str:
+        return f"the sandbox is gone: {self.detail}"

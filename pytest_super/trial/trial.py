@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import time
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.errors import InfrastructureError, TrialEnded
-from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
+from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.store.trajectory import PROGRAM, Action, now
 from pytest_super.trial.editing import edit_file
 from pytest_super.trial.observation import NOTHING_RUNS, STILL_RUNNING, observation_of
 from pytest_super.trial.step_log import StepLog, cell_fields
-from pytest_super.trial.wall_limit import WallLimit
+from pytest_super.trial.wall_limit import WallLimit, whole_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
+    from pytest_super.kernel.cell import CellResult
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
     from pytest_super.model.completion import Completion, Message, Model
@@ -31,27 +31,12 @@ if TYPE_CHECKING:
     Tool = Callable[[Kernel], tuple[str, str]]
     """Works on the kernel's files. Returns the observation, and `ok` or `error`."""
 
-Arguments = ParamSpec("Arguments")
-
 
 class Agent(Protocol):
     """What chooses the actions."""
 
     def run(self, trial: Trial) -> Coroutine[Any, Any, None] | None:
         """Act by methods of `trial` until the task is done. Returning ends the trial. Can be `async def`."""
-
-
-def whole_step(
-    method: Callable[Concatenate[Trial, Arguments], Step],
-) -> Callable[Concatenate[Trial, Arguments], Step]:
-    """Marks an action: the signal at the wall limit does not interrupt it, so that its step is written."""
-
-    @wraps(method)
-    def uninterrupted(trial: Trial, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Step:
-        with trial.wall_limit.put_off():
-            return method(trial, *arguments, **named)
-
-    return uninterrupted
 
 
 class Trial:
@@ -159,7 +144,7 @@ class Trial:
             with self._failures(), self._editing():
                 observation, outcome = tool(self.kernel)
         except SandboxLostError as lost:
-            return self._finish(action, thought, started, sandbox_lost(lost))
+            return self._finish(action, thought, started, lost.result)
         return self._add(action, thought, started, observation=observation, outcome=outcome)
 
     @whole_step
@@ -187,7 +172,7 @@ class Trial:
             with self._failures():
                 ran = program.run(command, environment or {}, files or {}, self._landmarks.feed)
         except SandboxLostError as lost:
-            return self._finish(action, thought, started, sandbox_lost(lost))
+            return self._finish(action, thought, started, lost.result)
         self.stop_reason = ran.spent
         return self._finish(action, thought, started, ran.result, ran.observation)
 
@@ -294,7 +279,3 @@ class Trial:
             self.failure = self.failure or error
             self.stop_reason = "error"
             raise TrialEnded("error") from error
-
-
-def sandbox_lost(lost: SandboxLostError) -> CellResult:
-    return CellResult(outcome=Outcome.SANDBOX_LOST, detail=lost.detail)

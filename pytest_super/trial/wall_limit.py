@@ -10,7 +10,8 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 SIGNAL = signal.SIGURG if hasattr(signal, "pthread_kill") else None
 # After this time the signal is sent again. Until then the agent can save its results.
 AGAIN_SECONDS = 120.0
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class Depth(threading.local):
@@ -86,6 +90,26 @@ class WallLimit:
         self._is_reached = True
         if not self._depth.value:
             self._end_trial()
+
+
+class HasWallLimit(Protocol):
+    wall_limit: WallLimit
+
+
+Limited = TypeVar("Limited", bound=HasWallLimit)
+
+
+def whole_step(
+    method: Callable[Concatenate[Limited, Arguments], Result],
+) -> Callable[Concatenate[Limited, Arguments], Result]:
+    """Marks an action: the signal at the wall limit does not interrupt it, so that its step is written."""
+
+    @wraps(method)
+    def uninterrupted(trial: Limited, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        with trial.wall_limit.put_off():
+            return method(trial, *arguments, **named)
+
+    return uninterrupted
 
 
 def is_main_thread() -> bool:
