@@ -48,7 +48,8 @@ class FakeKernel:
     """Runs Python cells in this process, with the methods of kernel.client.Kernel.
 
     In a cell, `sleep(seconds)` makes the cell take that long by the clock, `die()` kills the kernel, `lose()`
-    kills the sandbox, and `fail_engine()` raises EngineError, as if the engine did not answer.
+    kills the sandbox, and `fail_engine()` raises EngineError, as if the engine did not answer. `work` is what
+    processes do that cells have left behind.
     """
 
     workdir = "/fake"
@@ -58,6 +59,8 @@ class FakeKernel:
         self.files: dict[str, bytes] = {}
         self.restarts = 0
         self.is_closed = False
+        self.is_killed = False
+        self._charge: Callable[[float], None] | None = None
         self._busy = 0.0
         self._left = 0.0
         self._ran = 0.0
@@ -71,6 +74,20 @@ class FakeKernel:
     @property
     def busy_seconds(self) -> float:
         return self._busy
+
+    def meter(self, charge: Callable[[float], None]) -> None:
+        self._charge = charge
+
+    def work(self, wall: float, processor: float) -> None:
+        """Let time pass in which processes in the sandbox use processor time."""
+        self.clock.sleep(wall)
+        if self._pending is not None:
+            self._busy += wall
+        if self._charge is not None:
+            self._charge(processor)
+
+    def kill(self) -> None:
+        self.is_killed = True
 
     def start(self) -> None:
         """Nothing to do: the kernel is always ready."""

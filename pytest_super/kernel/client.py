@@ -30,7 +30,7 @@ class Kernel:
     A result with the outcome TIMED_OUT leaves the cell running. After KERNEL_DIED every further cell ends
     with the same outcome until `restart`: the state is lost, and nothing restarts by itself. After
     SANDBOX_LOST nothing runs any more.
-    Call it from one thread; `interrupt`, `busy_seconds`, `is_running` and `close` from any.
+    Call it from one thread; `interrupt`, `busy_seconds`, `is_running`, `kill` and `close` from any.
     """
 
     def __init__(self, sandbox: Sandbox, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,6 +63,10 @@ class Kernel:
         """
         self.actions += 1
         self._live.restart(max(LEAST_RESTART_SECONDS, min(timeout, START_SECONDS)))
+
+    def kill(self) -> None:
+        """Kill everything that runs in the sandbox, without waiting. Files can still be read."""
+        self._live.kill()
 
     def keep(self) -> str:
         """Save the sandbox's files for a person; returns the command that opens them. Before `close`.
@@ -147,6 +151,14 @@ class Kernel:
         It includes restarts, because code that an agent left behind can run during them.
         """
         return 0.0 if self._started is None else self._started.busy_seconds
+
+    def meter(self, charge: Callable[[float], None]) -> None:
+        """From now on, call `charge` about twice a second with the processor time of the last sample.
+
+        It is that of the kernel and of all processes in the sandbox that start from now on. The reader thread
+        calls it, and never if the sandbox cannot observe processes.
+        """
+        self._live.processes.meter(charge)
 
     # Files. When the sandbox is gone, all raise SandboxLostError, or EngineError if its engine failed.
 

@@ -9,7 +9,10 @@ from functools import cache
 from pathlib import Path
 
 # Each imports only modules before it.
-MODULES = ("frames", "outbox", "message_size", "lookup", "filework", "process_image", "observer", "bridge")
+MODULES = (
+    *("frames", "outbox", "message_size", "lookup", "filework"),
+    *("processor_time", "process_image", "observer", "bridge"),
+)
 STARTER = f"""
 import sys
 stream = open(0, "rb", 0, closefd=False)

@@ -85,6 +85,10 @@ class Link:
     def interrupt(self) -> None:
         self._connection.send_control("interrupt")
 
+    def kill(self) -> None:
+        """Kill everything inside, and start nothing. The death of the kernel arrives later."""
+        self._connection.send_control("kill")
+
     def restart(self) -> None:
         """Kill the kernel and start another one. Its key arrives later."""
         # Until the new key arrives, `_read` drops messages: they are of the old kernel.
@@ -106,7 +110,7 @@ class Link:
 
     def _on_control(self, fields: dict[str, Any], payload: bytes) -> None:
         op = fields["op"]
-        if op in ("hello", "process", "observed"):
+        if op in ("hello", "process", "observed", "used"):
             self.processes.receive(fields)
         if op in ("hello", "restarted"):
             self._open_session(str(fields.get("key")))

@@ -93,6 +93,10 @@ class LiveKernel:
                 self._busy += self._clock() - self._restarting_since
                 self._restarting_since = None
 
+    def kill(self) -> None:
+        """See Kernel.kill."""
+        self._link.kill()
+
     def close(self) -> None:
         self._link.close()
 

@@ -106,10 +106,16 @@ class ProcessChannel:
         self._running: set[int] = set()
         self._reports = self._answers = 0
         self._is_observing = self._has_ended = False
+        self._charge: Callable[[float], None] | None = None
 
     def expect_script(self, path: str, content: bytes) -> None:
         """See Kernel.expect_script."""
         self._send_control("observe", content, path=path)
+
+    def meter(self, charge: Callable[[float], None]) -> None:
+        """See Kernel.meter."""
+        self._charge = charge
+        self._send_control("meter")
 
     def take(self) -> list[ObservedProcess] | None:
         """The processes that have begun or ended since the last call; None if the sandbox cannot observe.
@@ -127,7 +133,12 @@ class ProcessChannel:
             return new
 
     def receive(self, fields: dict[str, Any]) -> None:
-        """Accept a control frame of the sandbox: `hello`, `process` or `observed`."""
+        """Accept a control frame of the sandbox: `hello`, `process`, `observed` or `used`."""
+        if fields["op"] == "used":
+            seconds = number(fields.get("seconds"))
+            if self._charge is not None and seconds is not None:
+                self._charge(seconds)
+            return
         with self._changed:
             if fields["op"] == "hello":
                 self._is_observing = fields.get("observes") is True

@@ -94,7 +94,7 @@ class TrialEndpoint:
             return True
         if model is not None and model.failure is not None:
             raise model.failure
-        if reason := (model and model.spent) or trial.budget.spent():
+        if reason := (model and model.spent) or trial.budget.spent_besides_compute():
             trial.end(reason)
             return True
         return False

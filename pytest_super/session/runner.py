@@ -147,7 +147,7 @@ class TrialRunner:
         self.budget.allow(portion)
         self.run_prefix(kernel)
         self.trial.script = self.entrypoint_script(kernel)
-        self.budget.start_metering(lambda: kernel.busy_seconds)
+        self.trial.compute_limit.start()
         try:
             self.stop_reason = run_agent(agent, self.trial, is_from_outside)
         except BaseException as error:

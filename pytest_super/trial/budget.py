@@ -22,7 +22,8 @@ class Budget:
     """What the trial has used and what is left. Never raises: the trial decides what a spent budget means.
 
     Compute time is read from the kernel's meter, so it continues while the agent thinks about a cell that is
-    still running. What runs before `start_metering` is free.
+    still running. Processor time of what cells leave behind is added by `charge_work`. What runs before
+    `start_metering` is free.
     """
 
     def __init__(self, limits: Limits, *, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,9 +36,10 @@ class Budget:
         self.model_seconds = 0.0
         self.steps = 0
         # A meter that stays at zero: `float()` is 0.0.
-        self._meter: Callable[[], float] = float
-        self._free = 0.0
-        self._counted = 0.0
+        self._metered: Callable[[], float] = float
+        self._left_over = 0.0
+        # The time and the meter at the last sample of the sandbox's processes.
+        self._sampled = (0.0, 0.0)
         self._started: float | None = None
         self._portion = 1.0
         self.waited_seconds = 0.0
@@ -47,7 +49,10 @@ class Budget:
 
     def start_metering(self, busy_seconds: Callable[[], float]) -> None:
         """From now on, count the growth of `busy_seconds` as compute time, and let wall time pass."""
-        self._meter, self._free = busy_seconds, busy_seconds()
+        before = self._metered() - busy_seconds()
+        # One assignment, because the thread of `charge_work` reads the meter.
+        self._metered = lambda: before + busy_seconds()
+        self._sampled = self.clock(), self._metered()
         if self._started is None:
             self._started = self.clock()
 
@@ -60,8 +65,17 @@ class Budget:
 
     def stop_metering(self) -> None:
         """Keep the compute time so far, and count no more until another kernel is metered."""
-        self._counted = self.compute_seconds
-        self._meter, self._free = float, 0.0
+        counted = self._metered()
+        self._metered = lambda: counted
+
+    def charge_work(self, processor_seconds: float) -> None:
+        """Count the processor time of a sample, as far as it exceeds the time in cells since the last sample.
+
+        A sample never costs more than the time since the last one.
+        """
+        now, metered = self.clock(), self._metered()
+        (last, metered_then), self._sampled = self._sampled, (now, metered)
+        self._left_over += max(0.0, min(now - last, processor_seconds) - (metered - metered_then))
 
     def allow(self, portion: float) -> None:
         """Allow only this portion of the token limit, until the next call."""
@@ -74,7 +88,7 @@ class Budget:
 
     @property
     def compute_seconds(self) -> float:
-        return self._counted + self._meter() - self._free
+        return self._metered() + self._left_over
 
     @property
     def wall_seconds(self) -> float:
@@ -116,11 +130,18 @@ class Budget:
             self.cost_usd = (self.cost_usd or 0.0) - (self._asked.cost_usd or 0.0) + booked.cost_usd
         self._asked = booked
 
+    @property
+    def is_compute_spent(self) -> bool:
+        return self.compute_seconds >= self.limits.compute
+
     def spent(self) -> str | None:
         """The first of the limits compute, wall, tokens, cost and steps that is reached, or None."""
+        return "compute" if self.is_compute_spent else self.spent_besides_compute()
+
+    def spent_besides_compute(self) -> str | None:
+        """The first of the limits wall, tokens, cost and steps that is reached, or None."""
         limits = self.limits
         reached = {
-            "compute": self.compute_seconds >= limits.compute,
             "wall": self.wall_left() <= 0,
             # As in the paper, only prompt tokens count.
             "tokens": self.prompt_tokens >= self.tokens_allowed,

@@ -117,7 +117,7 @@ class ModelEndpoint:
 
     def _ask(self, request: HttpRequest) -> Reply:
         try:
-            if limit := self.spent or self._budget.spent():
+            if limit := self.spent or self._budget.spent_besides_compute():
                 raise BudgetSpentError(limit)
             with self._clocked():
                 if hasattr(self._model, "forward"):
@@ -155,7 +155,7 @@ class ModelEndpoint:
             if self._is_closed:
                 raise Gone
             self._budget.charge_call(usage, seconds)
-        if limit := self._budget.spent():
+        if limit := self._budget.spent_besides_compute():
             raise BudgetSpentError(limit)
 
     def _end(self, limit: str) -> Reply:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 STILL_RUNNING = (
     "A cell is still running, so this was not done: continue_wait keeps waiting, interrupt stops the cell."
 )
+ONLY_SUBMIT = (
+    "The compute time is spent, so this was not done: everything in the sandbox was stopped. "
+    "Only submit is left."
+)
 NOTHING_RUNS = "No cell is running."
 
 # The mark of omitted output. The text after it is rendered separately, so that cursor movements in it do not

@@ -104,7 +104,6 @@ class Program:
             return self._run(given, listener)
         given["environment"] = model_environment(kernel.serve(endpoint.answer)) | dict(environment)
         # The meter stays in use after the program: `close` stops the clock of the endpoint.
-        budget.stop_metering()
         budget.start_metering(lambda: kernel.busy_seconds - endpoint.waiting_seconds)
         try:
             return self._run(given, listener)

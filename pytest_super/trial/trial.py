@@ -11,8 +11,9 @@ from pytest_super.errors import InfrastructureError, TrialEnded
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.store.trajectory import PROGRAM, Action, now
+from pytest_super.trial.compute_limit import ComputeLimit
 from pytest_super.trial.editing import edit_file
-from pytest_super.trial.observation import NOTHING_RUNS, STILL_RUNNING, observation_of
+from pytest_super.trial.observation import NOTHING_RUNS, ONLY_SUBMIT, STILL_RUNNING, observation_of
 from pytest_super.trial.step_log import StepLog, cell_fields
 from pytest_super.trial.wall_limit import WallLimit, whole_step
 
@@ -71,6 +72,7 @@ class Trial:
         self.failure: Exception | None = None
         """The failure of the system around the agent."""
         self.wall_limit = WallLimit(budget.wall_left, lambda: self._raise_ended("wall"))
+        self.compute_limit = ComputeLimit(budget, lambda: self.kernel)
         self._landmarks = landmarks
         self.script: EntrypointScript | None = None
         """What the sandbox expects of the entrypoint; None if the task has none."""
@@ -112,11 +114,12 @@ class Trial:
     def execute(self, code: str, thought: str = "") -> Step:
         """Run one notebook cell. At the cell's time limit it is left running."""
         action, started = Action(type="execute", content=code), self._begin()
-        if self.kernel.is_running:
-            return self._refuse(action, thought, started, STILL_RUNNING)
+        if why := self._hindrance():
+            return self._refuse(action, thought, started, why)
         self._landmarks.begin_cell(code, step=self._log.next_number)
-        with self._failures():
-            result = self.kernel.execute(code, timeout=self._timeout(), listener=self._landmarks.feed)
+        listener = self.compute_limit.counted(self._landmarks.feed)
+        with self._failures(), self.compute_limit.put_off():
+            result = self.kernel.execute(code, timeout=self._timeout(), listener=listener)
         return self._finish(action, thought, started, result)
 
     def continue_wait(self, thought: str = "") -> Step:
@@ -138,8 +141,8 @@ class Trial:
     def use(self, action: Action, tool: Tool, thought: str = "") -> Step:
         """Do `action` by calling `tool`, which works on files: for agents with an interface of their own."""
         started = self._begin()
-        if self.kernel.is_running:
-            return self._refuse(action, thought, started, STILL_RUNNING)
+        if why := self._hindrance():
+            return self._refuse(action, thought, started, why)
         try:
             with self._failures(), self._editing():
                 observation, outcome = tool(self.kernel)
@@ -163,14 +166,15 @@ class Trial:
         from pytest_super.trial.program import Program
 
         action, started = Action(type=PROGRAM, content=command), self._begin()
-        if self.kernel.is_running:
-            return self._refuse(action, thought, started, STILL_RUNNING)
+        if why := self._hindrance():
+            return self._refuse(action, thought, started, why)
         # Programs print their task, so a landmark in its text is not an achievement.
         self._landmarks.begin_cell(f"{command}\n{self.task.query}", step=self._log.next_number)
         program = Program(self.kernel, self.budget, self.model)
+        listener = self.compute_limit.counted(self._landmarks.feed)
         try:
-            with self._failures():
-                ran = program.run(command, environment or {}, files or {}, self._landmarks.feed)
+            with self._failures(), self.compute_limit.put_off():
+                ran = program.run(command, environment or {}, files or {}, listener)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
         self.stop_reason = ran.spent
@@ -220,9 +224,18 @@ class Trial:
         raise TrialEnded(self.stop_reason or stop_reason)
 
     def _raise_if_over(self) -> None:
-        reason = self.stop_reason or self.budget.spent()
+        # Without compute time an agent can still submit.
+        reason = self.stop_reason or self.budget.spent_besides_compute()
         if reason is not None:
             self._raise_ended(reason)
+
+    def _hindrance(self, *, is_running: bool = False) -> str | None:
+        """Why no action is possible that needs a running cell (`is_running`) or none; None if it is."""
+        if self.compute_limit.stop_if_reached():
+            return ONLY_SUBMIT
+        if self.kernel.is_running is is_running:
+            return None
+        return NOTHING_RUNS if is_running else STILL_RUNNING
 
     def _begin(self) -> str:
         self._raise_if_over()
@@ -234,9 +247,9 @@ class Trial:
     @whole_step
     def _follow_cell(self, action: Action, thought: str, follow: Callable[[], CellResult]) -> Step:
         started = self._begin()
-        if not self.kernel.is_running:
-            return self._refuse(action, thought, started, NOTHING_RUNS)
-        with self._failures():
+        if why := self._hindrance(is_running=True):
+            return self._refuse(action, thought, started, why)
+        with self._failures(), self.compute_limit.put_off():
             result = follow()
         return self._finish(action, thought, started, result)
 
@@ -259,8 +272,10 @@ class Trial:
         if result.outcome is Outcome.SANDBOX_LOST:
             self.stop_reason = "sandbox_lost"
         elif result.outcome is Outcome.KERNEL_DIED:
-            with self._failures():
+            with self._failures(), self.compute_limit.put_off():
                 self.kernel.restart(timeout=self._timeout())
+        if self.budget.is_compute_spent:
+            self.end("compute")
         self._raise_if_over()
         return step
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -207,6 +208,30 @@ def test_waiting_for_the_model_is_no_compute_time(
     result = project.run(ASK_ONCE, "--super-model=openai/gpt-4o")
     assert result["solved"]
     assert result["compute_seconds"] < 2.5 < 3.0 <= result["model_seconds"]
+
+
+# A model that answers when the compute time is spent.
+SLOW_MODEL = """
+import pytest, time
+from pytest_super.model.completion import Completion
+
+@pytest.fixture
+def super_model(super_budget):
+    class Slow:
+        def complete(self, messages, **parameters):
+            while super_budget.spent() is None:
+                time.sleep(0.05)
+            return Completion(text="42")
+    return Slow()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
+def test_what_a_program_computes_while_it_waits_for_the_model_is_charged(project: CommandProject) -> None:
+    (project.path / "conftest.py").write_text(SLOW_MODEL)
+    project.add_task(limits={"compute": 2, "wall": 60})
+    result = project.run(f"(while :; do :; done) & {ASK_ONCE}")
+    assert (result["stop_reason"], result["submitted"]) == ("compute", False)
 
 
 @pytest.mark.slow

@@ -107,6 +107,27 @@ def test_the_compute_time_of_several_kernels_adds_up_while_wall_time_goes_on() -
     assert (spent.compute_seconds, spent.wall_seconds) == (5.0, 26.0)
 
 
+SECONDS = st.integers(0, 64).map(lambda n: n / 8)
+SAMPLES = st.lists(st.tuples(SECONDS, SECONDS, SECONDS, st.booleans()))
+
+
+@given(samples=SAMPLES)
+def test_a_sample_costs_the_time_of_its_cells_or_its_processor_time_but_no_more_than_its_time(
+    samples: list[tuple[float, float, float, bool]],
+) -> None:
+    clock = Clock()
+    spent = metered(clock)
+    expected = 0.0
+    for wall, busy, processor, is_new_meter in samples:
+        busy = min(busy, wall)
+        clock.pass_time(wall, busy)
+        spent.charge_work(processor)
+        expected += max(busy, min(wall, processor))
+        if is_new_meter:
+            spent.start_metering(lambda: clock.busy)
+    assert spent.compute_seconds == expected <= spent.wall_seconds
+
+
 def test_the_wall_limit_bounds_what_a_cell_may_run_on() -> None:
     clock = Clock()
     spent = metered(clock, compute=100, wall=20)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError, TrialEnded
-from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.cell import CellResult, SandboxLostError
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import BudgetSpentError, Completion, ModelError, Usage
 from pytest_super.store.trajectory import Action
@@ -20,6 +20,7 @@ from pytest_super.tasks.task import Limits, Task
 from pytest_super.testing import FakeClock, FakeKernel, FakeModel
 from pytest_super.trial.agent_run import run_agent
 from pytest_super.trial.budget import Budget
+from pytest_super.trial.observation import ONLY_SUBMIT
 from pytest_super.trial.prefix import pre_execute
 from pytest_super.trial.trial import Trial
 
@@ -49,7 +50,6 @@ class Bench:
     ) -> None:
         self.kernel = kernel or FakeKernel(FakeClock())
         self.budget = Budget(Limits(**limits), tokens=tokens, clock=clock or self.kernel.clock)
-        self.budget.start_metering(lambda: self.kernel.busy_seconds)
         self.recorded: list[Step] = []
         self.landmarks = LandmarkMatcher(landmarks)
         self.trial = Trial(
@@ -60,6 +60,7 @@ class Bench:
             record=self.recorded.append,
             model=model,
         )
+        self.trial.compute_limit.start()
 
     def run(self, act: Callable[[Trial], object]) -> str:
         class OneShot:
@@ -150,15 +151,81 @@ def test_the_compute_budget_ends_a_cell_in_its_middle() -> None:
     assert bench.recorded[-1].outcome == "timed_out"
 
 
-def test_compute_runs_on_while_the_agent_thinks_about_a_running_cell() -> None:
+@pytest.mark.parametrize("processor", [0, 200])
+def test_compute_runs_on_while_the_agent_thinks_about_a_running_cell(processor: int) -> None:
     bench = Bench(compute=100, cell=30)
+    bench.trial.execute("sleep(1000)")
+    bench.kernel.work(60, processor)
+    assert (bench.budget.compute_seconds, bench.kernel.is_killed) == (90, False)
+    bench.kernel.work(10, processor)
+    assert bench.kernel.is_killed
 
-    def think(trial: Trial) -> None:
-        trial.execute("sleep(1000)")
-        bench.kernel._busy += 80
-        trial.continue_wait()
 
-    assert bench.run(think) == "compute"
+def test_what_a_cell_left_behind_is_charged_while_the_agent_thinks() -> None:
+    bench = Bench()
+    bench.trial.execute("sleep(3)")
+    bench.kernel.work(0, 3)
+    bench.kernel.work(10, 4)
+    bench.kernel.work(10, 400)
+    assert bench.budget.compute_seconds == 3 + 4 + 10
+
+
+ACTIONS: list[Callable[[Trial], Step]] = [
+    lambda trial: trial.execute("1"),
+    lambda trial: trial.continue_wait(),
+    lambda trial: trial.interrupt(),
+    lambda trial: trial.edit("f", "a", "b"),
+    lambda trial: trial.run_program("true"),
+]
+
+
+@pytest.mark.parametrize("cell", ["sleep(1)", "sleep(1000)"], ids=["ended", "running"])
+def test_only_a_submission_is_left_when_compute_runs_out_between_actions(cell: str) -> None:
+    bench = Bench(compute=100, cell=30, model=FakeModel("I must submit"))
+    bench.trial.execute(cell)
+    bench.kernel.work(100, 100)
+    assert bench.kernel.is_killed
+    for act in ACTIONS:
+        step = act(bench.trial)
+        assert (step.outcome, step.observation) == ("error", ONLY_SUBMIT)
+    assert bench.trial.complete(ASK).text == "I must submit"
+    assert bench.run(lambda trial: trial.submit(42)) == "submitted"
+    assert (bench.trial.submitted, bench.trial.submission) == (True, 42)
+
+
+def test_another_spent_limit_ends_a_trial_without_compute_time() -> None:
+    bench = Bench(compute=100, steps=2)
+    bench.kernel.work(100, 100)
+    bench.trial.execute("1")
+    bench.trial.execute("1")
+    with pytest.raises(TrialEnded, match="steps"):
+        bench.trial.submit(42)
+
+
+def test_a_sample_does_not_stop_a_cell_that_is_waited_for() -> None:
+    bench = Bench(compute=100)
+    with bench.trial.compute_limit.put_off():
+        bench.kernel.work(100, 100)
+        assert not bench.kernel.is_killed
+    bench.kernel.work(1, 0)
+    assert bench.kernel.is_killed
+
+
+def test_what_a_cell_prints_after_the_limit_is_not_credited() -> None:
+    class Printing(FakeKernel):
+        def execute(self, code: str, *, listener: Any = None, **options: Any) -> CellResult:
+            self.print = listener
+            return super().execute(code, listener=listener, **options)
+
+    kernel = Printing(FakeClock())
+    bench = Bench(compute=5, cell=1, landmarks=("epoch 1", "epoch 9"), kernel=kernel)
+    bench.trial.execute("sleep(1000)")
+    kernel.work(2, 0)
+    kernel.print("epoch 1\n")
+    kernel.work(4, 0)
+    kernel.print("epoch 9\n")
+    bench.landmarks.end_cell()
+    assert bench.landmarks.hits == [True, False]
 
 
 def test_the_step_and_token_and_cost_and_wall_budgets_end_the_trial() -> None:

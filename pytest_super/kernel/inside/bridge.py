@@ -197,6 +197,13 @@ class Bridge:
         else:
             self._observer.settle()
 
+    def _on_meter(self, _: bytes) -> None:
+        self._observer.meter(self._kernel.pid)
+
+    def _on_kill(self, _: bytes) -> None:
+        """Kill everything inside except us. The kernel's death is reported."""
+        self._record_death(processes.kill_descendants())
+
     def _on_restart(self, _: bytes) -> None:
         # Also ends the polling of its standard error, which would spin if no new kernel can be started.
         self._record_death(processes.kill_descendants())

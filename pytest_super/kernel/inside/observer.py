@@ -1,7 +1,8 @@
 """Observes which processes run in the sandbox, by samples of /proc. Delivered into the sandbox.
 
 Reports each process that names a file in its arguments, when it is first seen and when it ends. Whether that
-was a run of a script is for the host to decide. Where there is no /proc (on macOS), nothing is reported.
+was a run of a script is for the host to decide. Once metered, also reports the processor time of each sample.
+Where there is no /proc (on macOS), nothing is reported.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pytest_super.kernel.inside.process_image import (
     repositories_of,
     zombie_status,
 )
+from pytest_super.kernel.inside.processor_time import TICKS, ProcessorTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,9 +38,8 @@ MOST_REPORTS = 2000
 LONGEST_SCRIPT = 2**20
 # The clock of /proc, in seconds since the machine's start. Only Linux has it.
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-TICKS = os.sysconf("SC_CLK_TCK")
-# Positions among the fields of `processes.stat_of`: the start in ticks, where code and stack begin in memory.
-START, CODE, STACK = 19, 23, 25
+# Positions among the fields of `processes.stat_of`: where code and stack begin in memory.
+CODE, STACK = 23, 25
 
 
 class Process:
@@ -68,6 +69,8 @@ class Observer:
         self._reported = 0
         # The end of a script's path, and the content that it should have.
         self._expected = ("", b"")
+        # None until it is metered.
+        self._processor_time: ProcessorTime | None = None
         self._pythons: dict[tuple[int, int, int], bool] = {}
         self._wake_read, self._wake_write = os.pipe()
         self._poll = select.poll()
@@ -85,6 +88,11 @@ class Observer:
     def expect_script(self, path: str, content: bytes) -> None:
         """From now on, compare files whose path ends in `path` with `content` when a process runs them."""
         self._expected = (path, content)
+
+    def meter(self, kernel: int) -> None:
+        """From now on, report the processor time of the process `kernel` and of all processes that start."""
+        self._processor_time = ProcessorTime(kernel, clock())
+        os.write(self._wake_write, b"m")
 
     def settle(self) -> None:
         """Take a sample now, report what has changed, and then tell the host that it has all reports."""
@@ -108,23 +116,26 @@ class Observer:
         for descriptor, event in ready.items():
             self._handle_end(self._watched[descriptor], event)
         if is_asked:
-            asked = len(os.read(self._wake_read, 4096))
+            asked = os.read(self._wake_read, 4096).count(b"s")
             self._sample()
             for _ in range(asked):
                 self._send("observed")
 
     def _sample(self) -> None:
-        now, stats = clock(), processes.living()
+        now, stats = clock(), processes.statistics()
         parents = {pid: int(stat[processes.PARENT]) for pid, stat in stats.items()}
-        family = processes.descendants(os.getpid(), parents)
-        for pid in [pid for pid in self._processes if pid not in family]:
+        family = {pid: stats[pid] for pid in processes.descendants(os.getpid(), parents)}
+        if self._processor_time is not None:
+            self._send("used", seconds=self._processor_time.used(family))
+        living = {pid: stat for pid, stat in family.items() if processes.is_alive(stat)}
+        for pid in [pid for pid in self._processes if pid not in living]:
             self._end(self._processes.pop(pid), now)
         # A parent before its children, because a fork is compared with its parent.
-        for pid in sorted(family, key=lambda pid: (int(stats[pid][START]), pid)):
+        for pid in sorted(living, key=lambda pid: (int(stats[pid][processes.START]), pid)):
             self._look(pid, stats[pid], now)
 
     def _look(self, pid: int, stat: list[bytes], now: float) -> None:
-        process, start = self._processes.get(pid), int(stat[START]) / TICKS
+        process, start = self._processes.get(pid), int(stat[processes.START]) / TICKS
         if process is not None and process.start != start:
             self._end(process, now)
             process = None

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 # A folder that contains this file is not removed, so that a person can look into it.
 KEEP = ".keep"
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
-# Positions of the state and of the parent's pid among the fields of `stat_of`.
-STATE, PARENT = 0, 1
+# Positions among the fields of `stat_of`. Times are in ticks: two of the process itself, two of the processes
+# that it waited for, and its start, counted from the machine's.
+STATE, PARENT, TIMES, START = 0, 1, 11, 19
 # Rounds of 5 ms; processes that remain belong to another user or hang in the kernel.
 KILL_ROUNDS = 100
 # A socket's path can have 107 bytes; ours end in `/kernel-12345-5`.
@@ -210,9 +211,24 @@ def parents() -> dict[int, int]:
 
 def living() -> dict[int, list[bytes]]:
     """The statistics of every living process. Raises FileNotFoundError where there is no /proc."""
+    return {pid: stat for pid, stat in statistics().items() if is_alive(stat)}
+
+
+def statistics() -> dict[int, list[bytes]]:
+    """Like `living`, but with zombies."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     stats = {pid: stat_of(pid) for pid in pids}
-    return {pid: stat for pid, stat in stats.items() if stat is not None and stat[STATE] not in (b"Z", b"X")}
+    return {pid: stat for pid, stat in stats.items() if stat is not None}
+
+
+def is_alive(stat: list[bytes]) -> bool:
+    return stat[STATE] not in (b"Z", b"X")
+
+
+def ticks_of(stat: list[bytes]) -> tuple[int, int]:
+    """The processor time of a process in ticks: its own, and that of the processes that it waited for."""
+    user, system, children_user, children_system = map(int, stat[TIMES : TIMES + 4])
+    return user + system, children_user + children_system
 
 
 def stat_of(pid: int) -> list[bytes] | None:

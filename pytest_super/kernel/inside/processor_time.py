@@ -1,0 +1,41 @@
+"""The processor time that processes in the sandbox use. Delivered into the sandbox."""
+
+from __future__ import annotations
+
+import os
+
+from pytest_super.kernel.inside import processes
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class ProcessorTime:
+    """Counts the kernel, and the processes that have started since this object was made."""
+
+    def __init__(self, kernel: int, now: float) -> None:
+        """`now` is the time since the machine's start."""
+        self._kernel = kernel
+        self._since = int(now * TICKS)
+        # The last own times of the processes that are not counted. Kept after their end, when those of the
+        # process that waited for them include theirs.
+        self._free: dict[tuple[int, int], int] = {}
+        self._last: float | None = None
+
+    def used(self, stats: dict[int, list[bytes]]) -> float:
+        """Seconds since the last call; 0.0 in the first. `stats`: those of all our descendants, with zombies.
+
+        The system adds the times of a process to those of the process that waits for its end, so the sum
+        counts each process once.
+        """
+        ticks = 0
+        for pid, stat in stats.items():
+            own, waited_for = processes.ticks_of(stat)
+            ticks += own + waited_for
+            start = int(stat[processes.START])
+            if start < self._since and pid != self._kernel:
+                self._free[pid, start] = own
+        ours = os.times()
+        total = ours.children_user + ours.children_system + (ticks - sum(self._free.values())) / TICKS
+        last, self._last = self._last, total
+        # The sum shrinks when a process ends whose parent ignores its children.
+        return 0.0 if last is None else max(0.0, total - last)

@@ -1,0 +1,136 @@
+"""What runs between cells is metered, and stopped when compute runs out."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
+from pytest_super.tasks.public_task import public_part
+from pytest_super.tasks.task import Limits, Task
+from pytest_super.trial.budget import Budget
+from pytest_super.trial.observation import ONLY_SUBMIT
+from pytest_super.trial.trial import Trial
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
+
+SETUP = """
+import socket, subprocess, sys, threading, time
+def begin(code):
+    return subprocess.Popen([sys.executable, "-c", code])
+def burn():
+    while is_burning: time.time()
+"""
+BURN = "while True: pass"
+SERVE = """
+server = subprocess.Popen([sys.executable, "-u", "-m", "http.server", "0"], stdout=subprocess.PIPE)
+server.stdout.readline()
+sleeper = subprocess.Popen(["sleep", "600"])
+"""
+STOP = "process.kill(); _ = process.wait()"
+
+
+class Metered:
+    """A kernel and the samples of its processor time."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._samples: queue.Queue[float] = queue.Queue()
+
+    def meter(self) -> None:
+        self.kernel.meter(self._samples.put)
+        self.samples(1)
+
+    def samples(self, count: int) -> float:
+        """The sum of the next samples."""
+        while not self._samples.empty():
+            self._samples.get()
+        return sum(self._samples.get(timeout=60) for _ in range(count))
+
+    def await_use(self, seconds: float) -> None:
+        used = 0.0
+        while used < seconds:
+            used += self._samples.get(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def metered() -> Iterator[Metered]:
+    kernel = Kernel(LocalSandbox())
+    kernel.start()
+    kernel.execute(SETUP)
+    yield Metered(kernel)
+    kernel.close()
+
+
+def test_thread_that_works_on_after_its_cell_is_charged(metered: Metered) -> None:
+    metered.meter()
+    metered.kernel.execute("is_burning = True; threading.Thread(target=burn).start()")
+    metered.await_use(0.4)
+    metered.kernel.execute("is_burning = False")
+
+
+def test_background_process_is_charged_once_also_when_it_has_ended(metered: Metered) -> None:
+    metered.meter()
+    metered.kernel.execute(f"process = begin({BURN!r})")
+    metered.await_use(0.6)
+    metered.kernel.execute(STOP)
+    metered.samples(1)
+    assert metered.samples(1) < 0.3
+
+
+def test_short_processes_in_the_background_are_charged(metered: Metered) -> None:
+    metered.meter()
+    metered.kernel.execute("process = subprocess.Popen('while :; do /bin/true; done', shell=True)")
+    metered.await_use(0.3)
+    metered.kernel.execute(STOP)
+
+
+def test_idle_server_and_sleeping_process_cost_nothing(metered: Metered) -> None:
+    metered.meter()
+    metered.kernel.execute(SERVE)
+    # Their start.
+    metered.samples(1)
+    assert metered.samples(2) < 0.3
+    metered.kernel.execute("for p in (server, sleeper): p.kill(); p.wait()")
+
+
+def test_what_ran_before_the_metering_is_free_also_when_it_has_ended(metered: Metered) -> None:
+    metered.kernel.execute(f"process = begin({BURN!r})")
+    metered.meter()
+    assert metered.samples(2) < 0.3
+    metered.kernel.execute(STOP)
+    assert metered.samples(2) < 0.3
+
+
+def test_everything_is_stopped_and_nothing_counts_when_compute_runs_out_while_the_agent_thinks() -> None:
+    kernel = Kernel(LocalSandbox())
+    kernel.start()
+    matcher = LandmarkMatcher(["epoch 1", "epoch 9"])
+    trial = Trial(
+        public_part(Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": 42})),
+        kernel=kernel,
+        budget=Budget(Limits(compute=2, cell=0.5), tokens=1000),
+        landmarks=matcher,
+        record=lambda _: None,
+    )
+    try:
+        trial.compute_limit.start()
+        # In parts, because the text of the cell is no evidence.
+        cell = f"{SETUP}print('epo' + 'ch 1')\nprocess = begin({BURN!r})\ntime.sleep(600)"
+        assert trial.execute(cell).outcome == "timed_out"
+        until(lambda: not kernel.is_alive)
+        assert trial.execute("print('epo' + 'ch 9')").observation == ONLY_SUBMIT
+        trial.submit(42)
+    finally:
+        kernel.close()
+    matcher.end_cell()
+    assert (trial.stop_reason, trial.submission, matcher.hits) == ("submitted", 42, [True, False])
