@@ -195,8 +195,6 @@ class TrialRunner:
 
     def result(self, cause: BaseException | None) -> TrialResult:
         """The trial's result. It has no scores if the infrastructure failed."""
-        # An agent can end while its cell is running.
-        self.landmarks.end_cell()
         error = error_of(cause)
         spent = self.spent()
         own = [step for step in self.trial.all_steps if step.origin == "agent"]

@@ -74,6 +74,7 @@ class Trial:
         self.wall_limit = WallLimit(budget.wall_left, lambda: self._raise_ended("wall"))
         self.compute_limit = ComputeLimit(budget, lambda: self.kernel)
         self._landmarks = landmarks
+        self._listener = self.compute_limit.counted(landmarks.feed)
         self.script: EntrypointScript | None = None
         """What the sandbox expects of the entrypoint; None if the task has none."""
         self._log = StepLog(record, budget, landmarks, before)
@@ -117,9 +118,8 @@ class Trial:
         if why := self._hindrance():
             return self._refuse(action, thought, started, why)
         self._landmarks.begin_cell(code, step=self._log.next_number)
-        listener = self.compute_limit.counted(self._landmarks.feed)
         with self._failures(), self.compute_limit.put_off():
-            result = self.kernel.execute(code, timeout=self._timeout(), listener=listener)
+            result = self.kernel.execute(code, timeout=self._timeout(), listener=self._listener)
         return self._finish(action, thought, started, result)
 
     def continue_wait(self, thought: str = "") -> Step:
@@ -171,10 +171,9 @@ class Trial:
         # Programs print their task, so a landmark in its text is not an achievement.
         self._landmarks.begin_cell(f"{command}\n{self.task.query}", step=self._log.next_number)
         program = Program(self.kernel, self.budget, self.model)
-        listener = self.compute_limit.counted(self._landmarks.feed)
         try:
             with self._failures(), self.compute_limit.put_off():
-                ran = program.run(command, environment or {}, files or {}, listener)
+                ran = program.run(command, environment or {}, files or {}, self._listener)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
         self.stop_reason = ran.spent
@@ -213,7 +212,11 @@ class Trial:
         self.stop_reason = self.stop_reason or stop_reason
 
     def close(self) -> None:
-        """Refuse all further actions, and the step of an action that another thread has not finished."""
+        """Refuse all further actions, and the step of an action that another thread has not finished.
+
+        A cell that the agent has left running can hit no more landmarks.
+        """
+        self._landmarks.end_cell()
         self._log.close(self.stop_reason or "returned")
 
     def _editing(self) -> AbstractContextManager[None]:

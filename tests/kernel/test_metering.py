@@ -130,7 +130,7 @@ def test_everything_is_stopped_and_nothing_counts_when_compute_runs_out_while_th
         until(lambda: not kernel.is_alive)
         assert trial.execute("print('epo' + 'ch 9')").observation == ONLY_SUBMIT
         trial.submit(42)
+        trial.close()
     finally:
         kernel.close()
-    matcher.end_cell()
     assert (trial.stop_reason, trial.submission, matcher.hits) == ("submitted", 42, [True, False])

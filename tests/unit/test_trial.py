@@ -211,12 +211,15 @@ def test_a_sample_does_not_stop_a_cell_that_is_waited_for() -> None:
     assert bench.kernel.is_killed
 
 
-def test_what_a_cell_prints_after_the_limit_is_not_credited() -> None:
-    class Printing(FakeKernel):
-        def execute(self, code: str, *, listener: Any = None, **options: Any) -> CellResult:
-            self.print = listener
-            return super().execute(code, listener=listener, **options)
+class Printing(FakeKernel):
+    """The last cell can `print` later."""
 
+    def execute(self, code: str, *, listener: Any = None, **options: Any) -> CellResult:
+        self.print = listener
+        return super().execute(code, listener=listener, **options)
+
+
+def test_what_a_cell_prints_after_the_compute_limit_is_not_credited() -> None:
     kernel = Printing(FakeClock())
     bench = Bench(compute=5, cell=1, landmarks=("epoch 1", "epoch 9"), kernel=kernel)
     bench.trial.execute("sleep(1000)")
@@ -224,8 +227,17 @@ def test_what_a_cell_prints_after_the_limit_is_not_credited() -> None:
     kernel.print("epoch 1\n")
     kernel.work(4, 0)
     kernel.print("epoch 9\n")
-    bench.landmarks.end_cell()
+    bench.trial.close()
     assert bench.landmarks.hits == [True, False]
+
+
+def test_what_a_cell_prints_after_the_end_of_its_trial_is_not_credited() -> None:
+    kernel = Printing(FakeClock())
+    bench = Bench(cell=1, landmarks=("epoch 9",), kernel=kernel)
+    assert bench.run(lambda trial: trial.execute("sleep(1000)")) == "returned"
+    kernel.print("epoch 9\n")
+    bench.landmarks.end_cell()
+    assert bench.landmarks.hits == [False]
 
 
 def test_the_step_and_token_and_cost_and_wall_budgets_end_the_trial() -> None:

@@ -21,6 +21,7 @@ from pytest_super.programs.trial_endpoint import FIELDS, TrialEndpoint, read_fie
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import FakeModel
+from pytest_super.trial.observation import ONLY_SUBMIT
 from tests.unit.test_trial import Bench
 
 if TYPE_CHECKING:
@@ -212,6 +213,15 @@ def test_the_model_is_asked_and_charged(asking: Beside) -> None:
     status, answer = asking.ask("/v1/chat/completions", json.dumps(ASK).encode())
     assert (status, answer["choices"][0]["message"]["content"]) == (200, "hello")
     assert asking.bench.budget.prompt_tokens > 0
+
+
+def test_a_program_can_ask_its_model_and_submit_after_compute_has_run_out_between_its_actions() -> None:
+    with beside(model=FakeModel("hello"), compute=100) as program:
+        program.bench.kernel.work(100, 100)
+        assert not program.endpoint.is_over()
+        assert program.act("execute", code="1")[1]["observation"] == ONLY_SUBMIT
+        assert program.ask("/v1/chat/completions", json.dumps(ASK).encode())[0] == 200
+        assert program.act("submit", answer=42)[1]["stop_reason"] == "submitted"
 
 
 def test_a_spent_budget_ends_the_trial_whoever_spent_it() -> None:
