@@ -114,7 +114,7 @@ def test_the_accuracy_has_the_tolerance_of_the_task() -> None:
 def test_a_trial_without_a_step_has_spent_and_submitted_nothing() -> None:
     nothing = Evidence(steps=[])
     assert not nothing.submitted
-    assert (*asdict(nothing.spent).values(),) == (0, 0, 0, 0, 0, None)
+    assert set(asdict(nothing.spent).values()) == {0, None}
 
 
 def test_null_can_be_submitted() -> None:
