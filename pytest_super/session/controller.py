@@ -18,7 +18,7 @@ from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines
 from pytest_super.report.text import words_of
 from pytest_super.session.outcome import REQUEUED, is_task, trial_of
-from pytest_super.session.run import HINTS, facts_of
+from pytest_super.session.run import HINTS, REFUSED, facts_of
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
 from pytest_super.store.results import INTERRUPTED, RunFolder, TrialResult, create_run
@@ -135,8 +135,14 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take the hints of any worker, since all collect the same. One that died has no output."""
-        self.worker_hints = getattr(node, "workeroutput", {}).get(HINTS, self.worker_hints)
+        """Take the hints of any worker, since all collect the same. One that died has no output.
+
+        Raises pytest.UsageError if a worker has refused to run.
+        """
+        output = getattr(node, "workeroutput", {})
+        if REFUSED in output:
+            raise pytest.UsageError(output[REFUSED])
+        self.worker_hints = output.get(HINTS, self.worker_hints)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:

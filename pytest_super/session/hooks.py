@@ -11,6 +11,7 @@ from pytest_super.agents.registry import find_agent
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.item import TaskItem
 from pytest_super.session.outcome import judge, status
+from pytest_super.session.packages import refuse_missing_packages
 from pytest_super.session.run import HINTS, RUN, is_worker
 from pytest_super.session.selection import (
     collected_lines,
@@ -49,6 +50,7 @@ class Session:
         tasks = [item.task for item in items if isinstance(item, TaskItem)]
         yield
         deselect(items, config)
+        refuse_missing_packages(config, items)
         self.hints = selection_hints(config.stash[RUN].settings, tasks, bool(items))
         if is_worker(config):
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]

@@ -73,6 +73,8 @@ class Run:
 RUN = pytest.StashKey[Run]()
 # The key of a worker's output under which it sends its hints to the controller.
 HINTS = "super_hints"
+# The same for the reason why nothing can run.
+REFUSED = "super_refused"
 
 
 def is_worker(config: pytest.Config) -> bool:

@@ -45,6 +45,17 @@ def check_regex(pattern: str) -> str:
     return pattern
 
 
+def check_package(text: str) -> str:
+    # Not at the top: most tasks name no package.
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        Requirement(text)
+    except InvalidRequirement:
+        raise ValueError("is not a package as pip names it, such as numpy or numpy==2.2.6") from None
+    return text
+
+
 def check_relative(path: str) -> str:
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:
@@ -63,6 +74,7 @@ def has_leaf(value: object) -> bool:
 
 Size = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str)]
 Regex = Annotated[str, AfterValidator(check_regex)]
+Package = Annotated[str, AfterValidator(check_package)]
 RelativePath = Annotated[str, AfterValidator(check_relative)]
 Text = Annotated[str, Field(min_length=1, pattern=NOT_BLANK)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -20,6 +20,7 @@ from pytest_super.tasks.fields import (
     SHA256,
     TASK_ID,
     FieldModel,
+    Package,
     Regex,
     RelativePath,
     Seconds,
@@ -129,6 +130,8 @@ class SandboxSpec(FieldModel):
     """true: the task needs the network; false: it must not have one."""
     gpus: Annotated[int, Field(ge=0)] | None = None
     env: dict[str, str] = {}
+    packages: list[Package] = []
+    """The packages that the task's code imports, as pip names them. Images have to contain them."""
 
 
 class Limits(FieldModel):

@@ -63,8 +63,9 @@ def names_in(text: str) -> set[str]:
 
 @pytest.mark.parametrize("block", blocks_in("yaml"))
 def test_each_task_file_is_valid(block: Block, tmp_path: Path) -> None:
-    # Some examples refer to the notebook of a shipped task.
-    shutil.copytree(ROOT / "tasks", tmp_path, ignore=shutil.ignore_patterns("*.yaml"), dirs_exist_ok=True)
+    # Some examples refer to the notebook or the folder of another task.
+    for tasks in ("tasks", "pytest_super/authoring/starter/project/tasks"):
+        shutil.copytree(ROOT / tasks, tmp_path, ignore=shutil.ignore_patterns("*.yaml"), dirs_exist_ok=True)
     path = tmp_path / "example.task.yaml"
     path.write_text(block.text, encoding="utf-8")
     assert loading.load_tasks(path)
@@ -204,6 +205,15 @@ def test_every_hook_is_described_with_its_arguments() -> None:
 def test_links_to_files_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target
+
+
+def test_the_packages_of_the_shipped_tasks_are_in_the_extra_and_in_the_image() -> None:
+    tasks = [task for path in (ROOT / "tasks").glob("*.task.yaml") for task in loading.load_tasks(path)]
+    packages = {package for task in tasks for package in task.sandbox.packages}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert packages == set(project["optional-dependencies"]["tasks"])
+    image = ROOT / "pytest_super/kernel/providers/docker/image/requirements.txt"
+    assert packages <= set(image.read_text(encoding="utf-8").splitlines())
 
 
 def test_the_lowest_versions_are_those_that_the_package_allows() -> None:

@@ -79,6 +79,7 @@ class BubblewrapProvider(Provider):
     """Works where bwrap is installed and this user can make user namespaces."""
 
     isolates = True
+    uses_host_python = True
 
     def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
         return why_unusable()

@@ -33,6 +33,7 @@ class LocalProvider(Provider):
     """Works wherever pytest does."""
 
     isolates = False
+    uses_host_python = True
 
     def why_unavailable(self, settings: SandboxSettings) -> None:  # noqa: ARG002
         return None

@@ -31,6 +31,8 @@ class Provider(Protocol):
 
     isolates: bool
     """Code inside cannot read or change anything outside, so `auto` can choose it for untrusted code."""
+    uses_host_python: bool = False
+    """Code inside imports the packages of the Python that runs pytest, so what tasks need must be there."""
 
     def why_unavailable(self, settings: SandboxSettings) -> str | None:
         """Why no sandbox can be made on this machine, as `REASON: WHAT TO DO`; None if one can be made.

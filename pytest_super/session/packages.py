@@ -1,0 +1,71 @@
+"""Refuses tasks before the run if their code imports packages that this machine's Python lacks."""
+
+from __future__ import annotations
+
+import shlex
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.requirements import Requirement
+
+from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.report.text import counted
+from pytest_super.session.item import TaskItem
+from pytest_super.session.run import REFUSED, RUN, is_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_super.tasks.task import Task
+
+
+def refuse_missing_packages(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Ends the session if sandboxes use this machine's Python and it lacks a package of `sandbox.packages`.
+
+    Raises pytest.UsageError; a worker sends the message to its controller, which raises it.
+    """
+    sandbox = config.stash[RUN].sandbox
+    if sandbox is None or not find_provider(sandbox).uses_host_python or has_own_sandboxes(config):
+        return
+    tasks = [item.task for item in items if isinstance(item, TaskItem)]
+    if message := about_missing(tasks, sandbox):
+        if is_worker(config):
+            # Pytest reports the items anyway, and the controller would make a run's folder for them.
+            items.clear()
+            config.workeroutput[REFUSED] = message  # type: ignore[attr-defined]
+            pytest.exit(message, returncode=pytest.ExitCode.USAGE_ERROR)
+        raise pytest.UsageError(message)
+
+
+def about_missing(tasks: Sequence[Task], sandbox: str) -> str:
+    """What is missing for which tasks and what to do; "" if nothing is."""
+    needed = sorted({package for task in tasks for package in task.sandbox.packages})
+    missing = {package: why for package in needed if (why := why_missing(package))}
+    if not missing:
+        return ""
+    refused = {task.id for task in tasks if not missing.keys().isdisjoint(task.sandbox.packages)}
+    listed = ", ".join(f"{package} ({why})" for package, why in missing.items())
+    return (
+        f"{counted(len(refused), 'task')} cannot run in the {sandbox} sandbox: "
+        f"it uses this machine's Python, which lacks {listed}; "
+        f"run `pip install {shlex.join(missing)}`, or use containers (--super-sandbox=docker)"
+    )
+
+
+def has_own_sandboxes(config: pytest.Config) -> bool:
+    """Whether a project makes sandboxes, which can have a Python of their own. One implementation is ours."""
+    return len(config.hook.pytest_super_make_sandbox.get_hookimpls()) > 1
+
+
+def why_missing(package: str) -> str:
+    """Why the required version of a package is not there; "" if it is."""
+    requirement = Requirement(package)
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return ""
+    try:
+        installed = version(requirement.name)
+    except PackageNotFoundError:
+        return "not installed"
+    fits = requirement.specifier.contains(installed, prereleases=True)
+    return "" if fits else f"installed is {installed}"
