@@ -108,6 +108,6 @@ def collect_tasks_by_default(config: pytest.Config) -> None:
     if missing:
         raise pytest.UsageError(
             f"there is no {', '.join(missing)} to collect tasks from: "
-            "name a path, set super_tasks, or make starter tasks with `pytest-super init`"
+            "name a path, set super_tasks, or make a first task with `pytest-super init`"
         )
     config.args = [str(path) for path in paths]

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 import yaml
 
-from pytest_super.cli import main
+from pytest_super.cli import main, parser
 from pytest_super.commands import COMMANDS
 from pytest_super.tasks.loading import load_tasks
 
@@ -141,11 +141,38 @@ def test_what_init_says_is_true_in_any_project(
         (child / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
     monkeypatch.chdir(tmp_path)
     assert main(["init", "parent/a child"]) == 0
-    assert (child / ".github/workflows/agent.yml").exists()
-    [command] = re.findall("now run: (.*)", capsys.readouterr().out)
-    command = command.replace("pytest ", f"{shlex.quote(sys.executable)} -m pytest --collect-only -q ")
-    listed = subprocess.run(command, shell=True, capture_output=True, text=True)
-    assert listed.stdout.count("::") == shipped_tasks(), listed.stderr
+    commands = re.findall("(?:now run|then): +(.*)", capsys.readouterr().out)
+    # They are typed into one shell. Listing the tasks imports the agent, too.
+    listing = f"{shlex.quote(sys.executable)} -m pytest --collect-only -q "
+    typed = "\n".join(commands).replace("pytest ", listing)
+    listed = subprocess.run(typed, shell=True, capture_output=True, text=True)
+    assert listed.stdout.count("::") == len(commands) == 2, listed.stderr
+
+
+@pytest.mark.parametrize(("marked", "place", "inside"), [("", "..", "a child"), ("other", ".", ".")])
+def test_the_ci_file_of_init_is_where_github_looks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marked: str, place: str, inside: str
+) -> None:
+    folder = tmp_path / "a child"
+    for path in (tmp_path / marked / ".git", folder):
+        path.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    assert main(["init"]) == 0
+    job = yaml.safe_load((folder / place / ".github/workflows/agent.yml").read_text())["jobs"]["tasks"]
+    assert job["defaults"]["run"]["working-directory"] == inside
+    assert job["steps"][-1]["with"]["path"].split("\n")[0] == f"{inside}/report.xml"
+    for step in job["steps"]:
+        words = shlex.split(step.get("run", ""))
+        assert words[:1] != ["pytest-super"] or parser().parse_args(words[1:])
+
+
+def test_init_adds_the_shipped_tasks_to_a_project(tmp_path: Path) -> None:
+    assert main(["init", str(tmp_path)]) == 0
+    (tmp_path / "agents.py").write_text("mine")
+    assert main(["init", "--tasks", str(tmp_path)]) == 0
+    written = [task for path in tmp_path.glob("tasks/*.task.yaml") for task in load_tasks(path)]
+    assert len(written) == shipped_tasks() + 1
+    assert (tmp_path / "agents.py").read_text() == "mine"
 
 
 @pytest.mark.parametrize(("name", "text"), CONFIGURED)
@@ -155,15 +182,20 @@ def test_init_adds_no_configuration_to_a_folder_that_has_one(tmp_path: Path, nam
     assert (tmp_path / "pytest.ini").exists() == (name == "pytest.ini")
 
 
-def test_init_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "conftest.py").write_text("mine")
-    assert main(["init", str(tmp_path)]) == 1
-    assert "nothing was written" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["conftest.py"]
+def test_init_changes_no_file_that_exists_and_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("conftest.py").write_text("mine")
+    assert main(["init"]) == 0
+    assert "\nconftest.py exists and is unchanged\n" in capsys.readouterr().out
+    assert Path("conftest.py").read_text() == "mine"
+    assert main(["init", "conftest.py"]) == 1
+    assert "conftest.py/agents.py cannot be written: " in capsys.readouterr().err
 
 
 def test_every_fixture_of_the_starter_conftest_can_be_uncommented(pytester: pytest.Pytester) -> None:
-    text = (files("pytest_super") / "authoring/starter/conftest.py.txt").read_text()
+    text = (files("pytest_super") / "authoring/starter/project/conftest.py.txt").read_text()
     code = "\n".join(line.removeprefix("# ") for line in text.splitlines())
     pytester.makeconftest(code)
     (pytester.path / "a.task.yaml").write_text(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
+from pytest_super.cli import main
 from tests.pages import ROOT, blocks_of, example
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.integration.conftest import Project
+
+STARTER_TASK = "tasks/percolation.task.yaml"
 
 
 def test_the_agent_and_the_fake_kernel_work(project: Project) -> None:
@@ -24,16 +27,25 @@ def test_the_agent_and_the_fake_kernel_work(project: Project) -> None:
 def test_the_script_works(project: Project) -> None:
     project.write("tasks/mean.task.yaml", example("quickstart.md", "tasks/mean.task.yaml"))
     project.write("script.yaml", example("models.md", "script.yaml"))
-    project.add_task("t")
-    result = project.run("--super-model=scripted:script.yaml", "-k", "mean", agent="react")
-    result.assert_outcomes(passed=1, deselected=1)
+    project.run("--super-model=scripted:script.yaml", agent="react").assert_outcomes(passed=1)
+    project.run(agent="gold").assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("agent", ["gold", "agents:Reader"])
-def test_the_quickstarts_task_and_agent_work(project: Project, agent: str) -> None:
-    for name in ("tasks/mean.task.yaml", "agents.py"):
-        project.write(name, example("quickstart.md", name))
-    project.run(agent=agent).assert_outcomes(passed=1)
+def test_the_agent_of_the_readme_and_the_quickstart_solves_the_task_that_init_writes(
+    pytester: pytest.Pytester,
+) -> None:
+    assert main(["init"]) == 0
+    for page, name in [
+        ("README.md", STARTER_TASK),
+        ("README.md", "agents.py"),
+        ("quickstart.md", "agents.py"),
+    ]:
+        assert example(page, name) == (pytester.path / name).read_text()
+    for agent in ("gold", "agents:Reader"):
+        result = pytester.runpytest(f"--super-agent={agent}", "--super-sandbox=local")
+        result.assert_outcomes(passed=1)
+        # Every metric applies, and is 1.
+        result.stdout.re_match_lines([r"all +- +1( +1\.000){5} +0"])
 
 
 CURIOUS = r"""

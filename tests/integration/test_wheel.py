@@ -36,7 +36,13 @@ def test_who_only_installed_the_wheel_runs_the_starter_tasks(wheel: Path, tmp_pa
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     subprocess.run([programs / "pip", "install", "--quiet", f"{wheel}[tasks]"], check=True)
     project.mkdir()
-    subprocess.run([programs / "pytest-super", "init"], cwd=project, check=True)
-    command = [str(programs / "pytest"), "--super-agent=gold", "--super-sandbox=local", "-k", "mord"]
+    subprocess.run([programs / "pytest-super", "init", "--tasks"], cwd=project, check=True)
+    command = [
+        str(programs / "pytest"),
+        "--super-agent=gold",
+        "--super-sandbox=local",
+        "-k",
+        "mord or percolation",
+    ]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True)
-    assert "4 passed" in done.stdout, done.stdout
+    assert "5 passed" in done.stdout, done.stdout

@@ -1,58 +1,87 @@
-"""The project that `pytest-super init` writes: starter tasks, a conftest with every fixture, a CI file.
-
-It has a pytest.ini, too, unless the folder has a configuration of pytest.
-"""
+"""The project that `init` writes: a task of two seconds, an agent that solves it, a CI file."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.errors import SuperError
 
-HERE = Path(__file__).parent
-# A source checkout has the tasks at its top, a built wheel in this folder.
-TASKS = next(path for path in (HERE / "tasks", HERE.parents[2] / "tasks") if path.is_dir())
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+HERE = Path(__file__).parent
+# A source checkout has the shipped tasks at its top, a built wheel in this folder.
+TASKS = next(path for path in (HERE / "tasks", HERE.parents[2] / "tasks") if path.is_dir())
+# At the end of the names of Python files, so that no tool takes them for modules of this package.
+SUFFIX = ".txt"
+
+INI = "pytest.ini"
 # The files that make their folder the root of a run, each with the section that must be in it.
 CONFIGURATIONS = {
     "pytest.toml": "",
     ".pytest.toml": "",
-    "pytest.ini": "",
+    INI: "",
     ".pytest.ini": "",
     "pyproject.toml": "[tool.pytest",
     "tox.ini": "[pytest]",
     "setup.cfg": "[tool:pytest]",
 }
-OWN_ROOT = """\
-# Makes this folder the root of its runs; otherwise pytest could use the configuration of a parent folder.
-[pytest]
-"""
 
 
-def write_starter(folder: Path) -> list[Path]:
-    """Write the starter project into `folder` and return the files that were written.
+class Written(NamedTuple):
+    new: list[Path]
+    kept: list[Path]
+    """Files that existed, so they are unchanged."""
 
-    Raises SuperError, before anything is written, if one of the files exists.
+
+def write_starter(folder: Path, *, with_shipped_tasks: bool = False) -> Written:
+    """Write the files that are missing in `folder`, and the CI file of its git repository.
+
+    Raises SuperError.
     """
-    content = {
-        folder / "conftest.py": (HERE / "conftest.py.txt").read_text(encoding="utf-8"),
-        folder / ".github/workflows/agent.yml": (HERE / "agent.yml").read_text(encoding="utf-8"),
-    }
-    if not is_configured(folder):
-        content[folder / "pytest.ini"] = OWN_ROOT
-    for path in sorted(TASKS.iterdir()):
+    is_configured = has_configuration(folder)
+    written = Written([], [])
+    for path, text in content(folder, with_shipped_tasks=with_shipped_tasks):
+        if path.exists():
+            written.kept.append(path)
+        elif path.name != INI or not is_configured:
+            write(path, text)
+            written.new.append(path)
+    return written
+
+
+def content(folder: Path, *, with_shipped_tasks: bool) -> Iterator[tuple[Path, str]]:
+    """Each file of the project, with its text."""
+    project = HERE / "project"
+    for source in sorted(path for path in project.rglob("*") if path.is_file()):
+        name = source.relative_to(project).as_posix().removesuffix(SUFFIX)
+        yield folder / name, source.read_text(encoding="utf-8")
+    repository = repository_of(folder)
+    ci_file = (HERE / "agent.yml").read_text(encoding="utf-8")
+    inside = folder.resolve().relative_to(repository).as_posix()
+    yield repository / ".github/workflows/agent.yml", ci_file.replace("FOLDER", inside)
+    for path in sorted(TASKS.iterdir()) if with_shipped_tasks else ():
         if path.suffix in (".yaml", ".ipynb"):
-            content[folder / "tasks" / path.name] = path.read_text(encoding="utf-8")
-    taken = [str(path) for path in content if path.exists()]
-    if taken:
-        raise SuperError(f"these files exist, so nothing was written: {', '.join(taken)}")
-    for path, text in content.items():
+            yield folder / "tasks" / path.name, path.read_text(encoding="utf-8")
+
+
+def repository_of(folder: Path) -> Path:
+    """The root of the folder's git repository, where GitHub looks for CI files; else the folder."""
+    here = folder.resolve()
+    return next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
+
+
+def write(path: Path, text: str) -> None:
+    """Raises SuperError."""
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return list(content)
+    except OSError as error:
+        raise SuperError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def is_configured(folder: Path) -> bool:
+def has_configuration(folder: Path) -> bool:
     return any(has_section(folder / name, section) for name, section in CONFIGURATIONS.items())
 
 
