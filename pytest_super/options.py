@@ -199,6 +199,33 @@ def refuse_empty(option: Option, given: str | list[str] | None) -> None:
         raise pytest.UsageError(f"{option.flag}= is empty: give it a value, or leave it out")
 
 
+def refuse_unknown_options(parser: pytest.Parser, arguments: list[str]) -> None:
+    """Raises pytest.UsageError for an option that looks like ours and that no plugin or conftest has."""
+    flags = [option.flag for option in OPTIONS]
+    given = {argument.partition("=")[0] for argument in arguments if argument.startswith("--super-")}
+    if given.issubset(flags):
+        return
+    for argument in parser.parse_known_and_unknown_args(arguments)[1]:
+        name = argument.partition("=")[0]
+        if name in given:
+            from pytest_super.errors import did_you_mean
+
+            raise pytest.UsageError(f"there is no option {name}{did_you_mean(name, flags)}")
+
+
+def refuse_unknown_ini_value(warning: str) -> None:
+    """Raises pytest.UsageError if this is pytest's warning of an unknown ini value that looks like ours.
+
+    Otherwise a gate would be missing without an error.
+    """
+    known = [*(option.key for option in OPTIONS), "super_tasks"]
+    _, is_unknown, key = warning.strip().partition("Unknown config option: ")
+    if is_unknown and key.startswith("super_"):
+        from pytest_super.errors import did_you_mean
+
+        raise pytest.UsageError(f"there is no ini value {key}{did_you_mean(key, known)}")
+
+
 def has_agent(config: pytest.Config) -> bool:
     """Whether the run has an agent. Without one nothing is collected.
 

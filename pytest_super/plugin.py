@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.options import add_options, has_agent
+import pytest
+
+from pytest_super.options import add_options, has_agent, refuse_unknown_ini_value, refuse_unknown_options
 
 if TYPE_CHECKING:
-    import pytest
+    import warnings
+    from collections.abc import Generator
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -22,6 +25,18 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Generator[None]:
+    """Wraps the loading of conftests, which can add options."""
+    yield
+    refuse_unknown_options(parser, args)
+
+
+def pytest_warning_recorded(warning_message: warnings.WarningMessage, when: str) -> None:
+    if when == "config":
+        refuse_unknown_ini_value(str(warning_message.message))
 
 
 def pytest_configure(config: pytest.Config) -> None:

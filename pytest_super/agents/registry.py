@@ -67,7 +67,9 @@ def find_agent(name: str) -> Factory:
             choices = f"use {', '.join(known)}, or package.module:Name of your own"
             raise SuperError(f"unknown agent `{name}`: {choices}{did_you_mean(name, known)}")
     except (ImportError, AttributeError, SyntaxError) as error:
-        raise SuperError(f"the agent `{name}` cannot be imported: {error}") from error
+        is_unknown_module = isinstance(error, ModuleNotFoundError) and error.name == name.partition(":")[0]
+        hint = "; the ini value `pythonpath = .` finds modules next to the ini file" * is_unknown_module
+        raise SuperError(f"the agent `{name}` cannot be imported: {error}{hint}") from error
     return own_agent(name, made)
 
 

@@ -29,10 +29,16 @@ USAGE = pytest.ExitCode.USAGE_ERROR
     ("arguments", "message"),
     [
         (["--super-agent=nonsense"], "*unknown agent `nonsense`: use gold, *, or package.module:Name*"),
-        (["--super-agent=no.such:Agent"], "*the agent `no.such:Agent` cannot be imported*"),
+        (["--super-agent=no.such:Agent"], "*the agent `no.such:Agent` cannot be imported: *"),
+        (["--super-agent=agens:Agent"], "*: No module named 'agens'; the ini value `pythonpath = .` finds *"),
         (["--super-agent=agent:Gone"], "*the agent `agent:Gone` cannot be imported: agent has no Gone"),
         (["--super-agent=agent:Agnt"], "*agent has no Agnt; did you mean `Agent`[?]"),
         (["--super-agent=glod"], "*package.module:Name of your own; did you mean `gold`[?]"),
+        (["--super-epoch=3"], "*there is no option --super-epoch; did you mean `--super-epochs`[?]"),
+        (
+            ["-o", "super_fail_undr=1"],
+            "*there is no ini value super_fail_undr; did you mean `super_fail_under`[?]",
+        ),
         (["--super-set=exprt"], "*choose from expert, *, functions; did you mean `expert`[?]"),
         (["--super-keep=al"], "*--super-keep=al: choose from never, failed, all; did you mean `all`[?]"),
         (["--super-agent="], "*--super-agent= is empty: give it a value*"),
@@ -67,6 +73,11 @@ def test_a_wrong_option_is_one_message(project: Project, arguments: list[str], m
     result.stderr.fnmatch_lines([message])
     result.stderr.no_fnmatch_line("*Traceback*")
 
+
+OWN_SANDBOXES = """
+def pytest_super_make_sandbox(task):
+    raise AssertionError("the kernels of this project need no sandbox")
+"""
 
 # Modules that hold no agent, and what is wrong with each.
 NO_AGENTS = {
@@ -184,6 +195,31 @@ def test_a_limit_that_the_sandbox_cannot_enforce_refuses_the_task(project: Proje
     result = project.run(agent="gold")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*a requires memory, no_network, which the local sandbox lacks*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_packages_that_are_missing_are_one_message_before_the_run(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    packages = ["numpy", "pytest<1", "no-such-package", "other; python_version < '3'"]
+    for id in ("right_1", "right_2"):
+        project.add_task(id, sandbox={"packages": packages})
+    project.add_task("right_3")
+    result = project.run(*workers)
+    assert result.ret == USAGE
+    lacking = f"no-such-package (not installed), pytest<1 (installed is {pytest.__version__})"
+    assert [line for line in result.errlines if line] == [
+        "ERROR: 2 tasks cannot run in the local sandbox: it uses this machine's Python, which lacks "
+        f"{lacking}; run `pip install no-such-package 'pytest<1'`, or use containers (--super-sandbox=docker)"
+    ]
+    assert not list(project.path.glob(".super/runs/*/run.json"))
+    project.run(*workers, "-k", "right_3").assert_outcomes(passed=1, deselected=0 if workers else 2)
+
+
+def test_packages_are_not_looked_for_where_a_project_makes_its_sandboxes(project: Project) -> None:
+    project.add_task("right", sandbox={"packages": ["no-such-package"]})
+    project.add_to_conftest(OWN_SANDBOXES)
+    project.run().assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
