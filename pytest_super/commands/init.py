@@ -26,5 +26,5 @@ def run(arguments: Namespace) -> int:
     print(f"\nnow run: {enter}pytest --super-agent=gold")
     print("then:    pytest --super-agent=agents:Reader --super-sandbox=local")
     if arguments.tasks:
-        print("the shipped tasks need packages without containers: pip install 'pytest-super[tasks]'")
+        print("without containers, the shipped tasks need: pip install 'pytest-super[tasks]'")
     return 0
