@@ -13,7 +13,6 @@ from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
-from pytest_super.session.machines import join
 from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.run import RUN, is_worker, open_run
 from pytest_super.session.scoring import SCORING, read_scoring
@@ -42,8 +41,6 @@ def activate(config: pytest.Config) -> None:
     config.stash[RUN] = run
     config.stash[SCORING] = scoring
     if not config.option.collectonly:
-        if is_worker(config):
-            join(run.path)
         config.stash[START_AHEAD] = start_ahead()
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")

@@ -10,6 +10,7 @@ import pytest
 from pytest_super.agents.registry import find_agent
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.item import TaskItem
+from pytest_super.session.machines import join
 from pytest_super.session.outcome import judge, status
 from pytest_super.session.packages import refuse_missing_packages
 from pytest_super.session.run import HINTS, RUN, is_worker
@@ -56,6 +57,7 @@ class Session:
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
             # Only for xdist, whose workers always have the next item in advance.
             pair_long_with_short(items, config.stash[RUN].expected_seconds)
+            join(config.stash[RUN].path)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         tasks = [item for item in items if isinstance(item, TaskItem)]

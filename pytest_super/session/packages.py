@@ -7,7 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import pytest
-from packaging.requirements import Requirement
 
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.text import counted
@@ -60,6 +59,9 @@ def has_own_sandboxes(config: pytest.Config) -> bool:
 
 def why_missing(package: str) -> str:
     """Why the required version of a package is not there; "" if it is."""
+    # Not at the top: it takes time to load, and few runs have tasks with packages.
+    from packaging.requirements import Requirement
+
     requirement = Requirement(package)
     if requirement.marker is not None and not requirement.marker.evaluate():
         return ""
