@@ -64,6 +64,11 @@ def printable_line(text: str) -> str:
     return printable(text.replace("\n", " | "))
 
 
+def exit_words(code: int) -> str:
+    """How a program ended, by its exit code as `subprocess` has it."""
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
 def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
     """The end of a message about an unknown name: the `most` known names closest to it, or "" without one."""
     # Not at the top: only a message needs it.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError
+from pytest_super.errors import InfrastructureError, exit_words
 from pytest_super.kernel.output import readable
-from pytest_super.trial.program import NOT_FOUND, exit_note, exit_words
+from pytest_super.trial.program import NOT_FOUND, exit_note
 
 if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial

@@ -1,10 +1,15 @@
-"""A trajectory as a notebook that opens in Jupyter: thought, action and output of each step."""
+"""A trial as a notebook that opens in Jupyter: its figures, then thought, action and output of each step.
+
+It contains the gold answer, so it is only written into the folder of the run's results.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.errors import printable_line
+from pytest_super.report.text import raised, script_state
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 
@@ -12,19 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
 Cell = dict[str, Any]
 
 NOTEBOOK = "trajectory.ipynb"
+VALUE_LIMIT = 2000
 
 
-def write_notebook(folder: Path, task: Task, steps: list[Step]) -> None:
+def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[Step]) -> None:
     """Write trajectory.ipynb (nbformat 4.5) into the trial's folder."""
-    cells = [markdown("query", f"# {task.id}\n\n{quoted(task.query)}")]
+    figures = "\n".join(f"{name:<9}  {value}" for name, value in figures_of(task, result, steps))
+    cells = [
+        markdown("figures", f"# {result.name}\n\n{quoted(figures)}"),
+        markdown("query", f"**Query**\n\n{quoted(task.query)}"),
+    ]
     for step in steps:
         cells += step_cells(step)
+    if result.agent_error:
+        cells.append(raw("agent-error", result.agent_error))
     notebook = {
         "cells": cells,
         "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
@@ -34,6 +47,31 @@ def write_notebook(folder: Path, task: Task, steps: list[Step]) -> None:
     # ASCII, because outputs can contain lone surrogates, which UTF-8 cannot encode.
     with disk_errors(folder):
         write_atomically(folder / NOTEBOOK, json.dumps(notebook, indent=1))
+
+
+def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[tuple[str, str]]:
+    """How the trial went, each value on one line of bounded length."""
+    answer = json.dumps(task.answer, ensure_ascii=False) if "answer" in task.model_fields_set else "unknown"
+    submitted = [step.action.content for step in steps if step.action.type == "submit"]
+    values = [f"{name} {value:.3g}" for name, value in result.metrics.items() if value is not None]
+    yield "score", clipped(", ".join(values) or f"none: {result.error}")
+    yield "expected", clipped(answer)
+    yield "submitted", clipped(submitted[-1]) if submitted else "nothing"
+    for found in result.landmarks_found:
+        step = "missed" if found["step"] is None else f"step {found['step']}"
+        yield "landmark", f"{step}: {clipped(found['pattern'])}"
+    why = f": {raised(result.agent_error)}" if result.agent_error else ""
+    if state := script_state(result):
+        yield "script", state
+    yield "stopped", clipped(f"{result.stop_reason}{why}")
+    yield "model", result.model or "none"
+    yield "tokens", f"{result.prompt_tokens:,} of prompts, {result.completion_tokens:,} of answers"
+    yield "cost", "-" if result.cost_usd is None else f"${result.cost_usd:.4f}"
+
+
+def clipped(text: str) -> str:
+    line = printable_line(text)
+    return line if len(line) <= VALUE_LIMIT else f"{line[:VALUE_LIMIT]}…"
 
 
 def step_cells(step: Step) -> Iterator[Cell]:

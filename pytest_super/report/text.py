@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import SuperError, printable_line
+import pytest
+
+from pytest_super.errors import SuperError, exit_words, printable_line
+from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.store.trajectory import MANY_REPEATS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_super.store.results import TrialResult
 
 # The lines that Python writes between the tracebacks of chained exceptions.
@@ -18,6 +25,15 @@ CHAINED = re.compile(
     r"|The above exception was the direct cause of the following exception):\n\n"
 )
 MOST_LANDMARKS, LANDMARK_LIMIT = 3, 40
+FRAME = re.compile(r' *File "(.+)", line (\d+), in (.+)')
+MOST_FRAMES = 3
+# Frames of this package and of libraries are not the agent's own.
+OTHERS = (
+    "<",
+    str(Path(__file__).parents[1]),
+    str(Path(os.__file__).parent),
+    str(Path(pytest.__file__).parents[1]),
+)
 GROUP = "+ Exception Group Traceback"
 
 
@@ -35,15 +51,28 @@ def words_of(error: BaseException) -> str:
 def raised(traceback: str) -> str:
     """The exception at the end of a traceback: its type without the module, and its message's first line.
 
-    The message can have many lines and can contain a traceback.
+    Behind them come the last frames of the agent's own code.
     """
     lines = CHAINED.split(traceback.strip())[-1].strip("\n").split("\n")
     if lines[0].lstrip().startswith(GROUP):
         # An exception group is printed with a margin.
         lines = [line[len("  | ") :] for line in lines]
-    after = [line for line in lines[1:] if line and not line[0].isspace()]
-    kind, colon, message = (after or lines[-1:])[0].partition(":")
-    return f"{kind.rpartition('.')[2]}{colon}{message}"
+    # The message can have many lines and can contain a traceback.
+    places = [place for place, line in enumerate(lines) if place and line and not line[0].isspace()]
+    end = places[0] if places else -1
+    kind, colon, message = lines[end].partition(":")
+    return "; ".join([f"{kind.rpartition('.')[2]}{colon}{message}", *own_frames(lines[:end])])
+
+
+def own_frames(lines: Sequence[str]) -> list[str]:
+    """The last frames of the agent's own code in a traceback."""
+    frames = [found.groups() for found in map(FRAME.fullmatch, lines) if found]
+    own = [
+        f"{PurePath(path).name}:{line} in {name}"
+        for path, line, name in frames
+        if not path.startswith(OTHERS)
+    ]
+    return own[-MOST_FRAMES:]
 
 
 def outcome_of(result: TrialResult) -> str:
@@ -67,8 +96,8 @@ def outcome_with_error(result: TrialResult) -> str:
 
 
 def describe(result: TrialResult) -> str:
-    """The same, with the values that are wrong and the landmarks that were missed."""
-    parts = [outcome_with_error(result), result.difference, missed_landmarks(result)]
+    """The same, with the values that are wrong, the landmarks that were missed, and the entrypoint's run."""
+    parts = [outcome_with_error(result), result.difference, missed_landmarks(result), script_state(result)]
     return printable_line("; ".join(filter(None, parts)))
 
 
@@ -78,6 +107,26 @@ def missed_landmarks(result: TrialResult) -> str:
     more = [f"{len(texts) - MOST_LANDMARKS} more"] if len(texts) > MOST_LANDMARKS else []
     listed = ", ".join([*texts[:MOST_LANDMARKS], *more])
     return f"missed {'landmark' if len(missed) == 1 else 'landmarks'} {listed}" if missed else ""
+
+
+def script_state(result: TrialResult) -> str:
+    """What was seen of the task's entrypoint, if it does not count as executed."""
+    process = result.entrypoint_process
+    if result.metrics.get(SCRIPT_EXECUTED.name) != 0.0:
+        return ""
+    if process is None:
+        return "no run of the script was seen"
+    if process["seconds"] is None:
+        return "the script had not ended"
+    changed = ", changed," if process["changed"] else ""
+    return f"the script{changed} ran for {process['seconds']:.1f} s, {status_words(process['status'])}"
+
+
+def status_words(status: int | None) -> str:
+    if status is None:
+        return "status unknown"
+    # Not by `os.waitstatus_to_exitcode`, which raises for statuses that no system reports.
+    return exit_words(status >> 8 if status % 256 == 0 else -(status % 128))
 
 
 STOPS = {

@@ -217,7 +217,7 @@ class TrialRunner:
     def store(self, result: TrialResult) -> None:
         """Raises InfrastructureError."""
         self.folder.write_result(result)
-        write_notebook(self.folder.path, self.task, self.trial.all_steps)
+        write_notebook(self.folder.path, self.task, result, self.trial.all_steps)
         self.folder.close()
 
     def kept(self, result: TrialResult) -> str | None:

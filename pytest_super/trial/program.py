@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.errors import exit_words
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.output import CellOutput, output_text
 from pytest_super.trial.model_endpoint import ModelEndpoint
@@ -186,10 +187,6 @@ def with_output(result: CellResult, output: CellOutput) -> CellResult:
 def with_exit_code(result: CellResult, code: int) -> CellResult:
     """The result with a program's exit code, which is -N for the signal N."""
     return replace(result, outcome=Outcome.ERROR if code else Outcome.OK, detail=exit_words(code))
-
-
-def exit_words(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
 def exit_note(code: int) -> str:

@@ -49,7 +49,8 @@ def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, worker
             r"masked +data +1 +0\.000 +0\.000 +- +0\.000 +- +0",
             r"all +- +5 +0\.250",
             r"error   engine: the engine does not answer",
-            r"missed  raises_data: accuracy 0; the agent raised \(ValueError: agent bug\); /.*\.ipynb",
+            r"missed  raises_data: accuracy 0; the agent raised "
+            r"\(ValueError: agent bug; agent.py:12 in run\); /.*\.ipynb",
         ],
     )
 
@@ -81,6 +82,19 @@ def test_an_unsolved_task_fails_with_a_short_text_and_what_it_did_is_on_disk(pro
     assert [step["action"]["type"] for step in steps] == ["execute", "submit"]
     notebook = json.loads((folder / "trajectory.ipynb").read_text())
     assert "print('half way')" in [cell["source"] for cell in notebook["cells"]]
+    assert notebook["cells"][0]["source"].split("\n") == [
+        "# wrong",
+        "",
+        "    score      accuracy 0, landmarks 0.5, submitted 1",
+        "    expected   42",
+        "    submitted  0",
+        "    landmark   step 1: half",
+        "    landmark   missed: done",
+        "    stopped    submitted",
+        "    model      none",
+        "    tokens     0 of prompts, 0 of answers",
+        "    cost       -",
+    ]
 
 
 def test_an_argument_that_is_not_utf8_is_recorded(project: Project) -> None:
@@ -436,6 +450,8 @@ def test_an_error_has_the_same_words_before_a_trial_and_in_it(project: Project) 
     assert {row["error"] for row in rows} == {"the engine does not answer"}
     # A trial that never got a sandbox is neither isolated nor not.
     assert {row["id"]: row["isolated"] for row in rows} == {"setup": None, "engine": False}
+    notebook = json.loads((project.latest / "trials/raises/1.0/trajectory.ipynb").read_text())
+    assert 'raise ValueError("agent bug")' in notebook["cells"][-1]["source"]
     result.stdout.fnmatch_lines(["error   setup: the engine does not answer (trials/setup/1.0)"])
 
 

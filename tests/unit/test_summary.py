@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import traceback
 from dataclasses import replace
 from statistics import fmean, stdev
@@ -389,4 +391,42 @@ def test_what_an_agent_raised_is_told_by_its_type_and_first_line(
     error: Exception, cause: Exception | None, shown: str
 ) -> None:
     told = describe(result(stop_reason="agent_error", agent_error=traceback_of(error, cause)))
-    assert told.endswith(f"the agent raised ({shown})")
+    frames = r"(; test_summary\.py:\d+ in traceback_of)+"
+    assert re.search(rf"the agent raised \({re.escape(shown)}{frames}\)$", told)
+
+
+def test_the_frames_of_an_agents_error_are_its_own_and_not_those_of_libraries() -> None:
+    def parse() -> None:
+        json.loads("{")
+
+    def run() -> None:
+        parse()
+
+    try:
+        run()
+    except ValueError:
+        error = traceback.format_exc()
+    assert len(error.split("File ")) > 5
+    told = describe(result(stop_reason="agent_error", agent_error=error))
+    assert re.search(r"\(JSONDecodeError: [^;]*(; test_summary.py:\d+ in [a-z_]+){3}\)$", told)
+    assert "in run; " in told
+    assert "in parse)" in told
+
+
+@pytest.mark.parametrize(
+    ("process", "told"),
+    [
+        (None, "no run of the script was seen"),
+        ({"seconds": None, "status": None, "changed": None}, "the script had not ended"),
+        ({"seconds": 2.04, "status": 0, "changed": True}, "the script, changed, ran for 2.0 s, exit code 0"),
+        ({"seconds": 12.0, "status": 3 << 8, "changed": False}, "the script ran for 12.0 s, exit code 3"),
+        ({"seconds": 12.0, "status": 9, "changed": None}, "the script ran for 12.0 s, signal 9"),
+        ({"seconds": 12.0, "status": None, "changed": None}, "the script ran for 12.0 s, status unknown"),
+    ],
+)
+def test_a_script_that_does_not_count_as_executed_is_told_with_how_it_ran(
+    process: dict[str, Any] | None, told: str
+) -> None:
+    missed = result(script_executed=0.0, stop_reason="submitted", entrypoint_process=process)
+    assert describe(missed) == f"script_executed 0; submitted; {told}"
+    assert "script ran" not in describe(replace(missed, metrics={"script_executed": 1.0}))
