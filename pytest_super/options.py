@@ -48,6 +48,13 @@ def amount(text: str) -> float:
     return value
 
 
+def share(text: str) -> float:
+    value = number(text)
+    if not 0 <= value <= 1:
+        raise ValueError("must be between 0 and 1")
+    return value
+
+
 def number(text: str) -> float:
     try:
         value = float(text)
@@ -82,7 +89,12 @@ OPTIONS = (
         "NAME<VALUE if lower is better. Errors count as the worst value, misses do not fail. Repeatable.",
         is_list=True,
     ),
-    Option(name="allow-errors", help="Infrastructure errors alone do not fail the run.", is_flag=True),
+    Option(
+        name="max-errors",
+        help="Infrastructure errors in up to this share of the trials (0 to 1) do not fail the run. More "
+        "than this, by default 0.05, make its figures invalid.",
+        parse=share,
+    ),
     Option(
         name="scoring",
         help="paper: as defined in the papers; reference: as in the published code, including its faults.",

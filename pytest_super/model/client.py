@@ -9,7 +9,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
-from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError, Usage
+from pytest_super.model.completion import (
+    BudgetSpentError,
+    Completion,
+    FilteredError,
+    ModelError,
+    RunCostError,
+    Usage,
+)
+from pytest_super.model.failures import Failure
 from pytest_super.model.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -189,4 +197,6 @@ def error_of(error: dict[str, str]) -> Exception:
         return ValueError(message)
     if code == "filtered":
         return FilteredError(message)
-    return ModelError(message, is_final=code == "fatal")
+    if code == Failure.RUN_COST:
+        return RunCostError(message)
+    return ModelError(message, is_final=code == Failure.FATAL)

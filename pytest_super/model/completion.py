@@ -36,6 +36,13 @@ class ModelError(InfrastructureError):
     """
 
 
+class RunCostError(ModelError):
+    """The run has reached its limit of cost. It ends the run, but nothing failed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, is_final=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Usage:
     """What one call or several calls of a model used."""

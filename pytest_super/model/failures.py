@@ -38,6 +38,8 @@ class Failure(StrEnum):
     """The provider's content policy."""
     REFUSED = "refused"
     """The provider does not accept this one request."""
+    RUN_COST = "run_cost"
+    """The run has reached its limit of cost: no call was made, and nothing failed."""
     INVALID = "invalid_request"
     """The request is malformed, by the agent's own mistake; no provider has seen it."""
 

@@ -90,7 +90,7 @@ def run_cost_limit(max_cost: float | None, machines: int) -> Limit:
 
     def error(limit: Limit) -> ModelCallError:
         cost = f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed{where}"
-        return ModelCallError(Failure.FATAL, f"{cost}: raise --super-max-cost to go on")
+        return ModelCallError(Failure.RUN_COST, f"{cost}: raise --super-max-cost to go on")
 
     limit = Limit(error)
     limit.allow(None if max_cost is None else max_cost / machines)

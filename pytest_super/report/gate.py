@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.summary import mean_with_errors
+from pytest_super.report.summary import ROUNDING, mean_with_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
 
-# A mean of floats can miss a bound that it equals by its last bit.
-ROUNDING = 1e-9
 _NAMED = re.compile(r"(?P<name>[^:<]*)(?P<sign>[:<])(?P<bound>.*)", re.DOTALL)
 
 
@@ -72,7 +70,10 @@ def bound_of(given: str, text: str) -> float:
     return number
 
 
-def gate_line(gate: Gate, results: Sequence[TrialResult]) -> str:
+def gate_line(gate: Gate, results: Sequence[TrialResult], *, is_valid: bool) -> str:
+    """`is_valid` is false if too many trials are errors."""
+    if not is_valid:
+        return "gate: FAILED, the figures are invalid"
     name, bound = gate.metric.name, f"{gate.bound:g}"
     mean = mean_with_errors(results, gate.metric)
     if mean is None:

@@ -21,6 +21,7 @@ from pytest_super.report.summary import (
     mean_with_errors,
     sets,
     whole_set,
+    why_invalid,
     without_interrupted,
 )
 from pytest_super.report.text import describe
@@ -42,23 +43,27 @@ def rewrite_junit(
     run: RunFolder,
     facts: Mapping[str, object],
     metrics: Sequence[Metric],
+    max_errors: float | None = None,
     doubled: Collection[str] = (),
 ) -> None:
     """Rewrite pytest's file at `path`, if it exists.
 
-    `facts` says what was run: the agent, the scoring, the number of epochs. `doubled` contains the names of
-    trials that failed and whose teardown failed too: pytest writes two testcases for such a trial. Raises
-    InfrastructureError if the file cannot be read or written.
+    `facts` says what was run: the agent, the scoring, the number of epochs. More errors than the share
+    `max_errors` make the figures invalid. `doubled` contains the names of trials that failed and whose
+    teardown failed too: pytest writes two testcases for such a trial. Raises InfrastructureError if the file
+    cannot be read or written.
     """
     # As pytest expands the option.
     file = Path(os.path.expanduser(os.path.expandvars(path)))
     if not file.exists():
         return
+    invalid = ("super.invalid", why_invalid(run.final(), max_errors))
+    figures = [*facts_of_run(run, facts), invalid, *figures_of_run(run, metrics)]
     try:
         # A device would be replaced by a file.
         if not file.is_file():
             raise OSError("it is not a regular file")
-        rewrite(file, run, [*facts_of_run(run, facts), *figures_of_run(run, metrics)], doubled)
+        rewrite(file, run, figures, doubled)
     except (OSError, ValueError, ET.ParseError) as error:
         message = f"the JUnit XML {path} stays as pytest wrote it, without the figures of the run: {error}"
         raise InfrastructureError(message) from error

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 # Replaces the category in the group of a whole set.
 ALL = "all"
+MAX_ERRORS = 0.05
+"""The share of errors above which figures are invalid, unless the run states another."""
+# A product or a mean of floats can miss a bound that it equals by its last bit.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,15 @@ class Group:
 def without_interrupted(results: Iterable[TrialResult]) -> list[TrialResult]:
     """The trials that ended by themselves. The others say nothing about the agent."""
     return [result for result in results if not result.is_interrupted]
+
+
+def why_invalid(results: Iterable[TrialResult], max_errors: float | None) -> str:
+    """Why the figures are invalid: the share of errors is above `max_errors`. Empty if they are valid."""
+    ended = Group(results=without_interrupted(results))
+    limit = MAX_ERRORS if max_errors is None else max_errors
+    if ended.errors <= limit * ended.trials + ROUNDING:
+        return ""
+    return f"{100 * ended.errors / ended.trials:.3g} % of the trials are errors (limit {100 * limit:.3g} %)"
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -15,52 +16,96 @@ from pytest_super.report.summary import (
     by_epoch,
     mean_with_errors,
     rows,
+    why_invalid,
     without_interrupted,
 )
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import counted, describe
+from pytest_super.store.results import RUN_COST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pytest
 
     from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
 
 LINE_LIMIT = 300
+# The colours of the beginnings of lines.
+COLOURS = {
+    "error ": {"red": True},
+    "missed ": {"red": True},
+    "stopped ": {"yellow": True},
+    "trouble ": {"red": True},
+    "invalid: ": {"red": True},
+    "gate: passed": {"green": True},
+    "gate: FAILED": {"red": True},
+    "gate: open": {"yellow": True},
+}
+
+
+def write_lines(reporter: pytest.TerminalReporter, lines: Iterable[str]) -> None:
+    """Write each line with its beginning in colour, if the terminal shows colours."""
+    for line in lines:
+        start = next(filter(line.startswith, COLOURS), "")
+        reporter.write(start, **COLOURS.get(start, {}))
+        reporter.write(f"{line.removeprefix(start)}\n")
 
 
 def summary_lines(
     results: list[TrialResult],
     metrics: Sequence[Metric],
-    gates: Sequence[Gate],
     runs: list[TrialResult],
     afterwards: Mapping[str, str] | None = None,
     not_run: int = 0,
     folder: PurePath | None = None,
+    width: float = inf,
 ) -> Iterator[str]:
-    """The table, the totals, the failures with their reasons, the gates, and what the run did not end.
+    """The table, the totals, the failures with their reasons, and what the run did not end.
 
     `results` contains the last run of each trial, `runs` all runs, because each was paid for. `afterwards`
     maps the name of a trial to the error that came after it. `not_run` is the number of trials that did not
-    begin, `folder` the run's folder.
+    begin, `folder` the run's folder, `width` the width of the terminal.
     """
     ended = without_interrupted(results)
     whole = Group(set="all", results=ended)
     if ended:
-        yield from table_lines(table_of([*rows(ended), whole], metrics), texts=2)
+        yield from table_lines(table_of([*rows(ended), whole], metrics), texts=2, width=width)
         yield from epoch_lines(ended)
         yield ""
     yield " · ".join(total_facts(ended, runs))
     yield from agreement_lines(whole)
     yield from unsolved_lines(results, folder or PurePath())
     yield from trouble_lines(afterwards or {})
-    interrupted = len(results) - len(ended)
-    if interrupted or not_run:
-        yield from (f"gate: open, the run has no mean {gate.metric.name} of all trials" for gate in gates)
-        counts = {"interrupted": interrupted, "not run": not_run}
-        yield ", ".join(f"{count} {words}" for words, count in counts.items() if count)
-    else:
-        yield from (gate_line(gate, results) for gate in gates)
+    yield from unended_lines(results, not_run)
+
+
+def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]:
+    """How many trials were stopped or did not begin, and how many the means are over."""
+    whole = Group(results=without_interrupted(results))
+    by_cost = sum(result.stop_reason == RUN_COST for result in results)
+    counts = {
+        "stopped by the run's limit of cost": by_cost,
+        "interrupted": len(results) - whole.trials - by_cost,
+        "not run": not_run,
+    }
+    if parts := [f"{count} {words}" for words, count in counts.items() if count]:
+        of_all = f"{len(whole.valid)} of {counted(len(results) + not_run, 'trial')}"
+        yield ", ".join(parts) + (f": the means are over {of_all}" if whole.valid else "")
+
+
+def verdict_lines(
+    results: Sequence[TrialResult], gates: Sequence[Gate], max_errors: float | None, not_run: int
+) -> Iterator[str]:
+    """Whether the figures are valid, and each gate. A gate stays open if not all trials have ended."""
+    if why := why_invalid(results, max_errors):
+        yield f"invalid: {why}"
+    for gate in gates:
+        if not_run or any(result.is_interrupted for result in results):
+            yield f"gate: open, the run has no mean {gate.metric.name} of all trials"
+        else:
+            yield gate_line(gate, results, is_valid=not why)
 
 
 def table_of(groups: Sequence[Group], metrics: Sequence[Metric]) -> list[list[str]]:

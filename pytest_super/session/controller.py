@@ -15,7 +15,9 @@ import pytest
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
-from pytest_super.report.terminal import one_line, summary_lines, trouble_lines
+from pytest_super.report.summary import why_invalid
+from pytest_super.report.table import WIDTH
+from pytest_super.report.terminal import one_line, summary_lines, trouble_lines, verdict_lines, write_lines
 from pytest_super.report.text import words_of
 from pytest_super.session.outcome import REQUEUED, is_task, trial_of
 from pytest_super.session.run import HINTS, REFUSED, facts_of
@@ -177,7 +179,14 @@ class Controller:
         if xml := self.config.getoption("xmlpath", None):
             doubled = self.failed_trials & self.afterwards.keys()
             with self.noted():
-                rewrite_junit(xml, folder, self.run.junit_facts(), self.scoring.metrics, doubled)
+                rewrite_junit(
+                    xml,
+                    folder,
+                    self.run.junit_facts(),
+                    self.scoring.metrics,
+                    self.run.settings.max_errors,
+                    doubled,
+                )
         session.exitstatus = self.exit_status(session.exitstatus, results)
 
     def call_finished_hook(self, results: list[TrialResult]) -> None:
@@ -194,11 +203,12 @@ class Controller:
         """
         settings = self.run.settings
         only_errors = self.failed_reports == self.failed_by_error
-        if status == pytest.ExitCode.TESTS_FAILED and settings.allow_errors and only_errors:
+        may_have_errors = settings.max_errors is not None and not why_invalid(results, settings.max_errors)
+        if status == pytest.ExitCode.TESTS_FAILED and may_have_errors and only_errors:
             status = pytest.ExitCode.OK
         has_failed = (
             bool(self.trouble)
-            or (not settings.allow_errors and any(result.is_error for result in results))
+            or (not may_have_errors and any(result.is_error for result in results))
             or (not settings.is_gated and not all(result.solved or result.is_error for result in results))
             or not all(gate.is_passed(results) for gate in self.scoring.gates)
             # A gate is for all trials.
@@ -210,35 +220,45 @@ class Controller:
         """The number of trials that did not begin."""
         return len(self.selected - self.reported - {result.name for result in results})
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        lines = [*self.summary(), *self.worker_hints]
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
+        lines = [*self.summary(max(WIDTH, config.get_terminal_writer().fullwidth)), *self.worker_hints]
         if lines:
             terminalreporter.section("super")
-        for line in lines:
-            terminalreporter.write_line(line)
+        write_lines(terminalreporter, lines)
 
-    def summary(self) -> list[str]:
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """Write the verdicts as the last lines, after those that pytest writes at the end of the session."""
+        terminalreporter = config.pluginmanager.get_plugin("terminalreporter")
+        if terminalreporter is None or self.folder is None:
+            return
+        results = self.folder.final()
+        gates, max_errors = self.scoring.gates, self.run.settings.max_errors
+        lines = verdict_lines(results, gates, max_errors, self.not_run(results))
+        write_lines(terminalreporter, lines)
+
+    def summary(self, width: int) -> list[str]:
         """Empty if no trial began and nothing failed."""
         if self.folder is None:
             return []
         # Each trouble once, because on a full disk every trial has the same.
-        lines = [*self.result_lines(self.folder), *map(one_line, dict.fromkeys(self.trouble))]
+        lines = [*self.result_lines(self.folder, width), *map(one_line, dict.fromkeys(self.trouble))]
         if not lines:
             return []
         categories = [result.category for result in self.folder.final()]
         hints = keyword_hints(self.config.option.keyword, categories)
         return [*lines, *hints, f"results: {self.folder.path}"]
 
-    def result_lines(self, folder: RunFolder) -> Iterator[str]:
+    def result_lines(self, folder: RunFolder, width: int) -> Iterator[str]:
         if results := folder.final():
-            runs, scoring = list(folder.results.values()), self.scoring
             return summary_lines(
                 results,
-                scoring.metrics,
-                scoring.gates,
-                runs,
+                self.scoring.metrics,
+                list(folder.results.values()),
                 self.afterwards,
                 self.not_run(results),
                 folder.path,
+                width,
             )
         return trouble_lines(self.afterwards)

@@ -1,4 +1,4 @@
-"""The outcome of a trial in its reports: passed, failed, missed under a gate, or an error."""
+"""The outcome of a trial in its reports: passed, failed, missed under a gate, stopped, or an error."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 REQUEUED = "requeued"
+MISSED, STOPPED = ("MISSED", {"yellow": True}), ("STOPPED", {"yellow": True})
 # `when` of the report that xdist makes for an item whose worker died.
 CRASH_PHASE = "???"
 
@@ -90,11 +91,18 @@ def result_without_trial(item: TaskItem, error: str) -> TrialResult:
 def judge_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     result = item.stash[RESULT]
     report.super_result = result.to_data()  # type: ignore[attr-defined]
-    if item.config.stash[RUN].settings.is_gated and call.excinfo and call.excinfo.errisinstance(Unsolved):
-        # Pytest fails a run with any failed report, but under a gate only the mean decides.
-        report.outcome = "skipped"
-        # The line of a skip counts from 1, unlike that of `reportinfo`.
-        report.longrepr = (str(item.path), item.task._line, f"Skipped: missed: {call.excinfo.value}")
+    is_gated = item.config.stash[RUN].settings.is_gated
+    # Pytest fails a run with any failed report, but under a gate only the mean decides.
+    if is_gated and call.excinfo and call.excinfo.errisinstance(Unsolved):
+        pass_over(item, report, f"missed: {call.excinfo.value}")
+    elif report.failed and result.is_interrupted:
+        pass_over(item, report, f"stopped: {result.error}")
+
+
+def pass_over(item: TaskItem, report: pytest.TestReport, reason: str) -> None:
+    report.outcome = "skipped"
+    # The line of a skip counts from 1, unlike that of `reportinfo`.
+    report.longrepr = (str(item.path), item.task._line, f"Skipped: {printable(reason)}")
 
 
 def status(report: Any) -> Any:
@@ -110,5 +118,6 @@ def status(report: Any) -> Any:
     if result["error"] is not None and report.failed:
         return "error", "E", "ERROR"
     if report.outcome == "skipped":
-        return "missed", "m", ("MISSED", {"yellow": True})
+        is_miss = result["error"] is None
+        return ("missed", "m", MISSED) if is_miss else ("stopped", "S", STOPPED)
     return None

@@ -18,7 +18,8 @@ from pytest_super.metrics.registry import is_solved, score
 from pytest_super.metrics.script_executed import entrypoint_process
 from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.text import outcome_of, words_of
+from pytest_super.report.text import outcome_of
+from pytest_super.session.ending import error_of, failure, is_from_outside, is_timeout, stop_reason_of
 from pytest_super.session.item import PREFIX, PROVIDED, RESULT, SANDBOX, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
@@ -200,7 +201,7 @@ class TrialRunner:
         own = [step for step in self.trial.all_steps if step.origin == "agent"]
         result = replace(
             self.folder.start,
-            stop_reason="error" if isinstance(cause, Exception) else self.stop_reason,
+            stop_reason=stop_reason_of(cause) or self.stop_reason,
             error=error,
             agent_error=self.trial.error,
             submitted=self.trial.submitted,
@@ -268,28 +269,3 @@ class TrialRunner:
         if not self.trial.submitted or "answer" not in self.task.model_fields_set:
             return ""
         return difference(self.task.answer, self.trial.submission, self.task.tolerance)
-
-
-def is_timeout(error: BaseException) -> bool:
-    """Whether pytest-timeout raised the error: its signal method fails the test with this message."""
-    return isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout")
-
-
-def is_from_outside(error: BaseException) -> bool:
-    """Whether the error is an interrupt or a timeout, which end more than the agent's code."""
-    return isinstance(error, KeyboardInterrupt) or is_timeout(error)
-
-
-def failure(error: BaseException) -> Exception:
-    """The error of a hook that raised after the trial; `pytest.fail` and `pytest.skip` are errors there."""
-    return error if isinstance(error, Exception) else InfrastructureError(words_of(error))
-
-
-def error_of(cause: BaseException | None) -> str | None:
-    """Why the trial is not valid; None if it is."""
-    if cause is None:
-        return None
-    if isinstance(cause, KeyboardInterrupt):
-        return f"interrupted: {str(cause) or 'Ctrl-C'}"
-    words = words_of(cause)
-    return words if isinstance(cause, Exception) else f"interrupted: {words}"

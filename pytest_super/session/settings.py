@@ -30,7 +30,8 @@ class Settings:
     epochs: int
     fail_under: tuple[str, ...]
     """The gates as they were written."""
-    allow_errors: bool
+    max_errors: float | None
+    """The share of the trials that can be errors; None if any error fails the run."""
     scoring: str
     keep: str
     no_cache: bool
@@ -63,7 +64,7 @@ def read_settings(config: pytest.Config) -> Settings:
         categories=tuple(values["super_category"]),
         epochs=values["super_epochs"],
         fail_under=tuple(values["super_fail_under"]),
-        allow_errors=bool(values["super_allow_errors"]),
+        max_errors=values["super_max_errors"],
         scoring=values["super_scoring"],
         keep=values["super_keep"],
         no_cache=bool(values["super_no_cache"]),

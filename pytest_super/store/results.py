@@ -34,6 +34,8 @@ FORMAT = 2
 
 RUNNING = "running"
 INTERRUPTED = "interrupted"
+RUN_COST = "run_cost"
+"""The stop reason of a trial that ended because the run had reached its limit of cost."""
 # `<epoch>.<rerun>`
 TRIAL_FOLDER = re.compile(r"\d+\.\d+")
 
@@ -100,7 +102,7 @@ class TrialResult:
     @property
     def is_interrupted(self) -> bool:
         """Whether the end of the run ended the trial. It is not valid, but nothing failed."""
-        return self.stop_reason == INTERRUPTED
+        return self.stop_reason in (INTERRUPTED, RUN_COST)
 
     def to_data(self) -> dict[str, Any]:
         data: dict[str, Any] = encodable(asdict(self))

@@ -169,7 +169,7 @@ def test_calls_that_pass_no_limit_together_are_under_way_at_once(
 
 @pytest.mark.parametrize(
     ("limits", "code"),
-    [({"cost_limit": 0.05}, "budget_cost"), ({"max_cost": 0.05}, "fatal")],
+    [({"cost_limit": 0.05}, "budget_cost"), ({"max_cost": 0.05}, "run_cost")],
     ids=["trial", "run"],
 )
 def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
@@ -198,7 +198,7 @@ def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
     [
         ({"cost_limit": 0.0025}, "budget_cost"),
         ({"token_limit": 250}, "budget_tokens"),
-        ({"max_cost": 0.0025}, "fatal"),
+        ({"max_cost": 0.0025}, "run_cost"),
     ],
 )
 def test_retries_of_broken_answers_pass_a_limit_by_one_at_most(

@@ -47,6 +47,8 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-epochs=0"], "*--super-epochs=0: must be a whole number of at least 1"),
         (["--super-epochs=x"], "*--super-epochs=x: must be a whole number of at least 1"),
         (["--super-temperature=hot"], "*--super-temperature=hot: must be a number"),
+        (["--super-max-errors=5"], "*--super-max-errors=5: must be between 0 and 1"),
+        (["--super-max-errors=5%"], "*--super-max-errors=5%: must be a number"),
         (["--super-max-cost=-1"], "*--super-max-cost=-1: must be more than 0"),
         (["--super-sandbox=moon"], "*unknown sandbox `moon`: *docker, bubblewrap, local*"),
         (["--super-sandbox=locl"], "*; did you mean `local`[?]"),
@@ -136,12 +138,12 @@ PYTEST_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest does n
 @pytest.mark.parametrize(
     ("table", "line"),
     [
-        ("pytest.ini_options", "super_allow_errors = 'maybe'"),
+        ("pytest.ini_options", "super_no_cache = 'maybe'"),
         ("pytest.ini_options", "super_epochs = 'x'"),
         ("pytest.ini_options", "super_fail_under = true"),
         pytest.param("pytest", "super_epochs = true", marks=PYTEST_9),
         pytest.param("pytest", "super_epochs = [3]", marks=PYTEST_9),
-        pytest.param("pytest", "super_allow_errors = 'yes'", marks=PYTEST_9),
+        pytest.param("pytest", "super_no_cache = 'yes'", marks=PYTEST_9),
         pytest.param("pytest", "super_category = 'data'", marks=PYTEST_9),
         pytest.param("pytest", "super_tasks = 3", marks=PYTEST_9),
         pytest.param("pytest", "super_agent = true", marks=PYTEST_9),
@@ -296,6 +298,17 @@ class Agent:
 """
 
 
+HANGS_IN_EACH_TASK = """
+import time
+from pathlib import Path
+
+class Agent:
+    def run(self, trial):
+        Path(f"hanging_{trial.task.id}").touch()
+        time.sleep(600)
+"""
+
+
 @pytest.fixture
 def sandboxes() -> Iterator[Path]:
     """Where the local sandboxes of a run lie, apart from other runs'; short, since sockets lie there."""
@@ -304,11 +317,15 @@ def sandboxes() -> Iterator[Path]:
 
 
 def start(
-    project: Project, sandboxes: Path, *arguments: str, on_interrupt: signal.Handlers = signal.SIG_DFL
+    project: Project,
+    sandboxes: Path,
+    *arguments: str,
+    agent: str = HANGS,
+    on_interrupt: signal.Handlers = signal.SIG_DFL,
 ) -> subprocess.Popen[bytes]:
     """A run in a session of its own, as from a shell, with the trial in the middle of a cell."""
     (project.path / "conftest.py").unlink()
-    project.write("agent.py", HANGS)
+    project.write("agent.py", agent)
     project.add_task("hang")
     options = ("--super-agent=agent:Agent", "--super-sandbox=local")
     with (project.path / "out.txt").open("wb") as output:
@@ -321,7 +338,7 @@ def start(
             start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, on_interrupt),
         )
-    until((project.path / "hanging").exists)
+    until(lambda: any(project.path.glob("hanging*")))
     return process
 
 
@@ -367,9 +384,30 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
     if len(signals) == 1:
         output = (project.path / "out.txt").read_text()
         assert re.search("stopped hang: (interrupted: |the run was interrupted)", output)
-        assert re.search(r"\n(1 interrupted|1 interrupted, 1 not run|2 interrupted)\nresults: ", output)
+        assert re.search(
+            r"\n(1 interrupted(, 1 not run|: the means are over 1 of 2 trials)|2 interrupted)\nresults: ",
+            output,
+        )
         assert not re.search(r"\ball .* 1$|[1-9] error", output, re.MULTILINE)
         assert row["stop_reason"] == "interrupted"
+
+
+def test_workers_that_are_interrupted_count_what_they_stopped_and_what_did_not_begin(
+    project: Project, sandboxes: Path
+) -> None:
+    for number in range(4):
+        project.add_task(f"another{number}")
+    process = start(project, sandboxes, "-n2", "--super-fail-under=0.5", agent=HANGS_IN_EACH_TASK)
+    until(lambda: len(list(project.path.glob("hanging*"))) == 2)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(30) == pytest.ExitCode.INTERRUPTED
+    output = (project.path / "out.txt").read_text()
+    assert "\n2 interrupted, 3 not run\n" in output
+    assert output.endswith("\ngate: open, the run has no mean accuracy of all trials\n")
+    assert (
+        len(re.findall(r"^stopped \w+: (interrupted: |the run was interrupted)", output, re.MULTILINE)) == 2
+    )
+    assert "error" not in output
 
 
 def test_workers_store_their_trials_when_only_their_controller_is_sent_a_signal(

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,14 +152,35 @@ def test_a_request_that_the_provider_refuses_is_an_error_of_its_trial_alone(aski
     result.stdout.fnmatch_lines(["error   a: *Unknown parameter*"])
 
 
-def test_the_cost_of_a_run_is_limited(asking: Project) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_a_run_that_reaches_its_limit_of_cost_stops_without_misses_and_errors(
+    asking: Project, workers: tuple[str, ...]
+) -> None:
     for number in range(8):
         asking.add_task(f"t{number}")
     answer = {**LOOK, "text": "submit 42", "cost_usd": 0.1}
-    result = asking.run(asking_script(asking, [answer]), "--super-max-cost=0.25", "-n2")
+    options = ("--super-max-cost=0.25", "--super-fail-under=1", "--junitxml=out.xml", *workers)
+    result = asking.run(asking_script(asking, [answer]), *options)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert sum(call["cost_usd"] for call in asking.calls) == pytest.approx(0.2)
-    result.stdout.fnmatch_lines(["*--super-max-cost*"])
+    reasons = Counter(row["stop_reason"] for row in asking.results.values())
+    assert reasons.pop("submitted") == 2
+    # With workers, the end of the run can also interrupt a trial that has not asked.
+    assert set(reasons) <= {"run_cost", "interrupted"}
+    assert reasons["run_cost"] >= 1
+    result.stdout.fnmatch_lines(
+        [
+            "all * 2 * 1.000 * 0",
+            "stopped t*: the run has cost $0.2000 of the $0.25 allowed: raise --super-max-cost to go on *",
+            "* stopped by the run's limit of cost, *: the means are over 2 of 8 trials",
+        ]
+    )
+    assert result.outlines[-1] == "gate: open, the run has no mean accuracy of all trials"
+    assert result.parseoutcomes().keys() == {"passed", "stopped"}
+    xml = (asking.path / "out.xml").read_text()
+    assert 'failures="0"' in xml
+    assert 'errors="0"' in xml
+    assert "the run has cost" in xml
 
 
 def test_a_gateway_that_dies_is_started_again_and_forgets_nothing(asking: Project) -> None:

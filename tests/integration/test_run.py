@@ -211,15 +211,62 @@ def test_under_a_gate_the_mean_accuracy_decides(
     result = project.run(f"--super-fail-under={threshold}", *workers)
     assert result.ret == status
     assert result.parseoutcomes() == {"passed": 1, "missed": 1}
-    result.stdout.fnmatch_lines([f"gate: {'passed' if status == 0 else 'FAILED'}, mean accuracy 0.5000*"])
+    verdict = result.outlines[-1]
+    assert verdict.startswith(f"gate: {'passed' if status == 0 else 'FAILED'}, mean accuracy 0.5000")
+    assert result.stdout.str().count("gate: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("threshold", "verdict"), [("0.5", "\x1b[32mgate: passed"), ("0.6", "\x1b[31mgate: FAILED")]
+)
+def test_the_verdict_and_the_unsolved_trials_are_coloured(
+    project: Project, threshold: str, verdict: str
+) -> None:
+    project.add_task("right")
+    project.add_task("wrong")
+    result = project.run(f"--super-fail-under={threshold}", "--color=yes")
+    assert result.outlines[-1].startswith(f"{verdict}\x1b[0m, ")
+    assert "\x1b[31mmissed \x1b[0m wrong: " in result.stdout.str()
+    result = project.run(f"--super-fail-under={threshold}", "--color=no")
+    assert "\x1b" not in result.stdout.str()
+
+
+def test_the_table_fits_a_terminal_of_80_columns(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.add_task("right", set="masked", category="a-category-with-a-long-name")
+
+    def widest() -> int:
+        lines = project.run("--super-epochs=2").outlines
+        return max(len(line) for line in lines if line.startswith(("set ", "masked ", "all ")))
+
+    monkeypatch.setenv("COLUMNS", "60")
+    assert 60 < widest() <= 80
+    monkeypatch.setenv("COLUMNS", "160")
+    assert 80 < widest() <= 160
 
 
 def test_errors_count_as_zero_for_the_gate_and_fail_the_run_unless_allowed(project: Project) -> None:
     project.add_task("right")
     project.add_task("engine")
     assert project.run("--super-fail-under=0.5").ret == 1
-    assert project.run("--super-fail-under=0.5", "--super-allow-errors").ret == 0
-    assert project.run("--super-fail-under=0.6", "--super-allow-errors").ret == 1
+    assert project.run("--super-fail-under=0.5", "--super-max-errors=0.5").ret == 0
+    assert project.run("--super-fail-under=0.6", "--super-max-errors=0.5").ret == 1
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_too_many_errors_make_the_figures_invalid_and_fail_the_run(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.add_task("right")
+    project.add_task("engine")
+    result = project.run("--super-fail-under=0.5", "--super-max-errors=0.49", "--junitxml=out.xml", *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    invalid = "50 % of the trials are errors (limit 49 %)"
+    assert result.outlines[-2:] == [f"invalid: {invalid}", "gate: FAILED, the figures are invalid"]
+    suite = ET.parse(project.path / "out.xml").getroot().find("testsuite")
+    assert suite is not None
+    told = {one.get("name"): one.get("value") for one in suite.iterfind("properties/property")}
+    assert told["super.invalid"] == invalid
+    assert project.run(*workers).outlines[-1] == "invalid: 50 % of the trials are errors (limit 5 %)"
 
 
 def test_an_agent_skips_a_task_that_it_cannot_try(project: Project) -> None:
@@ -297,6 +344,7 @@ GIVEN = {
     "agent": "agent:Agent",
     "sandbox": "local",
     "fail-under": "0.5",
+    "max-errors": "0.5",
     "scoring": "reference",
     "keep": "all",
     "set": "expert",
@@ -402,14 +450,17 @@ def test_what_an_agent_raised_is_told_once(project: Project) -> None:
     result = project.run()
     result.assert_outcomes(failed=1)
     assert result.stdout.str().count("ValueError: agent bug") == 1
+    notebook = json.loads((project.latest / "trials/raises/1.0/trajectory.ipynb").read_text())
+    assert 'raise ValueError("agent bug")' in notebook["cells"][-1]["source"]
 
 
 def test_a_gate_stays_open_and_fails_if_the_run_stops_before_all_trials(project: Project) -> None:
     for id in ("engine", "right"):
         project.add_task(id)
-    result = project.run("-x", "--super-fail-under=0", "--super-allow-errors")
+    result = project.run("-x", "--super-fail-under=0", "--super-max-errors=1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["gate: open, the run has no mean accuracy of all trials", "1 not run"])
+    result.stdout.fnmatch_lines(["1 not run"])
+    assert result.outlines[-1] == "gate: open, the run has no mean accuracy of all trials"
 
 
 @WITH_AND_WITHOUT_XDIST
@@ -450,8 +501,6 @@ def test_an_error_has_the_same_words_before_a_trial_and_in_it(project: Project) 
     assert {row["error"] for row in rows} == {"the engine does not answer"}
     # A trial that never got a sandbox is neither isolated nor not.
     assert {row["id"]: row["isolated"] for row in rows} == {"setup": None, "engine": False}
-    notebook = json.loads((project.latest / "trials/raises/1.0/trajectory.ipynb").read_text())
-    assert 'raise ValueError("agent bug")' in notebook["cells"][-1]["source"]
     result.stdout.fnmatch_lines(["error   setup: the engine does not answer (trials/setup/1.0)"])
 
 

@@ -20,7 +20,7 @@ from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.report.gate import parse_gate
 from pytest_super.report.summary import Agreement, Group, agreements, groups, mean_with_errors, rows
-from pytest_super.report.terminal import summary_lines
+from pytest_super.report.terminal import summary_lines, verdict_lines
 from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult
 
@@ -41,8 +41,15 @@ def group(*results: TrialResult) -> Group:
 
 
 def lines(results: list[TrialResult], **facts: Any) -> list[str]:
-    given: dict[str, Any] = {"metrics": BUILT_IN, "gates": [], "runs": results}
+    given: dict[str, Any] = {"metrics": BUILT_IN, "runs": results}
     return list(summary_lines(results, **{**given, **facts}))
+
+
+def verdicts(
+    results: list[TrialResult], *gates: str, max_errors: float | None = None, not_run: int = 0
+) -> list[str]:
+    parsed = [parse_gate(text, [*BUILT_IN, cost()]) for text in gates]
+    return list(verdict_lines(results, parsed, max_errors, not_run))
 
 
 def cost(**facts: Any) -> Metric:
@@ -154,15 +161,49 @@ def test_a_gate_that_cannot_be_meant_is_refused(text: str, problem: str) -> None
 
 def test_each_gate_has_a_line() -> None:
     trials = [result(metrics={"accuracy": 0.5, "cost": 0.25}, accuracy=0.5)]
-    gates = ["0.5", "accuracy:0.6", "landmarks:0", "cost<0.3", "cost<0.2"]
-    parsed = [parse_gate(text, [*BUILT_IN, cost()]) for text in gates]
-    assert lines(trials, gates=parsed)[-5:] == [
+    assert verdicts(trials, "0.5", "accuracy:0.6", "landmarks:0", "cost<0.3", "cost<0.2") == [
         "gate: passed, mean accuracy 0.5000 is at least 0.5",
         "gate: FAILED, mean accuracy 0.5000 is under 0.6",
         "gate: FAILED, no trial has a value of landmarks",
         "gate: passed, mean cost 0.2500 is below 0.3",
         "gate: FAILED, mean cost 0.2500 is not below 0.2",
     ]
+
+
+def errors_among(errors: int, trials: int) -> list[TrialResult]:
+    return [result(id=f"t{index}", error="x" if index < errors else None) for index in range(trials)]
+
+
+@pytest.mark.parametrize(
+    ("errors", "trials", "max_errors", "told"),
+    [
+        (1, 20, None, ""),
+        (1, 19, None, "5.26 % of the trials are errors (limit 5 %)"),
+        (3, 25, None, "12 % of the trials are errors (limit 5 %)"),
+        (3, 25, 0.12, ""),
+        (29, 100, 0.29, ""),
+        (1, 100, 0.0, "1 % of the trials are errors (limit 0 %)"),
+        (2, 2, 1.0, ""),
+        (0, 0, None, ""),
+    ],
+)
+def test_more_errors_than_the_limit_make_the_figures_invalid(
+    errors: int, trials: int, max_errors: float | None, told: str
+) -> None:
+    assert verdicts(errors_among(errors, trials), max_errors=max_errors) == [f"invalid: {told}"][: bool(told)]
+
+
+def test_a_gate_on_invalid_figures_fails() -> None:
+    found = verdicts([result(accuracy=1.0), result(id="b", error="x")], "0.5")
+    assert found == [
+        "invalid: 50 % of the trials are errors (limit 5 %)",
+        "gate: FAILED, the figures are invalid",
+    ]
+
+
+def test_trials_that_the_end_of_the_run_stopped_make_no_figure_invalid() -> None:
+    stopped = [result(id=reason, error="x", stop_reason=reason) for reason in ("interrupted", "run_cost")]
+    assert verdicts([result(accuracy=1.0), *stopped]) == []
 
 
 # The table
@@ -179,6 +220,51 @@ def test_the_table_has_a_column_for_each_metric_under_its_title() -> None:
         "auto    -         1       -         -           -            -       1",
         "expert  -         1   1.000     0.500         1.2       12,345       0",
         "all     -         2   1.000     0.500         1.2       12,345       1",
+    ]
+
+
+WIDE = Metric(name="a_metric_with_a_name_longer_than_any", compute=lambda *_: 1.0)
+
+
+@given(
+    names=st.lists(st.text("abc-", min_size=1, max_size=40), min_size=1, max_size=4),
+    width=st.integers(80, 200),
+    epochs=st.integers(1, 2),
+)
+def test_the_table_fits_the_terminal_and_has_every_column(names: list[str], width: int, epochs: int) -> None:
+    metrics = [*BUILT_IN, WIDE]
+    trials = [
+        result(set="functions", category=name, epoch=epoch, metrics={one.name: 0.5 for one in metrics})
+        for name in names
+        for epoch in range(1, epochs + 1)
+    ]
+    told = lines(trials, metrics=metrics, width=width)
+    table = told[: next(index for index, line in enumerate(told) if line.startswith("compute"))]
+    assert max(map(len, table)) <= width
+    heads = "  ".join(line for line in table if line.startswith("set "))
+    shown = [
+        "n",
+        "solved",
+        "accuracy",
+        "landmarks",
+        "submitted",
+        "executed",
+        "a_metric_with_a_name_lo…",
+        "errors",
+    ]
+    assert [head for head in heads.split() if head not in ("set", "category")] == shown
+
+
+def test_a_table_that_is_too_wide_goes_on_below_and_long_names_are_cut() -> None:
+    trials = [result(category="a-category-whose-name-is-long", accuracy=0.5, submitted=1.0)]
+    assert lines(trials, width=80)[:7] == [
+        "set     category                  n  solved  accuracy  landmarks  submitted",
+        "expert  a-category-whose-name-i…  1   0.000     0.500          -      1.000",
+        "all     -                         1   0.000     0.500          -      1.000",
+        "",
+        "set     category                  executed  errors",
+        "expert  a-category-whose-name-i…         -       0",
+        "all     -                                -       0",
     ]
 
 
@@ -294,17 +380,16 @@ def test_interrupted_trials_and_those_that_did_not_begin_are_counted_at_the_end_
         result(id=name, stop_reason="interrupted", error="interrupted: Ctrl-C", prompt_tokens=5, folder=name)
         for name in ("b", "c")
     ]
-    told = lines(
-        [result(accuracy=1.0, solved=True), *stopped], gates=[parse_gate("0.5", BUILT_IN)], not_run=3
-    )
+    trials = [result(accuracy=1.0, solved=True), *stopped]
+    told = lines(trials, not_run=3)
     assert told[1].split()[2:5] == ["1", "1.000", "1.000"]
     assert told[1].split()[-1] == "0"
-    assert told[-4:] == [
+    assert told[-3:] == [
         "stopped b: interrupted: Ctrl-C (b)",
         "stopped c: interrupted: Ctrl-C (c)",
-        "gate: open, the run has no mean accuracy of all trials",
-        "2 interrupted, 3 not run",
+        "2 interrupted, 3 not run: the means are over 1 of 6 trials",
     ]
+    assert verdicts(trials, "0.5", not_run=3) == ["gate: open, the run has no mean accuracy of all trials"]
     assert "tokens 10" in "".join(told)
     assert "accuracy with errors" not in "".join(told)
 
@@ -312,6 +397,16 @@ def test_interrupted_trials_and_those_that_did_not_begin_are_counted_at_the_end_
 def test_a_run_that_was_interrupted_in_its_first_trial_has_no_table() -> None:
     stopped = result(stop_reason="interrupted", error="interrupted: SIGTERM", folder="t")
     assert lines([stopped]) == ["compute 0.0 s", "stopped t: interrupted: SIGTERM (t)", "1 interrupted"]
+
+
+def test_trials_that_the_runs_limit_of_cost_stopped_are_counted_apart() -> None:
+    spent = result(id="b", stop_reason="run_cost", error="the run has cost $2", folder="b")
+    told = lines([result(accuracy=1.0, solved=True), result(id="c", error="x"), spent], not_run=2)
+    assert told[1].split()[2:5] == ["2", "1.000", "1.000"]
+    assert told[-2:] == [
+        "stopped b: the run has cost $2 (b)",
+        "1 stopped by the run's limit of cost, 2 not run: the means are over 1 of 5 trials",
+    ]
 
 
 def test_every_rerun_costs_what_it_costs() -> None:
@@ -353,11 +448,8 @@ def test_only_trials_that_ran_without_isolation_are_told_of() -> None:
 
 def test_what_fails_after_a_trial_is_one_line_beside_its_figures() -> None:
     trials = [result(accuracy=1.0, solved=True)]
-    gates = [parse_gate("1", BUILT_IN)]
-    assert lines(trials, gates=gates, afterwards={"t": "no engine\nat all"})[-2:] == [
-        "trouble t: after the trial: no engine | at all",
-        "gate: passed, mean accuracy 1.0000 is at least 1",
-    ]
+    told = lines(trials, afterwards={"t": "no engine\nat all"})
+    assert told[-1] == "trouble t: after the trial: no engine | at all"
 
 
 class AgentError(Exception):
