@@ -57,7 +57,8 @@ class Session:
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
             # Only for xdist, whose workers always have the next item in advance.
             pair_long_with_short(items, config.stash[RUN].expected_seconds)
-            join(config.stash[RUN].path)
+            if items:
+                join(config.stash[RUN].path)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         tasks = [item for item in items if isinstance(item, TaskItem)]
