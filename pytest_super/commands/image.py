@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pytest_super.kernel.providers.docker.image import DEFAULT_PROFILE, PROFILES, build
 from pytest_super.kernel.providers.host_environment import trusted_certificates
+from pytest_super.report.live_command import LiveCommand
 
 HELP = "build the kernel image that containers run"
 
@@ -44,15 +45,22 @@ def defaults(field: str) -> str:
 
 
 def run(arguments: Namespace) -> int:
-    tag = build(
-        profile=arguments.profile,
-        base=arguments.base,
-        tag=arguments.tag,
-        packages=None if arguments.packages is None else arguments.packages.split(),
-        requirements=arguments.requirements,
-        ca_bundle=arguments.ca_bundle,
-        pip_config=arguments.pip_config,
-        network=arguments.network,
-    )
+    with LiveCommand(lambda: "building the image") as live, live.activity("engine", "start") as activity:
+
+        def show(line: str) -> None:
+            activity.begin(line)
+            live.print_line(line)
+
+        tag = build(
+            profile=arguments.profile,
+            base=arguments.base,
+            tag=arguments.tag,
+            packages=None if arguments.packages is None else arguments.packages.split(),
+            requirements=arguments.requirements,
+            ca_bundle=arguments.ca_bundle,
+            pip_config=arguments.pip_config,
+            network=arguments.network,
+            print_line=show,
+        )
     print(f"built {tag}")
     return 0

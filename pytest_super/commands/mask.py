@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.masking.proof import prove
+from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.proposal import skeleton, subproblems_yaml
 from pytest_super.authoring.masking.propose import propose
 from pytest_super.errors import SuperError, UnsupportedError, printable_line
+from pytest_super.report.live_command import LiveCommand
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import answer_index, cells_of, solution_cells
@@ -111,14 +112,29 @@ def check(path: Path, ids: Sequence[str], sandbox: str, image: str | None, pip_c
     if not tasks:
         raise SuperError(f"{path}: it has no `subproblems`")
     start = kernel_starter(sandbox, image, pip_config)
-    are_proven = True
-    for task in tasks:
-        if not ids or task.id in ids:
-            proof = prove(task, start)
-            verdict = "proven" if proof.is_proven else "not proven"
-            print(printable_line(f"{proof.id}: {verdict}: {proof.reason}"), flush=True)
-            are_proven = are_proven and proof.is_proven
-    return 0 if are_proven else 1
+    chosen = [task for task in tasks if not ids or task.id in ids]
+    proofs: list[Proof] = []
+    with LiveCommand(lambda: f"{len(proofs)}/{len(chosen)} sub-problems checked") as live:
+        for task in chosen:
+            proofs.append(shown_proof(task, start, live))
+    return 0 if all(proof.is_proven for proof in proofs) else 1
+
+
+def shown_proof(task: Task, start: Callable[[Task], Kernel], live: LiveCommand) -> Proof:
+    """Prove one sub-problem and print the result."""
+    runs = iter(("its cells", "its cells without the masked ones"))
+    with live.activity(task.id, "") as activity:
+
+        def start_shown(task: Task) -> Kernel:
+            activity.begin("sandbox start")
+            kernel = start(task)
+            activity.begin(next(runs))
+            return kernel
+
+        proof = prove(task, start_shown)
+    verdict = "proven" if proof.is_proven else "not proven"
+    live.print_line(printable_line(f"{proof.id}: {verdict}: {proof.reason}"))
+    return proof
 
 
 def kernel_starter(name: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Kernel]:

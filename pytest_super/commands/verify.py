@@ -40,10 +40,12 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.verify.gold_run import read_gold, run_gold
     from pytest_super.authoring.verify.lines import verification_data, verification_lines
     from pytest_super.authoring.verify.verification import verify
+    from pytest_super.report.live_command import LiveCommand
 
     tasks = valid_tasks(arguments.paths)
     folder = arguments.stored or run_gold(arguments.paths, pytest_options(arguments), arguments.dir)
-    verification = verify(tasks, read_gold(folder))
+    with LiveCommand(lambda: "reading the trials and what their agents see"):
+        verification = verify(tasks, read_gold(folder))
     for line in verification_lines(verification, folder):
         print(line)
     if arguments.json is not None:

@@ -11,6 +11,8 @@ FACTS = "X-Pytest-Super"
 # POST: what a trial has used, once its calls have ended or `timeout` seconds have passed, how long it has
 # waited for anything but answers, and the provider's last failure if it has not answered the trial since.
 USAGE = "/super/usage"
+# GET: what the trial's oldest call waits for, as text. Any answer shows that the gateway does not hang.
+WAIT = "/super/wait"
 TRIAL = "X-Pytest-Super-Trial"
 
 

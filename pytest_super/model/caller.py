@@ -16,6 +16,7 @@ from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.json_values import plain
 from pytest_super.model.ledger import Ledger
+from pytest_super.model.retry import Tries
 from pytest_super.model.token_estimate import count_characters
 from pytest_super.store.trajectory import now
 
@@ -55,6 +56,7 @@ class ModelCall:
     """The sum over all attempts until now."""
     # Not a parameter: the task that sets it needs the call.
     result: asyncio.Future[Answer] = field(init=False)
+    tries: Tries = field(default_factory=Tries)
     is_asked: bool = False
     """Whether the provider is working on it at this moment."""
     is_abandoned: bool = False
@@ -111,6 +113,11 @@ class Caller:
             await asyncio.wait([call.result for call in calls], timeout=timeout)
         return self.ledger.account(trial).usage
 
+    def waits_for(self, trial: str) -> str:
+        """What the trial's oldest call waits for; "" if for nothing but an answer."""
+        call = min(self.under_way[trial], key=lambda call: call.began, default=None)
+        return "" if call is None else self.retry.waits_for(call.tries, is_asked=call.is_asked)
+
     async def complete(self, trial: CallingTrial, asked: Request) -> Answer:
         """The answer to one request. Raises BudgetSpentError and ModelCallError.
 
@@ -165,6 +172,7 @@ class Caller:
                 answer = await self.retry.call(
                     partial(self._attempt, call),
                     partial(self.ledger.reserve, call.trial, call.characters, call.most),
+                    call.tries,
                 )
         except (BudgetSpentError, ModelCallError) as error:
             self._record(call, {"error": error_data(error)})

@@ -63,11 +63,16 @@ class GatewayModel:
         token_limit: Callable[[], int],
         cost_limit: float | None,
         seconds_left: Callable[[], float] = lambda: inf,
+        waits_for: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`token_limit` returns the prompt tokens allowed in total, `seconds_left` a call's time limit."""
+        """`token_limit` returns the prompt tokens allowed in total, `seconds_left` a call's time limit.
+
+        `waits_for` is told what keeps an answer, and "" when one has arrived.
+        """
         self._gateway = gateway
         self._seconds_left = seconds_left
         self._waiting = Waiting(seconds_left)
+        self._waits_for = waits_for
         self._token_limit = token_limit
         self.trial = CallingTrial(
             name=f"{task}/{epoch}.{rerun}",
@@ -154,15 +159,16 @@ class GatewayModel:
 
     def _send_in_time(self, body: bytes, **how: Any) -> HttpResponse:
         call_left = countdown(LONGEST_CALL)
+        how["seconds_left"] = lambda: min(self._seconds_left(), call_left())
         try:
-            return self._send(
-                "POST", CHAT, body, seconds_left=lambda: min(self._seconds_left(), call_left()), **how
-            )
+            response = self._send("POST", CHAT, body, waits_for=self._waits_for, **how)
         except TimeoutError:
             # Then the time-out was the trial's own limit.
             if call_left() > 0:
                 raise BudgetSpentError("wall") from None
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
+        self._waits_for("")
+        return response
 
 
 def countdown(seconds: float) -> Callable[[], float]:

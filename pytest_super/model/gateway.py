@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
+from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, WAIT, CallingTrial
 from pytest_super.model.caller import Caller
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
@@ -54,7 +54,13 @@ class GatewayServer:
 
     def application(self) -> web.Application:
         application = web.Application(client_max_size=MAX_REQUEST)
-        application.add_routes([web.post(CHAT, self.answer_chat), web.post(USAGE, self.report_usage)])
+        application.add_routes(
+            [
+                web.post(CHAT, self.answer_chat),
+                web.post(USAGE, self.report_usage),
+                web.get(WAIT, self.report_wait),
+            ]
+        )
         return application
 
     async def report_usage(self, http: web.Request) -> web.Response:
@@ -63,6 +69,9 @@ class GatewayServer:
         waited = self.caller.ledger.account(trial).waiting.seconds
         failure = self.caller.failures.get(trial)
         return web.json_response({**asdict(usage), "failure": failure, "waited_seconds": waited})
+
+    async def report_wait(self, http: web.Request) -> web.Response:
+        return web.Response(text=self.caller.waits_for(trial_of(http).name))
 
     async def answer_chat(self, http: web.Request) -> web.Response:
         try:

@@ -17,6 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.model.api import WAIT
 from pytest_super.model.completion import ModelError
 from pytest_super.model.unix_http import connected
 from pytest_super.store.atomic_write import write_atomically
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 60.0
 MAX_STARTS = 3
-# A call takes as long as its provider does, so a late answer alone proves nothing, and the health is checked.
+# A call takes as long as its provider does, so a late answer alone proves nothing, and the gateway is asked
+# what the call waits for: often enough for whoever watches the run.
 # The time-out is much longer than one request keeps the gateway's event loop busy.
-HEALTH_CHECK_AFTER, HEALTH_TIMEOUT = 10.0, 60.0
+HEALTH_CHECK_AFTER, HEALTH_TIMEOUT = 3.0, 60.0
 # A socket's path has at most 107 bytes.
 LONGEST_FOLDER = 50
 
@@ -110,11 +112,13 @@ class Gateway:
         headers: dict[str, str],
         seconds_left: Callable[[], float] = lambda: inf,
         opened: Callable[[UnixConnection], None] = lambda _: None,
+        waits_for: Callable[[str], None] = lambda _: None,
     ) -> HttpResponse:
         """The gateway's answer. A gateway that died or hangs is replaced, and the request is sent again.
 
-        `opened` is called before each try; an exception that it raises ends the request. Raises ModelError,
-        and TimeoutError when no `seconds_left`, which can rise meanwhile.
+        `opened` is called before each try; an exception that it raises ends the request. `waits_for` is told
+        from time to time what keeps the answer. Raises ModelError, and TimeoutError when no `seconds_left`,
+        which can rise meanwhile.
         """
         for _ in range(MAX_STARTS):
             with closing(self.connect()) as connection:
@@ -124,7 +128,7 @@ class Gateway:
                     raise TimeoutError
                 try:
                     self._send_request(connection, method, path, data, headers)
-                    if self._is_answered(connection, seconds_left):
+                    if self._is_answered(connection, seconds_left, headers, waits_for):
                         return connection.read_response()
                 except (OSError, http.client.HTTPException):
                     self.drop_lease()
@@ -160,26 +164,33 @@ class Gateway:
             connection.request(method, path, data, headers)
         except TimeoutError:
             # The buffer of a hanging gateway's socket is full.
-            self._replace_if_hanging()
+            self._wait_of(headers)
             raise
 
-    def _is_answered(self, connection: UnixConnection, seconds_left: Callable[[], float]) -> bool:
+    def _is_answered(
+        self,
+        connection: UnixConnection,
+        seconds_left: Callable[[], float],
+        headers: dict[str, str],
+        waits_for: Callable[[str], None],
+    ) -> bool:
         """Wait for the answer; False if no time is left. Raises ConnectionError if the gateway hangs."""
         while not connection.is_answered_within(min(self._health_check_after, seconds_left())):
             if seconds_left() <= 0:
                 return False
-            self._replace_if_hanging()
+            waits_for(self._wait_of(headers))
         return True
 
-    def _replace_if_hanging(self) -> None:
-        """Raises ConnectionError after killing a gateway that does not answer a health check."""
+    def _wait_of(self, headers: dict[str, str]) -> str:
+        """What the call waits for. Raises ConnectionError after killing a gateway that does not answer."""
         try:
             # Read before the check: later it could be the next gateway's, which another client has started.
             process = int((self.folder / "pid").read_text())
             with closing(connected(self.socket, self._health_timeout)) as connection:
-                # Any answer is a sign of life, and this is a 404.
-                connection.request("GET", "/")
-                connection.read_response()
+                connection.request("GET", WAIT, headers=headers)
+                response = connection.read_response()
+                # Any answer is a sign of life.
+                return response.body.decode() if response.status == 200 else ""
         # Any other OSError means that it has died, and `send` tries again.
         except TimeoutError:
             with suppress(ProcessLookupError):

@@ -30,7 +30,8 @@ class RateLimiter:
         self.limit = limit
         self.highest = highest
         self.under_way = 0
-        self._resume_at = 0.0
+        self.resume_at = 0.0
+        """The end of the pause of all calls, on the loop's clock."""
         self._decreases = 0
         self._successes = 0
         self._changed = asyncio.Event()
@@ -42,7 +43,7 @@ class RateLimiter:
         Yields the number of decreases until now, which `decrease` needs.
         """
         await self._enter()
-        while (wait := self._resume_at - loop_time()) > 0:
+        while (wait := self.resume_at - loop_time()) > 0:
             # The place is free during the pause, because the limit can fall meanwhile.
             self._leave()
             await asyncio.sleep(wait)
@@ -65,7 +66,7 @@ class RateLimiter:
 
     def pause(self, seconds: float) -> None:
         """Let no call begin in the next `seconds`: the provider's 429 for one call applies to all."""
-        self._resume_at = max(self._resume_at, loop_time() + seconds)
+        self.resume_at = max(self.resume_at, loop_time() + seconds)
 
     def increase(self) -> None:
         """Count a success. Call this inside the slot."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_super.model.failures import Failure, ModelCallError
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# In place of the provider's sentence.
+SHORT = {Failure.RATE_LIMITED: "429"}
+
 MAX_TRIES = 8
 # One failure without an explanation can be a glitch; two are not.
 MAX_UNCLEAR = 2
@@ -24,6 +28,17 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 LONGEST_RETRY_AFTER = 300.0
 MAX_SECONDS = 600.0
+
+
+@dataclass(eq=False)
+class Tries:
+    """How far a call has come, so that it can be shown."""
+
+    failed: int = 0
+    failure: str = ""
+    """Why the last try failed."""
+    resume_at: float = 0.0
+    """The end of the pause before the next try, on the loop's clock."""
 
 
 class RetryPolicy:
@@ -43,8 +58,9 @@ class RetryPolicy:
         self,
         attempt: Callable[[], Awaitable[T]],
         reserve: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        tries: Tries | None = None,
     ) -> T:
-        """The first result of `attempt`.
+        """The first result of `attempt`. `tries` is kept up to date.
 
         Each attempt runs inside its own `reserve()`, which is entered before it waits for a slot: a call that
         waits in `reserve` takes no slot from others.
@@ -53,7 +69,7 @@ class RetryPolicy:
         failure, every call raises that one without an attempt. An exception of `reserve` also ends the call.
         """
         began, spent = loop_time(), 0.0
-        tries = unclear = 0
+        tries, unclear = tries or Tries(), 0
         while True:
             async with reserve():
                 result, seconds = await self._try(attempt)
@@ -61,16 +77,32 @@ class RetryPolicy:
                 return result
             if result.is_final:
                 raise result
-            tries += 1
+            tries.failed += 1
+            tries.failure = SHORT.get(result.failure, result.message)
             unclear += result.failure is Failure.UNCLEAR
             # Also for the last try: after a 429, the other calls have to pause.
-            pause = self._pause(result, tries)
+            pause = self._pause(result, tries.failed)
+            tries.resume_at = loop_time() + pause
             # The first attempt does not count, so that a provider that hangs until the time-out is tried
             # twice.
-            spent += pause + (seconds if tries > 1 else 0.0)
-            if tries >= MAX_TRIES or spent > MAX_SECONDS or unclear >= MAX_UNCLEAR:
-                raise gave_up(result, tries, loop_time() - began)
+            spent += pause + (seconds if tries.failed > 1 else 0.0)
+            if tries.failed >= MAX_TRIES or spent > MAX_SECONDS or unclear >= MAX_UNCLEAR:
+                raise gave_up(result, tries.failed, loop_time() - began)
             await asyncio.sleep(pause)
+
+    def waits_for(self, tries: Tries, *, is_asked: bool) -> str:
+        """What a call waits for; "" if for nothing but the provider's first answer.
+
+        `is_asked` is whether the provider is working on it.
+        """
+        resume_at = 0.0 if is_asked else max(tries.resume_at, self.limiter.resume_at)
+        wait = resume_at - loop_time()
+        parts = [tries.failure]
+        if not is_asked:
+            parts.append(f"waits {wait:.0f} s" if wait > 0 else "waits for other calls")
+        if tries.failed:
+            parts.append(f"try {tries.failed + 1} of {MAX_TRIES}")
+        return ", ".join(filter(None, parts))
 
     async def _try(self, attempt: Callable[[], Awaitable[T]]) -> tuple[T | ModelCallError, float]:
         """The result or the error of one attempt, and its seconds without the wait for a slot."""

@@ -51,8 +51,11 @@ def activate(config: pytest.Config) -> None:
         gc.freeze()
     elif not config.option.collectonly:
         from pytest_super.session.controller import Controller
+        from pytest_super.session.live import LiveRun
 
-        config.pluginmanager.register(Controller(config, run), "super-controller")
+        controller = Controller(config, run)
+        config.pluginmanager.register(controller, "super-controller")
+        config.pluginmanager.register(LiveRun(config, controller), "super-live")
 
 
 def start_ahead() -> StartAhead:

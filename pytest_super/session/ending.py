@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.model.completion import RunCostError
 from pytest_super.report.text import words_of
 from pytest_super.store.results import RUN_COST
+
+if TYPE_CHECKING:
+    from pytest_super.store.activity import Doing
 
 
 def is_timeout(error: BaseException) -> bool:
@@ -25,12 +30,12 @@ def failure(error: BaseException) -> Exception:
     return error if isinstance(error, Exception) else InfrastructureError(words_of(error))
 
 
-def error_of(cause: BaseException | None) -> str | None:
-    """Why the trial is not valid; None if it is."""
+def error_of(cause: BaseException | None, doing: Doing) -> str | None:
+    """Why the trial is not valid; None if it is. `doing` is what the cause ended."""
     if cause is None:
         return None
     if isinstance(cause, KeyboardInterrupt):
-        return f"interrupted: {str(cause) or 'Ctrl-C'}"
+        return f"interrupted: {str(cause) or 'Ctrl-C'}, at {doing}"
     words = words_of(cause)
     return words if isinstance(cause, Exception) else f"interrupted: {words}"
 

@@ -26,7 +26,8 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
         return None
     from pytest_super.model.client import GatewayModel
 
-    start = item.open_folder().start
+    folder = item.open_folder()
+    start = folder.start
     model = GatewayModel(
         running_gateway(item.config, run),
         task=start.id,
@@ -36,6 +37,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
         token_limit=lambda: budget.tokens_allowed,
         cost_limit=budget.limits.cost,
         seconds_left=budget.wall_left,
+        waits_for=folder.activity.waits_for,
     )
     budget.leave_out(model.waited_seconds)
     return model

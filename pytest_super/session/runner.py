@@ -128,7 +128,7 @@ class TrialRunner:
 
     def new_trial(self, model: Model | None, kernel: Kernel, before: Sequence[Step] = ()) -> Trial:
         """The trial of one attempt. `before` contains the steps of earlier attempts."""
-        return Trial(
+        trial = Trial(
             public_part(self.task, self.item.stash.get(PROVIDED, None)),
             kernel=kernel,
             budget=self.budget,
@@ -137,9 +137,12 @@ class TrialRunner:
             model=model,
             before=before,
         )
+        trial.doing = self.folder.activity.doing
+        return trial
 
     def record(self, step: Step) -> None:
         self.folder.write_step(step)
+        self.folder.activity.change()
         self.item.ihook.pytest_super_step(item=self.item, step=step)
 
     def run_attempt(self, agent: Agent, portion: float) -> None:
@@ -149,6 +152,7 @@ class TrialRunner:
         self.run_prefix(kernel)
         self.trial.script = self.entrypoint_script(kernel)
         self.trial.compute_limit.start()
+        self.folder.activity.begin("agent", self.used)
         try:
             self.stop_reason = run_agent(agent, self.trial, is_from_outside)
         except BaseException as error:
@@ -185,10 +189,26 @@ class TrialRunner:
     def run_prefix(self, kernel: Kernel) -> None:
         """Run the pre-executed steps. A timeout raises InfrastructureError: it is not the agent's fault."""
         try:
+            self.begin_pre_executed(1)
             for step in self.prefix().steps(kernel):
                 self.trial.add_pre_executed(step)
+                self.begin_pre_executed(step.number + 1)
         except pytest.fail.Exception as error:
             raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
+
+    def begin_pre_executed(self, number: int) -> None:
+        if number <= (all_steps := len(self.task.pre_execute)):
+            self.folder.activity.begin(f"pre-executed step {number} of {all_steps}")
+
+    def used(self) -> dict[str, Any]:
+        """What is shown of the trial while it runs."""
+        budget, steps = self.budget, self.trial.history
+        return {
+            "step": budget.steps + 1,
+            "repeats": steps[-1].repeats if steps else 0,
+            "tokens": budget.prompt_tokens + budget.completion_tokens,
+            "cost_usd": budget.cost_usd,
+        }
 
     def prefix(self) -> Prefix:
         """The prefix of the kernel. A kernel from a project's own fixture has run none of its steps."""
@@ -196,9 +216,10 @@ class TrialRunner:
 
     def result(self, cause: BaseException | None) -> TrialResult:
         """The trial's result. It has no scores if the infrastructure failed."""
-        error = error_of(cause)
+        error = error_of(cause, self.folder.activity.now)
         spent = self.spent()
         own = [step for step in self.trial.all_steps if step.origin == "agent"]
+        self.folder.activity.begin("scoring")
         result = replace(
             self.folder.start,
             stop_reason=stop_reason_of(cause) or self.stop_reason,

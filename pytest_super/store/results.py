@@ -6,6 +6,7 @@
                   trials/<task>/<epoch>.<rerun>/result.json          written by the process that ran the trial
                                                   trajectory.jsonl   a line for each step, as it is taken
                                                   trajectory.ipynb
+                                                  activity.json      what it is doing, while it runs
 .super/runs/latest                             a link to the newest run
 """
 
@@ -19,6 +20,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.store.activity import Activity, ActivityFile, read_doing
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors, encodable, read_lines, to_line
 from pytest_super.store.trajectory import step_from_data, step_to_data
@@ -132,6 +134,8 @@ class TrialFolder:
             self.path = run / folder
             self.start = replace(start, rerun=rerun, folder=folder)
             self._steps = (self.path / "trajectory.jsonl").open("a", encoding="utf-8")
+            self._activity_file = ActivityFile(self.path)
+        self.activity = Activity(self._activity_file.write, "sandbox start")
         self.write_result(self.start)
 
     def write_step(self, step: Step) -> None:
@@ -145,11 +149,13 @@ class TrialFolder:
             write_atomically(self.path / "result.json", to_line(result.to_data()))
 
     def close(self) -> None:
+        self._activity_file.close()
         with disk_errors(self.path):
             self._steps.close()
 
     def discard(self) -> None:
         """Remove the folder of a trial in which nothing was done."""
+        self._activity_file.close()
         self._steps.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
@@ -198,7 +204,9 @@ class RunFolder:
             if result.stop_reason == RUNNING:
                 # The ledger comes last: it also has the calls after the last step.
                 used = {**used_in_steps(path.parent), **used_in_calls(result, calls)}
-                result = replace(result, stop_reason=stop_reason, error=error, **used)
+                doing = read_doing(path.parent)
+                where = f", at {doing}" if doing else ""
+                result = replace(result, stop_reason=stop_reason, error=f"{error}{where}", **used)
             self.record(result)
 
     def final(self) -> list[TrialResult]:

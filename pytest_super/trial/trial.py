@@ -77,8 +77,11 @@ class Trial:
         self._listener = self.compute_limit.counted(landmarks.feed)
         self.script: EntrypointScript | None = None
         """What the sandbox expects of the entrypoint; None if the task has none."""
+        self.doing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+        """Told of each action, and of each question to the model, while it is under way."""
         self._log = StepLog(record, budget, landmarks, before)
         self.history = self._log.steps
+        self.add_pre_executed = self._log.add_pre_executed
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
         """Ask the model and charge the call. A call is not a step.
@@ -97,7 +100,7 @@ class Trial:
         """Like `complete`, but a call that would exceed a limit only raises BudgetSpentError."""
         self._raise_if_over()
         began = time.monotonic()
-        with self._failures():
+        with self._failures(), self.doing("model"):
             if self.model is None:
                 raise InfrastructureError("the agent needs a model: name one by --super-model")
             try:
@@ -118,7 +121,7 @@ class Trial:
         if why := self._hindrance():
             return self._refuse(action, thought, started, why)
         self._landmarks.begin_cell(code, step=self._log.next_number)
-        with self._failures(), self.compute_limit.put_off():
+        with self._failures(), self.compute_limit.put_off(), self.doing("cell"):
             result = self.kernel.execute(code, timeout=self._timeout(), listener=self._listener)
         return self._finish(action, thought, started, result)
 
@@ -144,7 +147,7 @@ class Trial:
         if why := self._hindrance():
             return self._refuse(action, thought, started, why)
         try:
-            with self._failures(), self._editing():
+            with self._failures(), self._editing(), self.doing(action.type):
                 observation, outcome = tool(self.kernel)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
@@ -172,7 +175,7 @@ class Trial:
         self._landmarks.begin_cell(f"{command}\n{self.task.query}", step=self._log.next_number)
         program = Program(self.kernel, self.budget, self.model)
         try:
-            with self._failures(), self.compute_limit.put_off():
+            with self._failures(), self.compute_limit.put_off(), self.doing("program"):
                 ran = program.run(command, environment or {}, files or {}, self._listener)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
@@ -198,9 +201,6 @@ class Trial:
         self.submission, self.submitted = json.loads(text), True
         self.stop_reason = "submitted"
         return self._add(Action(type="submit", content=text), thought, now())
-
-    def add_pre_executed(self, step: Step) -> None:
-        self._log.add_pre_executed(step)
 
     @property
     def all_steps(self) -> list[Step]:
@@ -252,7 +252,7 @@ class Trial:
         started = self._begin()
         if why := self._hindrance(is_running=True):
             return self._refuse(action, thought, started, why)
-        with self._failures(), self.compute_limit.put_off():
+        with self._failures(), self.compute_limit.put_off(), self.doing("cell"):
             result = follow()
         return self._finish(action, thought, started, result)
 

@@ -383,7 +383,8 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
     assert "begun" in trajectory.read_text()
     if len(signals) == 1:
         output = (project.path / "out.txt").read_text()
-        assert re.search("stopped hang: (interrupted: |the run was interrupted)", output)
+        where = "at step 3, cell"
+        assert re.search(f"stopped hang: (interrupted: .*|the run was interrupted), {where}", output)
         assert re.search(
             r"\n(1 interrupted(, 1 not run|: the means are over 1 of 2 trials)|2 interrupted)\nresults: ",
             output,

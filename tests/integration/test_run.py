@@ -288,7 +288,7 @@ def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Projec
     assert result.parseoutcomes() == {"passed": 2, "errors": 1, "requeued": 2}
     rows = project.results
     assert (rows["crash_once[1]"]["rerun"], rows["crash_once[1]"]["solved"]) == (1, True)
-    assert rows["crash[1]"]["error"] == "the process that ran this trial died"
+    assert rows["crash[1]"]["error"] == "the process that ran this trial died, at step 1, agent"
     result.stdout.fnmatch_lines(["*2 reruns*"])
     xml = (project.path / "out.xml").read_text()
     assert xml.count("<testcase") == 3

@@ -11,6 +11,7 @@ import subprocess
 import tarfile
 import threading
 import unicodedata
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,7 @@ class Workplace:
             jobs=1,
             open_model=lambda _task: self.model,
             print_line=self.told.append,
+            activity=lambda _task, _what: nullcontext(),
         )
 
     def repository(self, name: str = "matcher", **files: str | bytes) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from contextlib import closing, suppress
 from functools import partial
@@ -20,6 +19,7 @@ from pytest_super.errors import SuperError
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import SCRIPTED, ModelSettings
+from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.terminal import one_line
 from pytest_super.session.settings import parse_parameter
 from pytest_super.store.results import new_run_id
@@ -45,17 +45,19 @@ def generate(arguments: Namespace) -> int:
     model = model_settings(arguments)
     prompts = read_prompts(arguments.prompts)
     gateway = Gateway(new_run_id(), model)
+    live = LiveCommand(lambda: progress(generation))
     settings = GenerationSettings(
         output=arguments.output,
         model=model.name,
         parameters=model.parameters,
         prompts=prompts,
         jobs=min(arguments.jobs, len(named)),
-        open_model=partial(open_model, gateway),
-        print_line=print_line,
+        open_model=partial(open_model, gateway, live),
+        print_line=lambda line: live.print_line(one_line(line)),
+        activity=live.activity,
     )
     try:
-        with closing(Generation(named, settings)) as generation:
+        with closing(Generation(named, settings)) as generation, live:
             return conclude(generation)
     finally:
         gateway.close()
@@ -64,18 +66,35 @@ def generate(arguments: Namespace) -> int:
             gateway.folder.rmdir()
 
 
-def open_model(gateway: Gateway, task: str) -> Model:
-    """The model of one task. The gateway starts with the first question."""
-    return GatewayModel(gateway, task=task, epoch=1, rerun=0, token_limit=lambda: TOKENS, cost_limit=None)
+def open_model(gateway: Gateway, live: LiveCommand, task: str) -> Model:
+    """The model for one question about a task. The gateway starts with the first question."""
+    activity = live.activities[task]
+    activity.begin("model")
+    return GatewayModel(
+        gateway,
+        task=task,
+        epoch=1,
+        rerun=0,
+        token_limit=lambda: TOKENS,
+        cost_limit=None,
+        waits_for=activity.waits_for,
+    )
+
+
+def progress(run: Generation) -> str:
+    kept = sum(outcome.outcome == KEPT for outcome in list(run.outcomes.values()))
+    dollars = run.record.cost()
+    cost = "" if dollars is None else f", ${dollars:.2f}"
+    return f"{len(run.outcomes)}/{len(run.named)} repositories, {kept} kept{cost}"
 
 
 def conclude(generation: Generation) -> int:
     """Run it and print the table, even when an error ended the run. Raises that error as SuperError."""
     # This is the second Ctrl-C. The first one is in `generation.error`.
     with suppress(KeyboardInterrupt):
-        generation.run(interrupted=lambda: print_line(WAITING))
+        generation.run(interrupted=lambda: generation.settings.print_line(WAITING))
     for line in report_lines(generation):
-        print_line(line)
+        generation.settings.print_line(line)
     error = generation.error
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -112,12 +131,6 @@ def row(name: str, number: int, meaning: str = "") -> str:
 def cost(run: Generation) -> str:
     dollars = run.record.cost()
     return "" if dollars is None else f"; all runs into this folder have cost ${dollars:.4f}"
-
-
-def print_line(line: str) -> None:
-    # In one call, so that the lines of several threads do not mix.
-    sys.stdout.write(f"{one_line(line)}\n")
-    sys.stdout.flush()
 
 
 def model_settings(arguments: Namespace) -> ModelSettings:

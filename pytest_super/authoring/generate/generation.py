@@ -26,6 +26,7 @@ from pytest_super.tasks.task import TASK_SUFFIX, Repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from pytest_super.authoring.generate.prompts import Prompts
     from pytest_super.authoring.generate.repositories import Named
@@ -43,6 +44,8 @@ class GenerationSettings:
     """Takes the id of the task."""
     print_line: Callable[[str], None]
     """Called from any thread."""
+    activity: Callable[[str, str], AbstractContextManager[object]]
+    """Takes the id of the task and what is done; shows it until the block ends."""
 
     @property
     def identity(self) -> list[Any]:
@@ -102,7 +105,8 @@ class Generation:
             ended.set()
 
     def _take(self, named: Named) -> None:
-        outcome = self._outcome(named)
+        with self.settings.activity(self.ids[named.text], "repository"):
+            outcome = self._outcome(named)
         # Ctrl-C also reaches git. A fetch that it interrupts says nothing about the repository.
         if self.asker.stop.is_set() and not outcome.is_settled:
             raise Stopped

@@ -15,7 +15,7 @@ from pytest_super.kernel.providers.docker.archive import read_file, tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from docker import APIClient
 
@@ -76,6 +76,7 @@ def build(
     ca_bundle: Path | None,
     pip_config: Path | None,
     network: str | None,
+    print_line: Callable[[str], None] = print,
 ) -> str:
     """Build an image on the engine and print its progress. Returns the tag.
 
@@ -93,7 +94,7 @@ def build(
     api = connect()
     with engine_errors("build the image"):
         for line in progress_lines(start_build(api, files, tag, arguments, network)):
-            print(line)
+            print_line(line)
         # The stage that installs packages contains the certificates and pip settings.
         api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
     return tag
