@@ -30,6 +30,28 @@ class Sleeper:
         trial.execute("import time; time.sleep(600)")
 """
 
+# Ends its container while a cell runs, in the way that the task's id names.
+KILLED = """
+import threading, time
+from pytest_super.kernel.providers.docker.engine import connect
+
+WAYS = {
+    "kill": lambda container: connect().kill(container),
+    "stop": lambda container: connect().stop(container),
+    "remove": lambda container: connect().remove_container(container, force=True),
+    "inside": lambda container: None,
+}
+
+class Killed:
+    def run(self, trial):
+        def end():
+            while not trial.kernel.is_running:
+                time.sleep(0.01)
+            WAYS[trial.task.id](trial.kernel._sandbox._container)
+        threading.Thread(target=end).start()
+        trial.execute("!kill -9 -1" if trial.task.id == "inside" else "import time; time.sleep(600)")
+"""
+
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, image: str) -> pytest.Pytester:
@@ -101,6 +123,23 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     process.wait(30)
     until(lambda: not ours(engine, project) and not processes(process.pid), 10)
     assert all("begun" in text for text in trajectories(project.path))
+
+
+def test_a_container_ended_through_the_engine_is_an_error_and_one_ended_from_inside_a_miss(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile(killed=KILLED)
+    files = [project.path / f"{way}.task.yaml" for way in ("kill", "stop", "remove", "inside")]
+    for file in files:
+        id = file.name.removesuffix(".task.yaml")
+        file.write_text(json.dumps({"id": id, "set": "expert", "query": "q", "answer": 1}))
+    result = project.runpytest("--super-agent=killed:Killed", *files)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    rows = map(json.loads, (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines())
+    causes = {row["id"]: row["error"] for row in rows}
+    assert causes.pop("inside") is None
+    assert len(causes) == 3
+    assert all("killed from outside, through the engine" in cause for cause in causes.values())
 
 
 @pytest.mark.parametrize("sandbox", ["docker", "auto"])

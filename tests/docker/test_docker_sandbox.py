@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.tasks.task import SandboxSpec
-from tests.docker.containers import IDLE, end_of, inspect, read_all
+from tests.docker.containers import IDLE, end_of, inspect
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -35,15 +35,6 @@ def test_an_earlier_memory_kill_that_was_survived_does_not_explain_the_end(make_
         "import subprocess, sys, os\nsubprocess.run([sys.executable, '-c', 'bytearray(2**28)'])\nos._exit(4)"
     )
     assert end_of(make_sandbox(code, SandboxSpec(memory=64 * MIB))) == "ended (exit code 4)"
-
-
-def test_a_container_removed_by_somebody_is_named(make_sandbox: MakeSandbox, engine: APIClient) -> None:
-    sandbox = make_sandbox(IDLE)
-    stream = sandbox.open()
-    assert stream.read(5) == b"alive"
-    engine.remove_container(inspect(engine, sandbox)["Id"], force=True)
-    read_all(stream)
-    assert sandbox.cause_of_death().startswith("killed from outside, through the engine")
 
 
 def test_memory_in_dev_shm_counts(make_sandbox: MakeSandbox) -> None:

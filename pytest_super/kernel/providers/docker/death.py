@@ -11,6 +11,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.docker.engine import engine_errors
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 10.0
 """How long the engine can take to report the end of a container whose streams have ended."""
-OOM_NANOSECONDS = 5_000_000_000
-"""An out-of-memory kill explains an end at most this much later; the sandbox has survived earlier ones."""
+CAUSE_NANOSECONDS = 5_000_000_000
+"""An event explains an end at most this much later; the sandbox has survived earlier ones."""
 
 
 class Event(NamedTuple):
@@ -84,15 +85,17 @@ def past_events(api: APIClient, container: str) -> list[Event]:
 def describe(code: int | None, events: list[Event], last_words: str = "") -> str:
     """Why the container ended, for a person: `out of memory`, `killed (exit code 137)`.
 
-    `last_words` is the end of its standard error.
+    `last_words` is the end of its standard error. Raises EngineError if somebody ended it through the engine
+    (`docker kill`, `stop`, `rm -f`), which code inside cannot do.
     """
     if code is None:
         return "its main process closed the stream"
-    ooms = [event for event in events if event.action == "oom"]
-    if code == 137 and any(events[-1].time - oom.time < OOM_NANOSECONDS for oom in ooms):
+    recent = {event.action for event in events if events[-1].time - event.time < CAUSE_NANOSECONDS}
+    # The engine reports every signal that it sends as `kill`, before the end that the signal causes.
+    if "kill" in recent:
+        raise EngineError(f"the container was killed from outside, through the engine (exit code {code})")
+    if code == 137 and "oom" in recent:
         return "out of memory"
-    if any(event.action == "kill" for event in events):
-        return f"killed from outside, through the engine (exit code {code})"
     if code > 128:
         return f"killed (exit code {code})"
     # Podman's first process ends with 1 and prints the reason.

@@ -205,6 +205,8 @@ class DockerSandbox:
 
     def close(self) -> None:
         self._is_closed.set()
+        # Before our own removal, which is no failure of the engine.
+        self._verdict = self._verdict or "it was closed"
         if self._stream:
             self._stream.close()
         if self._wait:
