@@ -19,7 +19,7 @@ from pytest_super.kernel.providers.docker.attach import AttachedStream
 from pytest_super.kernel.providers.docker.death import Event, describe
 from pytest_super.kernel.providers.docker.sweep import LEASE, container_name, is_abandoned
 from pytest_super.kernel.providers.docker.watchdog import watch
-from pytest_super.kernel.providers.owner import is_dead, owner_label
+from pytest_super.kernel.providers.owner import is_alive, owner_label
 
 SECOND = 1_000_000_000
 GIB = 2**30
@@ -92,7 +92,7 @@ DIES = ("die", 60)
         (137, [DIES], "killed (exit code 137)"),
         (137, [("oom", 59), DIES], "out of memory"),
         (137, [("oom", 0), DIES], "killed (exit code 137)"),
-        (137, [("kill", 60), DIES], "killed from outside, through the engine (exit code 137)"),
+        (137, [("kill", 50), DIES], "killed (exit code 137)"),
         (137, [], "killed (exit code 137)"),
         (1, [("oom", 60), DIES], "ended (exit code 1): ValueError: bad"),
         (127, [DIES], "the image has no python3 in its PATH, which the kernel needs (exit code 127)"),
@@ -104,12 +104,18 @@ def test_causes_of_death(code: int | None, events: list[tuple[str, int]], expect
     assert describe(code, told, "Traceback\nValueError: bad\n") == expected
 
 
+@pytest.mark.parametrize("code", [0, 137, 143])
+def test_an_end_through_the_engine_is_not_the_agents_failure(code: int) -> None:
+    with pytest.raises(EngineError, match=rf"killed from outside, through the engine \(exit code {code}\)"):
+        describe(code, [Event("oom", 59 * SECOND), Event("kill", 60 * SECOND), Event("die", 60 * SECOND)])
+
+
 def container(owner: str, name: str) -> dict[str, Any]:
     return {"Names": [f"/{name}"], "Labels": {"pytest-super": "1", "pytest-super.owner": owner}}
 
 
 def test_a_living_owner_is_not_dead() -> None:
-    assert not is_dead(owner_label())
+    assert is_alive(owner_label())
 
 
 def test_an_owner_that_ended_is_dead() -> None:
@@ -122,24 +128,29 @@ from pytest_super.kernel.providers.owner import owner_label
 print(owner_label())
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert is_dead(ended.stdout.strip())
+    assert is_alive(ended.stdout.strip()) is False
 
 
 @pytest.mark.skipif(platform.is_portable(), reason="only Linux says when a process started")
 def test_a_process_that_took_over_the_number_is_not_the_owner() -> None:
     host, pid, started = owner_label().split(":")
-    assert is_dead(f"{host}:{pid}:{int(started) - 1}")
+    assert is_alive(f"{host}:{pid}:{int(started) - 1}") is False
 
 
 @pytest.mark.parametrize("owner", ["", "elsewhere:1:1", "nonsense", ":::"])
 def test_of_other_hosts_nothing_is_known(owner: str) -> None:
-    assert not is_dead(owner)
+    assert is_alive(owner) is None
 
 
 def test_a_container_of_another_host_is_abandoned_after_its_deadline() -> None:
     found, now = container("elsewhere:1:1", container_name("ab12")), time.time()
     assert not is_abandoned(found, now + LEASE - 60)
     assert is_abandoned(found, now + LEASE + 60)
+
+
+def test_a_container_of_a_living_owner_is_never_abandoned() -> None:
+    """Not even when the clock has jumped, or a renewal of its deadline has failed."""
+    assert not is_abandoned(container(owner_label(), container_name("ab12")), time.time() + 2 * LEASE)
 
 
 def test_without_any_deadline_it_is_left_alone() -> None:

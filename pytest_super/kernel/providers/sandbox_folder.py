@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.inside.processes import KEEP
 from pytest_super.kernel.providers.host_environment import make_environment
-from pytest_super.kernel.providers.owner import is_dead, owner_label
+from pytest_super.kernel.providers.owner import is_alive, owner_label
 
 PREFIX = "super-"
 OWNER = "owner"
@@ -64,5 +64,5 @@ def sweep_folders() -> None:
     for owner in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
         with suppress(OSError):
             # OSError: the folder is of another user, or another sweep has just removed it.
-            if is_dead(owner.read_text()) and not (owner.parent / KEEP).exists():
+            if is_alive(owner.read_text()) is False and not (owner.parent / KEEP).exists():
                 remove_tree(owner.parent)

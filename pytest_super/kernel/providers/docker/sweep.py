@@ -1,5 +1,6 @@
 """Finds the owner and the deadline of each container, and removes containers without a living owner.
 
+The deadline counts only for owners on other hosts: clocks can jump, and a run must not end another's trials.
 A container ends with its owner's process, because its standard input ends. A container can remain if it was
 never started, or if code inside has stopped its main process.
 """
@@ -11,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.owner import is_dead
+from pytest_super.kernel.providers.owner import is_alive
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -35,11 +36,12 @@ def deadline_of(container: dict[str, Any]) -> float:
 
 
 def is_abandoned(container: dict[str, Any], now: float) -> bool:
-    return is_dead(container["Labels"].get(f"{LABEL}.owner", "")) or deadline_of(container) < now
+    lives = is_alive(container["Labels"].get(f"{LABEL}.owner", ""))
+    return deadline_of(container) < now if lives is None else not lives
 
 
 def sweep() -> None:
-    """Remove our containers whose owner on this host is dead or whose deadline has passed.
+    """Remove our containers whose owner is dead; of owners on other hosts, those past their deadline.
 
     The controller calls it at the start of a run. Raises EngineError when no engine answers.
     """
