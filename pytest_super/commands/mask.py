@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.proposal import skeleton, subproblems_yaml
 from pytest_super.authoring.masking.propose import propose
-from pytest_super.errors import SuperError, UnsupportedError, printable_line
+from pytest_super.errors import SuperError, printable_line
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
@@ -144,7 +144,7 @@ def kernel_starter(name: str, image: str | None, pip_config: Path | None) -> Cal
     """
     from pytest_super.kernel.providers.host_environment import trusted_certificates
     from pytest_super.kernel.providers.registry import choose_provider, find_provider
-    from pytest_super.kernel.sandbox import SandboxSettings, missing_capabilities
+    from pytest_super.kernel.sandbox import SandboxSettings, refuse_missing
     from pytest_super.session.kernels import ready_kernel
     from pytest_super.session.start_ahead import Placement
     from pytest_super.snapshots.prefix import Prefix
@@ -158,8 +158,7 @@ def kernel_starter(name: str, image: str | None, pip_config: Path | None) -> Cal
         labels = {"run": "mask-check", "task": task.id, "worker": "main"}
         for_task = replace(settings, labels=labels, hidden=(Path(task._path).parent,))
         sandbox = find_provider(chosen.name).make(task.sandbox, for_task)
-        if missing := missing_capabilities(task.sandbox, sandbox.capabilities):
-            raise UnsupportedError(f"it requires {', '.join(missing)}, which the sandbox lacks")
+        refuse_missing(task.id, task.sandbox, sandbox)
         return ready_kernel(Placement(sandbox, Prefix(task)), task).kernel
 
     return start

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_super.errors import UnsupportedError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -126,8 +128,8 @@ def name_of(sandbox: Sandbox) -> str:
     return str(getattr(sandbox, "name", type(sandbox).__name__))
 
 
-def missing_capabilities(spec: SandboxSpec, capabilities: Capabilities) -> list[str]:
-    """The names of the limits and resources that `spec` requires and the provider lacks."""
+def refuse_missing(task_id: str, spec: SandboxSpec, sandbox: Sandbox) -> None:
+    """Raises UnsupportedError if the sandbox lacks limits or resources that the task's `spec` requires."""
     required = {
         "image": spec.image is not None,
         "cpus": spec.cpus is not None,
@@ -137,4 +139,12 @@ def missing_capabilities(spec: SandboxSpec, capabilities: Capabilities) -> list[
         "no_network": spec.network is False,
         "gpus": bool(spec.gpus),
     }
-    return [name for name, needed in required.items() if needed and not getattr(capabilities, name)]
+    capabilities = sandbox.capabilities
+    missing = [name for name, needed in required.items() if needed and not getattr(capabilities, name)]
+    if missing:
+        words = [f"the image {spec.image!r}" if name == "image" else name for name in missing]
+        # An image is not a limit.
+        remark = f" ({capabilities.remark})" if capabilities.remark and missing != ["image"] else ""
+        raise UnsupportedError(
+            f"{task_id} requires {', '.join(words)}, which the {name_of(sandbox)} sandbox lacks{remark}"
+        )

@@ -193,10 +193,10 @@ def test_where_nothing_isolates_the_gold_agent_runs_locally_and_says_so(project:
 
 def test_a_limit_that_the_sandbox_cannot_enforce_refuses_the_task(project: Project) -> None:
     (project.path / "conftest.py").unlink()
-    project.add_task("a", solution={"cells": ["42"]}, sandbox={"memory": "1g", "network": False})
+    project.add_task("a", solution={"cells": ["42"]}, sandbox={"memory": "1g", "image": "my:image"})
     result = project.run(agent="gold")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*a requires memory, no_network, which the local sandbox lacks*"])
+    result.stdout.fnmatch_lines(["*a requires the image 'my:image', memory, which the local sandbox lacks*"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
