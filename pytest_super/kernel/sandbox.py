@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import SandboxSpec
 
 
+FIXED_ENVIRONMENT = {"TZ": "UTC", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+"""Variables that every provider sets, whatever the machine or image says. Those of a task override them."""
+
+
 class Stream(Protocol):
     """A duplex byte stream, to the standard input and from the standard output of the bridge."""
 
@@ -70,6 +74,7 @@ class Capabilities:
 class Sandbox(Protocol):
     """A place for one kernel, made for one trial and removed after it.
 
+    It sets the variables of FIXED_ENVIRONMENT, and then those of the task.
     An attribute `name` is optional: see `name_of`.
     """
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.providers.registry import find_provider
-from pytest_super.kernel.sandbox import name_of, refuse_missing
+from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT, name_of, refuse_missing
 from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
 from pytest_super.session.private_pytest import fixture_definitions
 from pytest_super.session.run import RUN
@@ -131,7 +131,11 @@ def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:
     """The sandbox that the hook makes. Raises UnsupportedError if it lacks something the task requires."""
     sandbox: Sandbox = item.ihook.pytest_super_make_sandbox(config=item.config, task=task)
     refuse_missing(task.id, task.sandbox, sandbox)
-    item.stash[SANDBOX] = {"sandbox": name_of(sandbox), "isolated": sandbox.capabilities.isolation}
+    item.stash[SANDBOX] = {
+        "sandbox": name_of(sandbox),
+        "isolated": sandbox.capabilities.isolation,
+        "environment": {name: task.sandbox.env.get(name, value) for name, value in FIXED_ENVIRONMENT.items()},
+    }
     return sandbox
 
 

@@ -57,6 +57,8 @@ class TrialResult:
     sandbox: str = ""
     isolated: bool | None = None
     """None until the trial's sandbox is made."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """The variables that all sandboxes fix, or what the task sets them to: time zone, hash seed, locale."""
     applicable: list[str] = field(default_factory=list)
     """Names of the metrics that apply to the task, known before the trial."""
     metrics: dict[str, float | None] = field(default_factory=dict)

@@ -65,13 +65,6 @@ def test_a_missing_cache_folder_is_named(make_sandbox: MakeSandbox) -> None:
         make_sandbox(IDLE, mounts={"/no/such/folder": "/cache"}).open()
 
 
-def test_environment_and_working_directory_are_the_tasks(run_inside: RunInside) -> None:
-    output = run_inside(
-        "import os; print(os.getcwd(), os.environ['A'], os.environ['LANG'])", SandboxSpec(env={"A": "b"})
-    )
-    assert output.split() == ["/workspace", "b", "C.UTF-8"]
-
-
 def test_gpus_are_refused_where_the_engine_has_none(make_sandbox: MakeSandbox, engine: APIClient) -> None:
     if "nvidia" in engine.info()["Runtimes"]:
         pytest.skip("this engine has GPUs")

@@ -418,6 +418,17 @@ def {fixture}{body}
     project.run().assert_outcomes(passed=1)
 
 
+def test_results_state_the_fixed_variables_of_the_sandbox(project: Project) -> None:
+    (project.path / "conftest.py").unlink()
+    cell = "import os; ' '.join(map(os.environ.get, ('TZ', 'PYTHONHASHSEED', 'LANG', 'LC_ALL')))"
+    project.add_task(
+        "own", solution={"cells": [cell]}, sandbox={"env": {"TZ": "XYZ"}}, answer="XYZ 0 C.UTF-8 C.UTF-8"
+    )
+    project.run(agent="gold").assert_outcomes(passed=1)
+    recorded = {"TZ": "XYZ", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+    assert project.results["own[1]"]["environment"] == recorded
+
+
 def test_the_files_of_an_unsolved_trial_are_kept(project: Project) -> None:
     (project.path / "conftest.py").unlink()
     project.add_task("solved", solution={"cells": ["42"]})

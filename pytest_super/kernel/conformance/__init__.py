@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from pytest_super.kernel.conformance.cells import *  # noqa: F403
 from pytest_super.kernel.conformance.ends import *  # noqa: F403
+from pytest_super.kernel.conformance.environment import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403
 from pytest_super.kernel.conformance.interrupts import *  # noqa: F403
 from pytest_super.kernel.conformance.observation import *  # noqa: F403

@@ -260,7 +260,6 @@ class BubblewrapSandbox:
         }
         path = self.settings.environment.get("PATH", os.defpath).split(":")
         return {
-            "LANG": "C.UTF-8",
             **allowed,
             "PATH": ":".join([f"{VENV}/bin", *(entry for entry in path if is_within(Path(entry), seen))]),
             "VIRTUAL_ENV": VENV,

@@ -11,11 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ALLOWED = re.compile(
-    r"PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|LD_LIBRARY_PATH|SSL_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO"
+    r"PATH|TERM|LD_LIBRARY_PATH|SSL_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO"
     r"|PIP_\w+|UV_\w+|(?i:https?|all|no)_proxy|(?:OMP|MKL|OPENBLAS)_NUM_THREADS|CUDA_VISIBLE_DEVICES"
 )
 # Variables that let an installation bypass the fresh environment, or that contain secrets.
@@ -32,7 +34,7 @@ CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUND
 
 def allowed_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that code inside can see. Keys such as OPENAI_API_KEY are not among them."""
-    return {
+    return FIXED_ENVIRONMENT | {
         name: value
         for name, value in environment.items()
         if ALLOWED.fullmatch(name) and not REFUSED.fullmatch(name)

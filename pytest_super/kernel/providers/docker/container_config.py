@@ -9,6 +9,7 @@ from pytest_super.kernel.providers.docker.archive import read_file
 from pytest_super.kernel.providers.docker.sweep import LABEL
 from pytest_super.kernel.providers.host_environment import CA_VARIABLES
 from pytest_super.kernel.providers.owner import owner_label
+from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +89,7 @@ class ContainerConfig:
         }
 
     def environment(self) -> dict[str, str]:
-        given = {"LANG": "C.UTF-8"}
+        given = dict(FIXED_ENVIRONMENT)
         if self._certificates:
             given |= dict.fromkeys(CA_VARIABLES, f"/{CA_FILE}")
         if self.settings.pip_config:
