@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
+from pytest_super.kernel.providers.docker import start_slots
 from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, sweep
 from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.tasks.task import SandboxSpec
@@ -75,6 +77,26 @@ def test_gpus_are_refused_where_the_engine_has_none(make_sandbox: MakeSandbox, e
 def test_more_cpus_than_there_are_is_refused(make_sandbox: MakeSandbox) -> None:
     with pytest.raises(UnsupportedError, match="CPUs"):
         make_sandbox(IDLE, SandboxSpec(cpus=4096.0)).open()
+
+
+def test_a_container_is_not_even_created_before_it_has_a_start_slot(
+    make_sandbox: MakeSandbox, engine: APIClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(start_slots, "SLOTS", 1)
+    sandbox = make_sandbox(IDLE)
+
+    def look(_: float) -> None:
+        assert not containers(engine, sandbox._token)
+        raise InfrastructureError("it waits")
+
+    monkeypatch.setattr(start_slots, "sleep", look)
+    with start_slots.start_slot(), pytest.raises(InfrastructureError, match="it waits"):
+        sandbox.open()
+    # Its own slot is free again as soon as it has started.
+    sandbox.open()
+    with start_slots.start_slot():
+        pass
 
 
 # What stays

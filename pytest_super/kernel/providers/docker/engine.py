@@ -23,7 +23,7 @@ OLDEST_API = "1.40"
 HELLO_SECONDS = 5.0
 """How long an engine can take to report its version."""
 CALL_SECONDS = 120.0
-"""How long any other call can take: sixteen containers can start at once on two cores."""
+"""How long any other call can take: several runs can share an engine and its cores."""
 
 HOW_TO_START = (
     "start one (Docker Desktop, `systemctl start docker`, or `dockerd` as root; podman: "

@@ -27,6 +27,7 @@ from pytest_super.kernel.providers.docker.container_config import (
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
+from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
 from pytest_super.kernel.providers.docker.watchdog import watch
 from pytest_super.kernel.sandbox import Capabilities
@@ -90,8 +91,9 @@ class DockerSandbox:
             raise UnsupportedError("the task needs GPUs, and the engine has no runtime for them")
         api = connect()
         try:
-            self._create(api)
-            return self._start(api)
+            with start_slot():
+                self._create(api)
+                return self._start(api)
         except BaseException:
             # Also after Ctrl-C: a container that was never started does not end with its input.
             self.close()
