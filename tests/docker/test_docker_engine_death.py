@@ -41,6 +41,25 @@ sandbox.close()
 print("closed", flush=True)
 """
 
+# Ends the container through the engine, and asks why it ended after many other events.
+KILL = """
+from pytest_super.kernel.providers.docker.engine import connect
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.tasks.task import SandboxSpec
+sandbox = DockerSandbox(SandboxSpec(), SandboxSettings(image="tiny:1"), command=["/bin/cat"])
+stream = sandbox.open()
+connect().kill(sandbox._container)
+while stream.read(100): pass
+for number in range(260):
+    connect().tag("tiny:1", "tiny", str(number))
+try:
+    print("died:", sandbox.cause_of_death())
+except Exception as error:
+    print(type(error).__name__, error)
+sandbox.close()
+"""
+
 
 @pytest.fixture
 def root() -> Iterator[Path]:
@@ -116,3 +135,10 @@ def test_an_engine_that_dies_is_not_the_agents_failure(
     output, _ = trial.communicate(timeout=60)
     assert output.startswith("EngineError"), output
     assert output.endswith("closed\n")
+
+
+@pytest.mark.usefixtures("own_engine")
+def test_no_number_of_later_events_hides_that_a_container_was_killed_from_outside(root: Path) -> None:
+    environment = dict(os.environ, DOCKER_HOST=f"unix://{root}/s")
+    trial = subprocess.run([sys.executable, "-c", KILL], env=environment, capture_output=True, text=True)
+    assert trial.stdout.startswith("EngineError the container was killed from outside"), trial

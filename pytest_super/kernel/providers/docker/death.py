@@ -1,21 +1,21 @@
 """Why a container ended, from what its engine reports.
 
-The engine removes a container and its state as soon as it has ended. Two sources remain: the answer to a wait
-that was open before the container started (the exit code), and the engine's last 256 events (out of memory,
-signals sent through the engine). Neither needs a thread or the engine's clock.
+The engine removes a container and its state as soon as it has ended. Two sources remain, which are opened
+before the container starts: the answer to a wait (the exit code), and the events (out of memory, signals sent
+through the engine), of which the engine itself keeps only the last 256. Neither needs a thread.
 """
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.docker.engine import engine_errors
 
 if TYPE_CHECKING:
-    import requests
     from docker import APIClient
 
 ANSWER_SECONDS = 10.0
@@ -30,56 +30,62 @@ class Event(NamedTuple):
     """Nanoseconds, by the engine's clock."""
 
 
-def open_wait(api: APIClient, container: str) -> requests.Response:
-    """A request that the engine answers when the container ends. The engine has it when this returns."""
-    # Not by docker-py's `wait`, which returns only at the end. The API's default condition, `not-running`,
-    # already holds before the start.
-    url = f"{api.base_url}/v{api.api_version}/containers/{container}/wait"
-    response = api.post(
-        url, params={"condition": "next-exit"}, stream=True, timeout=(ANSWER_SECONDS, ANSWER_SECONDS)
-    )
-    response.raise_for_status()
-    return response
+class EndReport:
+    """What the engine will report about the end of a container, from its creation on."""
 
+    def __init__(self, api: APIClient, container: str) -> None:
+        """The engine has both requests when this returns. Raises what `requests` raises."""
+        url, timeout = f"{api.base_url}/v{api.api_version}", (ANSWER_SECONDS, ANSWER_SECONDS)
+        # Not by docker-py's `wait`, which returns only at the end. The API's default condition,
+        # `not-running`, already holds before the start.
+        condition = {"condition": "next-exit"}
+        self._wait = api.post(
+            f"{url}/containers/{container}/wait", params=condition, stream=True, timeout=timeout
+        )
+        self._wait.raise_for_status()
+        filters = json.dumps({"container": [container], "type": ["container"]})
+        self._news = api.get(f"{url}/events", params={"filters": filters}, stream=True, timeout=timeout)
+        self._news.raise_for_status()
 
-def exit_code(wait: requests.Response) -> int | None:
-    """The exit code of the container; None if it still runs. EngineError if the engine does not answer."""
-    import requests
-    from urllib3.exceptions import ReadTimeoutError
+    @cached_property
+    def exit_code(self) -> int | None:
+        """The container's exit code; None if it still runs. EngineError if the engine does not answer."""
+        import requests
+        from urllib3.exceptions import ReadTimeoutError
 
-    with engine_errors("say how the container ended"):
-        try:
-            return int(wait.json()["StatusCode"])
-        except requests.ConnectionError as error:
-            # `requests` passes on the error of urllib3 as an argument of its own.
-            if any(isinstance(cause, ReadTimeoutError) for cause in error.args):
-                return None
-            raise
+        with engine_errors("say how the container ended"):
+            try:
+                return int(self._wait.json()["StatusCode"])
+            except requests.ConnectionError as error:
+                # `requests` passes on the error of urllib3 as an argument of its own.
+                if any(isinstance(cause, ReadTimeoutError) for cause in error.args):
+                    return None
+                raise
 
+    @cached_property
+    def events(self) -> list[Event]:
+        """The container's events up to its end. EngineError if the engine does not answer."""
+        import requests
 
-def past_events(api: APIClient, container: str) -> list[Event]:
-    """The engine's events of a container that has ended, up to its end. EngineError if there is no answer."""
-    import requests
-
-    url = f"{api.base_url}/v{api.api_version}/events"
-    params = {"since": "1", "filters": json.dumps({"container": [container], "type": ["container"]})}
-    found: list[Event] = []
-    with (
-        engine_errors("list its events"),
-        api.get(url, params=params, stream=True, timeout=(ANSWER_SECONDS, 2.0)) as response,
-    ):
-        response.raise_for_status()
-        # The engine goes on with new events. A read that times out: 256 later events have displaced the end
-        # of this container.
-        with suppress(requests.ConnectionError):
-            for line in response.iter_lines():
+        found: list[Event] = []
+        # A read times out if the engine does not report the end.
+        with engine_errors("report its events"), suppress(requests.ConnectionError):
+            for line in self._news.iter_lines():
                 data = json.loads(line)
-                found.append(
-                    Event(str(data.get("Action", data.get("status", ""))), int(data.get("timeNano", 0)))
-                )
-                if found[-1].action == "die":
+                action = str(data.get("Action", data.get("status", "")))
+                found.append(Event(action, int(data.get("timeNano", 0))))
+                if action == "die":
                     break
-    return found
+        return found
+
+    def cause(self, last_words: str) -> str:
+        """See `describe`. Raises EngineError also if the engine does not answer."""
+        code = self.exit_code
+        return describe(code, [] if code is None else self.events, last_words)
+
+    def close(self) -> None:
+        self._wait.close()
+        self._news.close()
 
 
 def describe(code: int | None, events: list[Event], last_words: str = "") -> str:

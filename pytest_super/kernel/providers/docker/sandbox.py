@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
 from pytest_super.kernel.delivery import bridge_source
-from pytest_super.kernel.providers.docker import death
 from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.attach import AttachedStream, attach
 from pytest_super.kernel.providers.docker.container_config import (
@@ -24,6 +23,7 @@ from pytest_super.kernel.providers.docker.container_config import (
     WORKDIR,
     ContainerConfig,
 )
+from pytest_super.kernel.providers.docker.death import EndReport
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import requests
     from docker import APIClient
 
     from pytest_super.kernel.sandbox import SandboxSettings
@@ -82,7 +81,7 @@ class DockerSandbox:
         self._token = secrets.token_hex(6)
         self._container = ""
         self._stream: AttachedStream | None = None
-        self._wait: requests.Response | None = None
+        self._end: EndReport | None = None
         self._is_closed = threading.Event()
         self._verdict = ""
 
@@ -116,8 +115,8 @@ class DockerSandbox:
 
     def _start(self, api: APIClient) -> AttachedStream:
         with engine_errors("start a container", image=self.image, is_shared=not self.spec.image):
-            # Both before the start: the exit code and the output of a short life would be lost otherwise.
-            self._wait = death.open_wait(api, self._container)
+            # Both before the start: the end and the output of a short life would be lost otherwise.
+            self._end = EndReport(api, self._container)
             self._stream = attach(api, self._container)
             api.start(self._container)
         # A daemon that nobody awaits: it can be in a call to an engine that hangs.
@@ -157,11 +156,9 @@ class DockerSandbox:
     def cause_of_death(self) -> str:
         if self._verdict:
             return self._verdict
-        if self._wait is None:
+        if self._end is None:
             raise EngineError("the container was never started")
-        code = death.exit_code(self._wait)
-        events = death.past_events(connect(), self._container)
-        return death.describe(code, events, self.diagnostics)
+        return self._end.cause(self.diagnostics)
 
     @property
     def diagnostics(self) -> str:
@@ -211,8 +208,8 @@ class DockerSandbox:
         self._verdict = self._verdict or "it was closed"
         if self._stream:
             self._stream.close()
-        if self._wait:
-            self._wait.close()
+        if self._end:
+            self._end.close()
         if self._container:
             # An engine that does not answer was reported already.
             with suppress(InfrastructureError):
