@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-SLOTS = 4 * (os.cpu_count() or 1)
-"""On two cores, the engine's longest answer for 16 containers takes 2.0 s with 8 slots and 3.1 s with 16. All
-are ready after 11.0 s and 9.1 s, so fewer slots would cost more time (`benchmarks/start_slots.py`)."""
+SLOTS = max(16, 4 * (os.cpu_count() or 1))
+"""On two cores, 16 containers are ready after 9.1 s with 16 slots and 11.0 s with 8, and the engine's longest answer
+takes 3.1 s and 2.0 s (`benchmarks/start_slots.py`). So fewer slots would cost time, and more would risk time-outs."""
 LOOK_SECONDS = 0.05
 
 
