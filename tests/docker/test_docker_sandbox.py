@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.kernel.providers.docker.disk_use import bytes_written
 from pytest_super.tasks.task import SandboxSpec
 from tests.docker.containers import IDLE, end_of, inspect
 
@@ -46,6 +47,46 @@ def test_an_image_without_python_is_named(make_sandbox: MakeSandbox) -> None:
     sandbox = make_sandbox("")
     sandbox._command = ["no-such-program"]
     assert "no python3" in end_of(sandbox)
+
+
+# What it has written
+
+SPARSE = """
+import os, sys
+with open('/sparse', 'wb') as file:
+    file.truncate(2**40)
+    file.seek(2**39)
+    file.write(bytes(2**22))
+os.link('/sparse', '/same')
+{more}
+print('alive', flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_blocks_of_a_file_count_and_not_its_size(make_sandbox: MakeSandbox, engine: APIClient) -> None:
+    sandbox = make_sandbox(SPARSE.format(more=""))
+    assert sandbox.open().read(5) == b"alive"
+    assert 2**22 <= bytes_written(engine, inspect(engine, sandbox)["Id"], 2**20) < 2**24
+
+
+LIE = """
+import shutil
+path = shutil.which('python3')
+os.unlink(path)
+with open(path, 'w') as file:
+    file.write('#!/bin/sh\\necho {answer}\\n')
+os.chmod(path, 0o755)
+"""
+
+
+@pytest.mark.parametrize("answer", ["9" * 40, "-5", ""])
+def test_without_a_measurement_of_blocks_sizes_count(
+    answer: str, make_sandbox: MakeSandbox, engine: APIClient
+) -> None:
+    sandbox = make_sandbox(SPARSE.format(more=LIE.format(answer=answer)))
+    assert sandbox.open().read(5) == b"alive"
+    assert bytes_written(engine, inspect(engine, sandbox)["Id"], 2**20) >= 2**40
 
 
 # What it forbids

@@ -24,6 +24,7 @@ from pytest_super.kernel.providers.docker.container_config import (
     ContainerConfig,
 )
 from pytest_super.kernel.providers.docker.death import EndReport
+from pytest_super.kernel.providers.docker.disk_use import bytes_written
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
@@ -135,12 +136,7 @@ class DockerSandbox:
                 raise UnsupportedError(f"the engine cannot enforce the task's {name}: {dropped[0]}")
 
     def _bytes_written(self) -> int:
-        api = connect()
-        with engine_errors("measure a container's files"):
-            # docker-py's `inspect_container` cannot ask for the size.
-            url = f"{api.base_url}/v{api.api_version}/containers/{self._container}/json"
-            found = api.get(url, params={"size": "1"}, timeout=api.timeout)
-            return int(found.json().get("SizeRw") or 0)
+        return bytes_written(connect(), self._container, self.disk)
 
     def _kill_for_disk(self, written: int) -> None:
         # Before the removal, which ends the stream: then the cause is asked for.

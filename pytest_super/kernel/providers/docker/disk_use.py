@@ -1,0 +1,66 @@
+"""How many bytes a container has written: blocks, not the sizes of files, which can have holes."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pytest_super.kernel.providers.docker.attach import start_program
+from pytest_super.kernel.providers.docker.engine import engine_errors
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+# Runs in the container. Most engines add up sizes, so the holes are subtracted. Folders of other file systems
+# are not the container's own.
+HOLES = """
+import os
+device, seen, total = os.lstat("/").st_dev, set(), 0
+for folder, folders, names in os.walk("/"):
+    paths = {name: os.path.join(folder, name) for name in folders + names}
+    stats = {}
+    for name, path in paths.items():
+        try:
+            stats[name] = os.lstat(path)
+        except OSError:
+            pass
+    folders[:] = [name for name in folders if name in stats and stats[name].st_dev == device]
+    for name in names:
+        found = stats.get(name)
+        if found and (found.st_dev, found.st_ino) not in seen:
+            hole = found.st_size - 512 * found.st_blocks
+            if hole > 2**20:
+                seen.add((found.st_dev, found.st_ino))
+                total += hole
+print(total)
+"""
+# Isolated and without `site`, so that nothing that was installed inside runs here.
+COMMAND = ["python3", "-I", "-S", "-c", HOLES]
+# Digits of an answer. Code inside can replace the container's Python, and answer anything.
+LONGEST_ANSWER = 30
+ANSWER_SECONDS = 60.0
+
+
+def bytes_written(api: APIClient, container: str, limit: int) -> int:
+    """The bytes that a container has written. Up to `limit`, holes count too, because that is much faster."""
+    with engine_errors("measure a container's files"):
+        # docker-py's `inspect_container` cannot ask for the size.
+        url = f"{api.base_url}/v{api.api_version}/containers/{container}/json"
+        found = api.get(url, params={"size": "1"}, timeout=api.timeout)
+        size = int(found.json().get("SizeRw") or 0)
+        return size if size <= limit else size - holes(api, container)
+
+
+def holes(api: APIClient, container: str) -> int:
+    """The bytes in holes of its files; 0 if code inside prevents the answer."""
+    program = api.exec_create(container, COMMAND, stderr=False)["Id"]
+    with closing(start_program(api, program)) as stream:
+        timer = threading.Timer(ANSWER_SECONDS, stream.close)
+        timer.daemon = True
+        timer.start()
+        answer = b""
+        while len(answer) <= LONGEST_ANSWER and (piece := stream.read(LONGEST_ANSWER)):
+            answer += piece
+        timer.cancel()
+    return int(answer) if answer.strip().isdigit() and len(answer) <= LONGEST_ANSWER else 0
