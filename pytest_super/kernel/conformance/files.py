@@ -109,6 +109,14 @@ def test_a_tree_is_uploaded_whole(kernel: Kernel, tmp_path: Path) -> None:
     assert printed(kernel, "!new/place/run.sh; ls -1N new/place/deep") == "ran\nempty\nnaïve name.txt\n"
 
 
+def test_a_link_that_leads_to_itself_is_listed(shared_kernel: Kernel) -> None:
+    printed(shared_kernel, "!mkdir loops; ln -s loop loops/loop; mkfifo loops/pipe")
+    assert [(entry.name, entry.kind) for entry in shared_kernel.list_files("loops")] == [
+        ("loop", "link"),
+        ("pipe", "other"),
+    ]
+
+
 def test_an_upload_that_fails_on_the_host_delays_no_other_file(shared_kernel: Kernel, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         shared_kernel.upload(tmp_path / "missing", "new")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CHUNK = 2**20
+KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFREG: "file"}
 
 
 class Aborted(Exception):
@@ -156,11 +157,10 @@ def reserve(descriptor: int, size: int) -> None:
 
 
 def describe(entry: os.DirEntry[str]) -> dict[str, Any]:
-    # Links first, because the other questions follow them.
-    is_kind = {"link": entry.is_symlink(), "folder": entry.is_dir(), "file": entry.is_file(), "other": True}
-    kind = next(name for name, holds in is_kind.items() if holds)
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError:
-        return {"name": entry.name, "kind": kind, "size": 0, "modified": 0.0}
+        return {"name": entry.name, "kind": "other", "size": 0, "modified": 0.0}
+    # Not by methods of `entry`, which follow links: a link can point to itself.
+    kind = KINDS.get(stat.S_IFMT(found.st_mode), "other")
     return {"name": entry.name, "kind": kind, "size": found.st_size, "modified": found.st_mtime}
