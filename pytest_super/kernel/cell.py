@@ -47,6 +47,8 @@ class CellResult:
     """Total seconds that the cell has run, until it ended or until now."""
     processes: list[ObservedProcess] | None = None
     """Processes that have begun or ended since the last result; None if the sandbox cannot observe them."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """How many frames and messages of each kind did not fit since the last result (see kernel.incoming)."""
 
     @property
     def is_running(self) -> bool:

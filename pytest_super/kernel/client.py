@@ -112,7 +112,7 @@ class Kernel:
             detail = f"the kernel died ({live.death}) and was not restarted"
             return CellResult(outcome=Outcome.KERNEL_DIED, detail=detail)
         live.run(code, listener)
-        return self._with_processes(live.await_cell(timeout))
+        return self._with_reports(live.await_cell(timeout))
 
     def evaluate(self, expression: str) -> str:
         """The value of a Python expression, as the kernel displays it. It does not count as a cell.
@@ -126,7 +126,7 @@ class Kernel:
 
         Raises CellStateError when no cell runs.
         """
-        return self._with_processes(self._live.await_cell(timeout))
+        return self._with_reports(self._live.await_cell(timeout))
 
     def interrupt(self, timeout: float = INTERRUPT_SECONDS) -> CellResult:
         """Interrupt the running cell as Ctrl-C does: INTERRUPTED, or TIMED_OUT when it still runs.
@@ -134,10 +134,11 @@ class Kernel:
         A cell that ends by itself in that time counts as interrupted too. Raises CellStateError when no cell
         runs.
         """
-        return self._with_processes(self._live.interrupt(timeout))
+        return self._with_reports(self._live.interrupt(timeout))
 
-    def _with_processes(self, result: CellResult) -> CellResult:
-        return replace(result, processes=self._live.processes.take())
+    def _with_reports(self, result: CellResult) -> CellResult:
+        live = self._live
+        return replace(result, processes=live.processes.take(), dropped=live.take_dropped())
 
     @property
     def is_running(self) -> bool:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import queue
 import tarfile
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_super.kernel.incoming import CHUNK, file_answer
+from pytest_super.kernel.schema import Misfit
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-CHUNK = 2**20
 # Default limit of a read: a file in the sandbox can be larger than the host's memory.
 READ_LIMIT = 2**28
 # Most files that a search lists, and most bytes of its result.
@@ -55,6 +55,35 @@ class FileSearch:
     """False when the search ran out of time."""
 
 
+class FileRequest:
+    """A request and what has arrived for it, which is never more than was asked for."""
+
+    def __init__(self, number: int, limit: int | None) -> None:
+        """The answer can have at most `limit` bytes. With None we send the data, not the sandbox."""
+        self.number = number
+        self._limit = limit
+        # Whether the sandbox can ask for a piece: once for each piece that we send.
+        self.expects_more = limit is None
+        self.is_over = False
+        self.answers: queue.Queue[tuple[str, dict[str, Any], bytes] | None] = queue.Queue()
+
+    def accept(self, op: str, fields: dict[str, Any], payload: bytes) -> bool:
+        """Whether the frame answers the request. The first that says or causes its end is the last."""
+        if self.is_over or (op == "more" and not self.expects_more):
+            return False
+        if op == "data":
+            if self._limit is None or not payload:
+                return False
+            self._limit -= len(payload)
+            if self._limit < 0:
+                # The bridge checks the limit too, but code inside can replace it.
+                op, fields = "failed", {"errno": errno.EFBIG, "message": "Larger than allowed"}
+        self.expects_more = False
+        self.is_over = op in ("done", "failed")
+        self.answers.put((op, fields, payload))
+        return True
+
+
 class FileChannel:
     """Handles one request at a time; others wait. The reader thread calls `answer` and `end`."""
 
@@ -73,19 +102,18 @@ class FileChannel:
         self._lost = lost
         self._give_up = give_up
         self._ids = count(1)
-        # The id of the current request, or 0 if it has failed.
-        self._number = 0
+        self._request = FileRequest(0, 0)
         self._turn = threading.Lock()
-        # Needs no maximum size: the sandbox sends one answer at a time, and each read has a limit.
-        self._answers: queue.Queue[tuple[dict[str, Any], bytes] | None] = queue.Queue()
+        self._has_ended = False
 
-    def answer(self, fields: dict[str, Any], payload: bytes) -> None:
-        """Accept an answer from the sandbox; one that belongs to no current request is dropped."""
-        if fields.get("id") == self._number:
-            self._answers.put((fields, payload))
+    def answer(self, op: str, fields: dict[str, Any], payload: bytes) -> bool:
+        """Accept an answer from the sandbox. Returns whether it belongs to the current request."""
+        request = self._request
+        return fields["id"] == request.number and request.accept(op, fields, payload)
 
     def end(self) -> None:
-        self._answers.put(None)
+        self._has_ended = True
+        self._request.answers.put(None)
 
     def read(self, path: str, limit: int) -> bytes:
         with self._turn:
@@ -98,12 +126,11 @@ class FileChannel:
 
     def resolve(self, path: str) -> str:
         with self._turn:
-            return str(self._value("resolve", path, NAMES_LIMIT))
+            return str(self._value("resolve", path))
 
     def search(self, path: str, **asked: Any) -> FileSearch:
         with self._turn:
-            result = self._value("search", path, NAMES_LIMIT, most=NAMED, **asked)
-        return FileSearch(**{**result, "found": [(name, lines) for name, lines in result["found"]]})
+            return FileSearch(**self._value("search", path, most=NAMED, **asked))
 
     def write(self, path: str, data: bytes) -> None:
         with self._sending("write", path, size=len(data)) as send:
@@ -120,71 +147,67 @@ class FileChannel:
 
         def send(data: bytes) -> int:
             # After a failure `tarfile` still writes its buffer, for which nobody asks.
-            if self._number:
+            if not self._request.is_over:
                 self._next_answer(path)
+                self._request.expects_more = True
                 self._send_control("data", data)
             return len(data)
 
         with self._turn:
-            self._ask(op, path, **asked)
+            request = self._ask(op, path, **asked)
             try:
                 yield send
                 self._next_answer(path)
             except BaseException:
                 # Also for Ctrl-C: otherwise the sandbox would wait for the rest, and later requests for it.
-                if self._number:
+                if not request.is_over:
                     self._send_control("end", aborted=True)
                 raise
             self._send_control("end", aborted=False)
             self._next_answer(path)
 
-    def _value(self, op: str, path: str, limit: int = READ_LIMIT, **asked: Any) -> Any:
-        return json.loads(b"".join(self._pieces(op, path, limit, **asked)))
+    def _value(self, op: str, path: str, **asked: Any) -> Any:
+        try:
+            return file_answer(op, b"".join(self._pieces(op, path, NAMES_LIMIT, **asked)))
+        except Misfit as misfit:
+            raise OSError(errno.EBADMSG, f"The sandbox's answer is {misfit}", path) from None
 
     def _pieces(self, op: str, path: str, limit: int, **asked: Any) -> Iterator[bytes]:
-        """The answer's pieces. Checks `limit` again, because code inside can tamper with the bridge."""
         self._ask(op, path, limit=limit, **asked)
         while True:
-            fields, payload = self._next_answer(path)
-            if fields["op"] == "done":
+            is_done, payload = self._next_answer(path)
+            if is_done:
                 return
-            limit -= len(payload)
-            if limit < 0:
-                # From now on `answer` drops the pieces that still arrive.
-                self._number = 0
-                raise OSError(errno.EFBIG, "Larger than allowed", path)
             yield payload
 
-    def _ask(self, op: str, path: str, **fields: Any) -> None:
-        self._number = next(self._ids)
-        self._send_control(op, id=self._number, path=os.fspath(path), **fields)
+    def _ask(self, op: str, path: str, limit: int | None = None, **fields: Any) -> FileRequest:
+        self._request = request = FileRequest(next(self._ids), limit)
+        if self._has_ended:
+            request.answers.put(None)
+        self._send_control(op, id=request.number, path=os.fspath(path), limit=limit, **fields)
+        return request
 
-    def _next_answer(self, path: str) -> tuple[dict[str, Any], bytes]:
-        """The next answer to the current request. Raises the matching OSError if the request failed.
+    def _next_answer(self, path: str) -> tuple[bool, bytes]:
+        """Whether the current request is done, and a piece. Raises the OSError of a request that failed.
 
         Raises the exception of `lost` when the sandbox is gone or was given up for not answering.
         """
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while True:
-            try:
-                answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                self._give_up(f"it did not answer a file request for {ANSWER_SECONDS:.0f} seconds")
-                # `lost` knows the reason only when the reader thread has reported the end.
-                while (answer := self._answers.get()) is not None:
-                    pass
-            if answer is None:
-                # The end is reported once, and later calls need it too.
-                self._answers.put(None)
-                raise self._lost()
-            fields, payload = answer
-            # Queued for an earlier request before that one was given up.
-            if fields.get("id") != self._number:
-                continue
-            if fields["op"] == "failed":
-                self._number = 0
-                raise failure(fields, path)
-            return fields, payload
+        answers = self._request.answers
+        try:
+            answer = answers.get(timeout=ANSWER_SECONDS)
+        except queue.Empty:
+            self._give_up(f"it did not answer a file request for {ANSWER_SECONDS:.0f} seconds")
+            # `lost` knows the reason only when the reader thread has reported the end.
+            while (answer := answers.get()) is not None:
+                pass
+        if answer is None:
+            # The end is reported once, and `_sending` can ask again.
+            answers.put(None)
+            raise self._lost()
+        op, fields, payload = answer
+        if op == "failed":
+            raise failure(fields, path)
+        return op == "done", payload
 
 
 def write_archive(tree: Path, send: Callable[[bytes], int]) -> None:
@@ -196,9 +219,8 @@ def write_archive(tree: Path, send: Callable[[bytes], int]) -> None:
 
 def failure(fields: dict[str, Any], path: str) -> OSError:
     """The sandbox's OSError, as if it had been raised on the host."""
-    number = fields.get("errno")
-    message = str(fields.get("message"))
-    return OSError(number, message, path) if isinstance(number, int) else OSError(f"{message}: {path!r}")
+    number, message = fields["errno"], fields["message"]
+    return OSError(f"{message}: {path!r}") if number is None else OSError(number, message, path)
 
 
 def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:

@@ -1,7 +1,6 @@
 """The host's side of HTTP requests from inside a sandbox: complete requests of bounded size, few at a time.
 
-Code inside can replace the bridge, so nothing here trusts the data. A message that breaks the protocol of a
-request ends that request.
+Code inside can replace the bridge. A message that breaks the protocol of a request ends that request.
 """
 
 from __future__ import annotations
@@ -15,20 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.incoming import MAX_BODIES, PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Answer = Callable[["HttpRequest"], "Reply"]
 
-PIECE = 256 * 2**10
-# Bytes of request bodies in memory at any time; also the most that one body can have.
-MAX_BODIES = 16 * 2**20
 # More than the connections that the endpoint serves at once, because their end can be reported late.
 MAX_REQUESTS = 192
 MAX_ANSWERING = 16
 LISTEN_SECONDS = 30.0
-LONGEST_PATH = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,9 +127,8 @@ class HttpChannel:
             raise InfrastructureError("the sandbox did not open its endpoint for models in time") from None
         if fields is None:
             raise self._lost()
-        if not isinstance(fields.get("port"), int):
-            why = fields.get("error")
-            raise InfrastructureError(f"the sandbox cannot open its endpoint for models: {why}")
+        if fields["port"] is None:
+            raise InfrastructureError(f"the sandbox cannot open its endpoint for models: {fields['error']}")
         return f"http://127.0.0.1:{fields['port']}/{secret}"
 
     def close(self) -> None:
@@ -148,18 +143,16 @@ class HttpChannel:
         self._report_listening(None)
         self.close()
 
-    def receive(self, fields: dict[str, Any], payload: bytes) -> None:
-        """Accept a message of the sandbox about a request; one that belongs to none is dropped."""
-        if fields["op"] == "listening":
+    def receive(self, op: str, fields: dict[str, Any], payload: bytes) -> None:
+        """Accept a message of the sandbox about a request; one that belongs to none is ignored."""
+        if op == "listening":
             self._report_listening(fields)
             return
-        number, what = fields.get("id"), fields.get("what")
-        if not isinstance(number, int):
-            return
+        number, what = fields["id"], fields["what"]
         request = self._requests.get(number)
         if request is None:
             if what == "ask":
-                self._begin(number, fields)
+                self._begin(HttpRequest(number, fields["method"], fields["path"], fields["size"]))
         elif what in ("body", "more"):
             request.take(payload)
         else:
@@ -169,12 +162,11 @@ class HttpChannel:
         with suppress(queue.Full):
             self._listening.put_nowait(fields)
 
-    def _begin(self, number: int, fields: dict[str, Any]) -> None:
-        request = parse_request(number, fields)
-        if request is None or self._answer is None or len(self._requests) >= MAX_REQUESTS:
+    def _begin(self, request: HttpRequest) -> None:
+        if self._answer is None or len(self._requests) >= MAX_REQUESTS:
             return
         with self._changed:
-            self._requests[number] = request
+            self._requests[request.number] = request
         threading.Thread(target=self._serve, args=(request, self._answer), daemon=True).start()
 
     def _serve(self, request: HttpRequest, answer: Answer) -> None:
@@ -227,12 +219,3 @@ class HttpChannel:
         if request.is_gone:
             raise Gone
         self._send_control("call", payload, id=request.number, what=what, **fields)
-
-
-def parse_request(number: int, fields: dict[str, Any]) -> HttpRequest | None:
-    method, path, size = (fields.get(name) for name in ("method", "path", "size"))
-    if not (isinstance(method, str) and isinstance(path, str) and isinstance(size, int)):
-        return None
-    if len(method) > LONGEST_PATH or len(path) > LONGEST_PATH or not 0 <= size <= MAX_BODIES:
-        return None
-    return HttpRequest(number, method, path, size)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.kernel.connection import Connection
 from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.files import FileChannel
 from pytest_super.kernel.http_requests import HttpChannel
+from pytest_super.kernel.incoming import Incoming
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.observed import ProcessChannel
 
@@ -16,21 +17,8 @@ if TYPE_CHECKING:
 
     from jupyter_client.session import Session
 
+    from pytest_super.kernel.incoming import Control, Message
     from pytest_super.kernel.sandbox import Stream
-
-# Characters of a cause of death, which code inside can choose.
-LONGEST_CAUSE = 500
-
-
-class Message(NamedTuple):
-    """One Jupyter message of the kernel."""
-
-    channel: int
-    """`frames.SHELL` or `frames.IOPUB`."""
-    parent: str
-    """The id of the request that caused the message."""
-    kind: str
-    content: dict[str, Any]
 
 
 class Events(Protocol):
@@ -55,6 +43,7 @@ class Link:
         """`lost` makes the exception of file and HTTP operations once the stream has ended."""
         self._events = events
         self._session: Session | None = None
+        self.incoming = Incoming()
         self._connection = Connection(stream, on_frame=self._on_frame, on_end=self._on_end)
         self.processes = ProcessChannel(self._connection.send_control)
         self.http = HttpChannel(self._connection.send_control, lost=lost)
@@ -91,7 +80,7 @@ class Link:
 
     def restart(self) -> None:
         """Kill the kernel and start another one. Its key arrives later."""
-        # Until the new key arrives, `_read` drops messages: they are of the old kernel.
+        # Until the new key arrives, messages are ignored: they are of the old kernel.
         self._session = None
         self._connection.send_control("restart")
 
@@ -104,22 +93,28 @@ class Link:
 
     def _on_frame(self, channel: int, parts: list[bytes]) -> None:
         if channel == frames.CONTROL:
-            self._on_control(*frames.decode_control(parts))
-        elif message := self._read(channel, parts):
-            self._events.on_message(message)
+            control = self.incoming.control(parts)
+            if control is not None and not self._accept(control):
+                self.incoming.drop(control.op)
+        elif self._session is not None:
+            message = self.incoming.message(channel, parts, self._session.sign)
+            if message is not None:
+                self._events.on_message(message)
 
-    def _on_control(self, fields: dict[str, Any], payload: bytes) -> None:
-        op = fields["op"]
+    def _accept(self, control: Control) -> bool:
+        """Whether somebody waits for the frame, or it needs nobody who does."""
+        op, fields, payload = control
+        if op in ("data", "more", "done", "failed"):
+            return self.files.answer(op, fields, payload)
         if op in ("hello", "process", "observed", "used"):
-            self.processes.receive(fields)
+            self.processes.receive(op, fields)
         if op in ("hello", "restarted"):
-            self._open_session(str(fields.get("key")))
+            self._open_session(fields["key"])
         elif op == "died":
-            self._events.on_death(str(fields.get("why"))[:LONGEST_CAUSE])
-        elif op in ("data", "more", "done", "failed"):
-            self.files.answer(fields, payload)
+            self._events.on_death(fields["why"])
         elif op in ("listening", "call"):
-            self.http.receive(fields, payload)
+            self.http.receive(op, fields, payload)
+        return True
 
     def _open_session(self, key: str) -> None:
         from jupyter_client.session import Session
@@ -127,17 +122,3 @@ class Link:
         # The stream is ours alone, so nobody can replay a message, and remembering digests costs time.
         self._session = Session(key=key.encode(), digest_history_size=0)
         self._events.on_kernel()
-
-    def _read(self, channel: int, parts: list[bytes]) -> Message | None:
-        """The message, or None if it is not a valid one: code in the sandbox can write anything."""
-        if self._session is None:
-            return None
-        try:
-            _, body = self._session.feed_identities(parts)
-            fields = self._session.deserialize(body)
-        except Exception:
-            return None
-        content, parent = fields.get("content"), fields.get("parent_header")
-        if not (isinstance(content, dict) and isinstance(parent, dict)):
-            return None
-        return Message(channel, str(parent.get("msg_id", "")), fields["msg_type"], content)

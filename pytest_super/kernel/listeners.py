@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.kernel.messages import MAKERS
+from pytest_super.kernel.incoming import OUTPUT
 from pytest_super.kernel.output import CellOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_super.kernel.link import Message
+    from pytest_super.kernel.incoming import Message
     from pytest_super.kernel.running_cell import RunningCell
 
     Listener = Callable[[str], None]
 
-OUTPUT_KINDS = frozenset((*MAKERS, "clear_output"))
+OUTPUT_KINDS = frozenset((*OUTPUT, "clear_output"))
 # Messages that only the cell that sent them can use.
 OWN_KINDS = frozenset(("clear_output", "error"))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, CellStateError, Outcome, SandboxLostError
+from pytest_super.kernel.incoming import CAUSE
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.listeners import OUTPUT_KINDS, Listeners
@@ -18,7 +19,7 @@ from pytest_super.kernel.running_cell import Probe, RunningCell, execute_request
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_super.kernel.link import Message
+    from pytest_super.kernel.incoming import Message
     from pytest_super.kernel.sandbox import Stream
 
     Listener = Callable[[str], None]
@@ -64,6 +65,7 @@ class LiveKernel:
         self._probe: Probe | None = None
         self._link = Link(stream, self, lost=self._lost)
         self.files, self.http, self.processes = self._link.files, self._link.http, self._link.processes
+        self.take_dropped = self._link.incoming.take_dropped
 
     # Life
 
@@ -252,7 +254,8 @@ class LiveKernel:
     @cached_property
     def _cause_of_end(self) -> str:
         """Why the stream ended. Raises EngineError when the engine failed."""
-        return self._end or self._cause_of_death()
+        cause: str = CAUSE(self._end or self._cause_of_death())
+        return cause
 
     def _lost(self) -> SandboxLostError:
         return SandboxLostError(self._cause_of_end)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# More than a bridge sends. Code inside that has replaced the bridge could fill our memory.
-MOST_REPORTS = 10_000
 # How long a sandbox can take to look at its processes. It is busy, but it lives.
 ANSWER_SECONDS = 2.0
 
@@ -53,47 +51,28 @@ class ObservedProcess:
     """It ended by exec: the process goes on as another program."""
 
 
-def read_process(fields: dict[str, Any]) -> ObservedProcess | None:
-    """The process of a report; None if the report is not valid, since code inside can write anything."""
-    arguments, files = fields.get("arguments"), fields.get("files")
-    repositories = fields.get("repositories")
-    started, ended = number(fields.get("started")), number(fields.get("ended"))
-    if not (isinstance(arguments, list) and isinstance(files, dict) and started is not None):
-        return None
-    seconds = None if ended is None else ended - started - (number(fields.get("stopped")) or 0.0)
-    return ObservedProcess(
-        number=whole(fields.get("number")) or 0,
-        pid=whole(fields.get("pid")) or 0,
-        arguments=[str(argument) for argument in arguments],
-        executable=text_or_none(fields.get("executable")),
-        is_python=flag(fields.get("is_python")),
-        files={str(name): str(path) for name, path in files.items()},
-        repositories=[str(folder) for folder in repositories] if isinstance(repositories, list) else [],
-        changed=flag(fields.get("changed")),
-        kept_lines=number(fields.get("kept_lines")),
-        started=datetime.fromtimestamp(started, UTC).isoformat(timespec="milliseconds"),
-        seconds=None if seconds is None else round(max(0.0, seconds), 3),
-        status=whole(fields.get("status")),
-        replaced=fields.get("replaced") is True,
+def read_process(fields: dict[str, Any]) -> ObservedProcess:
+    """The process of a report."""
+    started, ended, stopped = (fields[name] for name in ("started", "ended", "stopped"))
+    seconds = None if ended is None else round(max(0.0, ended - started - (stopped or 0.0)), 3)
+    same = (
+        "number",
+        "pid",
+        "arguments",
+        "executable",
+        "is_python",
+        "files",
+        "changed",
+        "kept_lines",
+        "status",
     )
-
-
-def number(value: Any) -> float | None:
-    """The number, if it is one that a clock can show."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value < 2**33 else None
-
-
-def whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32 else None
-
-
-def flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    return ObservedProcess(
+        **{name: fields[name] for name in same},
+        repositories=fields["repositories"] or [],
+        started=datetime.fromtimestamp(started, UTC).isoformat(timespec="milliseconds"),
+        seconds=seconds,
+        replaced=fields["replaced"] or False,
+    )
 
 
 class ProcessChannel:
@@ -104,7 +83,7 @@ class ProcessChannel:
         self._changed = threading.Condition()
         self._new: dict[int, ObservedProcess] = {}
         self._running: set[int] = set()
-        self._reports = self._answers = 0
+        self._answers = 0
         self._is_observing = self._has_ended = False
         self._charge: Callable[[float], None] | None = None
 
@@ -132,20 +111,19 @@ class ProcessChannel:
             new, self._new = list(self._new.values()), {}
             return new
 
-    def receive(self, fields: dict[str, Any]) -> None:
+    def receive(self, op: str, fields: dict[str, Any]) -> None:
         """Accept a control frame of the sandbox: `hello`, `process`, `observed` or `used`."""
-        if fields["op"] == "used":
-            seconds = number(fields.get("seconds"))
-            if self._charge is not None and seconds is not None:
-                self._charge(seconds)
+        if op == "used":
+            if self._charge is not None:
+                self._charge(fields["seconds"])
             return
         with self._changed:
-            if fields["op"] == "hello":
-                self._is_observing = fields.get("observes") is True
-            elif fields["op"] == "observed":
+            if op == "hello":
+                self._is_observing = bool(fields["observes"])
+            elif op == "observed":
                 self._answers += 1
             else:
-                self._add(fields)
+                self._add(read_process(fields))
             self._changed.notify_all()
 
     def end(self) -> None:
@@ -154,11 +132,7 @@ class ProcessChannel:
             self._has_ended = True
             self._changed.notify_all()
 
-    def _add(self, fields: dict[str, Any]) -> None:
-        process = read_process(fields)
-        if process is None or self._reports >= MOST_REPORTS:
-            return
-        self._reports += 1
+    def _add(self, process: ObservedProcess) -> None:
         self._new[process.number] = process
         if process.seconds is None:
             self._running.add(process.number)

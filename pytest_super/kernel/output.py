@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.kernel.messages import MAKERS, as_text, display_id, leave_out, stream_output
 from pytest_super.kernel.terminal_text import as_shown
 
 if TYPE_CHECKING:
@@ -47,13 +46,13 @@ class CellOutput:
     def add(self, kind: str, content: dict[str, Any]) -> str:
         """Add one IOPub message. Returns its text, or "" if it has none."""
         if kind == "clear_output":
-            self._clear(waits=bool(content.get("wait")))
+            self._clear(waits=content["wait"])
             return ""
-        output = MAKERS[kind](content)
+        output = output_of(kind, content)
         if self._clears_next:
             self._clear(waits=False)
         text = output_text(output)
-        self._place(kind, output, display_id(content) if "data" in output else None)
+        self._place(kind, output, (content.get("transient") or {}).get("display_id"))
         return text
 
     def _clear(self, waits: bool) -> None:
@@ -157,6 +156,26 @@ class CellOutput:
         return outputs
 
 
+def output_of(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+    """The nbformat output of a message."""
+    if kind in ("stream", "error"):
+        return {"output_type": kind, **content}
+    data, metadata = dict(content["data"]), content["metadata"] or {}
+    if kind == "execute_result":
+        count = content["execution_count"]
+        return {"output_type": kind, "data": data, "metadata": metadata, "execution_count": count}
+    return {"output_type": "display_data", "data": data, "metadata": metadata}
+
+
+def stream_output(name: str, text: str) -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def leave_out(data: dict[str, Any], mime: str, why: str) -> None:
+    del data[mime]
+    data.setdefault("text/plain", f"[{mime} left out: {why}]")
+
+
 def merge(outputs: MutableSequence[dict[str, Any]], output: dict[str, Any], limit: int | None = None) -> bool:
     """Append `output`, or add its text to a last output that is the same stream and shorter than `limit`.
 
@@ -209,7 +228,7 @@ def output_text(output: dict[str, Any]) -> str:
         return "\n".join(output["traceback"]) or f"{output['ename']}: {output['evalue']}"
     data = output["data"]
     if "text/plain" in data:
-        return as_text(data["text/plain"])
+        return str(data["text/plain"])
     return "".join(f"[{mime}]" for mime in list(data)[:1])
 
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.inside import frames
-from pytest_super.kernel.messages import as_text
 from pytest_super.kernel.output import CellOutput, readable
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.link import Message
+    from pytest_super.kernel.incoming import Message
 
 
 def execute_request(code: str, expression: str | None = None) -> dict[str, Any]:
@@ -84,10 +83,9 @@ class RunningCell:
         if self.owns(message):
             if message.kind == "execute_input":
                 self.has_begun = True
-            # Code in the cell can publish a message of this kind on IOPUB.
-            elif message.kind == "execute_reply" and message.channel == frames.SHELL:
+            elif message.kind == "execute_reply":
                 self._reply = content
-            elif message.kind == "status" and content.get("execution_state") == "idle":
+            elif message.kind == "status" and content["execution_state"] == "idle":
                 self._is_idle = True
         if self.is_over:
             self.stop(now)
@@ -116,11 +114,10 @@ class RunningCell:
     @property
     def value(self) -> str | None:
         """The value of the expression as the kernel displays it; None if there is no value."""
-        found = (self._reply or {}).get("user_expressions")
-        value = found.get("value") if isinstance(found, dict) else None
-        data = value.get("data") if isinstance(value, dict) else None
-        text = data.get("text/plain") if isinstance(data, dict) else None
-        return text if isinstance(text, str) else None
+        found: Any = self._reply
+        for name in ("user_expressions", "value", "data", "text/plain"):
+            found = found and found[name]
+        return found or None
 
     def outcome(self, *, while_interrupting: bool) -> tuple[Outcome, str]:
         """How the cell ended and why; call it once the cell is over."""
@@ -128,10 +125,10 @@ class RunningCell:
         error = self._error or (reply if reply.get("status") == "error" else None)
         if error is None:
             return self._outcome_without_error(while_interrupting)
-        name = as_text(error.get("ename"))
+        name = error["ename"] or ""
         # A cell can raise KeyboardInterrupt by itself, or turn our interrupt into another error.
         is_ours = self.is_interrupted and (name == "KeyboardInterrupt" or while_interrupting)
-        detail = f"{name}: {as_text(error.get('evalue'))}".removesuffix(": ")[:1000]
+        detail = f"{name}: {error['evalue'] or ''}".removesuffix(": ")[:1000]
         return (Outcome.INTERRUPTED if is_ours else Outcome.ERROR), detail
 
     def _outcome_without_error(self, while_interrupting: bool) -> tuple[Outcome, str]:

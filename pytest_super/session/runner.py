@@ -229,6 +229,7 @@ class TrialRunner:
             started=self.started,
             steps=len(own),
             repeats=most_repeats(own),
+            dropped=sum(sum(step.dropped.values()) for step in self.trial.all_steps),
             **self.item.stash.get(SANDBOX, {"isolated": False}),
             **asdict(spent),
             # After an error nothing is scored, so a metric that raised is not called again.

@@ -85,6 +85,8 @@ class TrialResult:
     """The agent's own steps."""
     repeats: int = 0
     """The largest number of equal steps in a row: the same action with the same observation."""
+    dropped: int = 0
+    """Frames and messages from its sandbox that did not fit (see kernel.incoming)."""
     error: str | None = None
     """What failed around the agent; None for a valid trial."""
     agent_error: str | None = None

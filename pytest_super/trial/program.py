@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 TICK = 1.5
 KILL_SECONDS = 10.0
 NOT_FOUND = 127
+EXIT_CODE = re.compile("-?[0-9]{1,9}")
 # The program has empty input and its own session, so that `kill 0` does not kill the kernel. Its output goes
 # through our own pipe, and each piece is flushed before the next is read: ipykernel would read the output of
 # its children faster than it can forward it, until memory is full. The cell does not wait for the pipe's end,
@@ -85,6 +88,7 @@ class Program:
         self._endpoint = None if model is None else ModelEndpoint(model, budget)
         self._output = CellOutput()
         self._processes: dict[int, ObservedProcess] | None = None
+        self._dropped: Counter[str] = Counter()
 
     def run(
         self,
@@ -143,11 +147,12 @@ class Program:
         if result.processes is not None:
             # The last report of each tells most.
             self._processes = (self._processes or {}) | {it.number: it for it in result.processes}
+        self._dropped.update(result.dropped)
         code = None
         for output in result.outputs:
             if output["output_type"] == "execute_result":
                 text = output_text(output)
-                code = int(text) if text.removeprefix("-").isdigit() else None
+                code = int(text) if EXIT_CODE.fullmatch(text) else None
             else:
                 self._output.add(*as_message(output))
         return code
@@ -171,7 +176,7 @@ class Program:
 
     def _whole(self, result: CellResult) -> CellResult:
         processes = None if self._processes is None else list(self._processes.values())
-        return replace(with_output(result, self._output), processes=processes)
+        return replace(with_output(result, self._output), processes=processes, dropped=dict(self._dropped))
 
     def _note(self, how: str) -> str:
         """The note on the end, after a note on refused requests to the model."""

@@ -26,6 +26,7 @@ def cell_fields(result: CellResult) -> dict[str, Any]:
         "outputs": result.outputs,
         "omitted_characters": result.omitted,
         "processes": None if observed is None else [asdict(process) for process in observed],
+        "dropped": result.dropped,
         "seconds": result.seconds,
     }
 

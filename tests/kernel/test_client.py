@@ -213,12 +213,43 @@ def test_messages_that_are_none_do_no_harm() -> None:
         assert kernel.execute("x", timeout=5).text == "ran x\n"
 
 
-@pytest.mark.parametrize("data", [b"garbage " * 10, b"\x00\xff\xff\xff\xff", frames.encode(0, [b"[]"])])
+@pytest.mark.parametrize("data", [b"garbage " * 10, b"\x00\xff\xff\xff\xff"])
 def test_what_is_no_frame_ends_the_sandbox(data: bytes) -> None:
     with started(ScriptedBridge(lambda bridge, _: bridge.send(data))) as kernel:
         result = kernel.execute("1", timeout=30)
         assert result.outcome is Outcome.SANDBOX_LOST
         assert "not from the bridge" in result.detail
+
+
+@pytest.mark.parametrize("kind", [["stream"], {}, 5])
+def test_a_message_whose_type_is_no_name_is_dropped_and_counted(kind: Any) -> None:
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        message = bridge.session.msg("stream", {"name": "stdout", "text": "no"}, parent=request)
+        message["header"]["msg_type"] = kind
+        bridge.send(frames.encode(frames.IOPUB, bridge.session.serialize(message, ident=b"topic")))
+        finish(bridge, request)
+
+    with started(ScriptedBridge(script)) as kernel:
+        result = kernel.execute("x", timeout=30)
+        assert (result.text, result.dropped) == ("ran x\n", {"unreadable": 1})
+        assert kernel.execute("y", timeout=30).dropped == {"unreadable": 1}
+
+
+def test_control_frames_that_do_not_fit_are_dropped_and_counted() -> None:
+    def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        bridge.send(frames.encode(frames.CONTROL, [b"[]"]))
+        bridge.tell("process", number="1")
+        bridge.tell("listening", port="x")
+        finish(bridge, request)
+
+    with started(ScriptedBridge(script)) as kernel:
+        assert kernel.execute("1", timeout=30).dropped == {"unreadable": 1, "process": 1, "listening": 1}
+
+
+def test_a_cause_of_death_cannot_look_like_another_message() -> None:
+    script: Script = lambda bridge, _: bridge.tell("died", why="x\nE  forged\x1b[31m")  # noqa: E731
+    with started(ScriptedBridge(script)) as kernel:
+        assert kernel.execute("1", timeout=30).detail == "x | E  forged?[31m"
 
 
 # Deaths
@@ -433,6 +464,59 @@ def test_an_upload_that_fails_inside_is_that_error(tmp_path: Path, monkeypatch: 
         with pytest.raises(OSError, match="No space left"):
             kernel.upload(tmp_path, "new")
         assert kernel.execute("1", timeout=30).outcome is Outcome.OK
+
+
+class Answering:
+    """The sandbox's side of a file channel: answers requests by frames of these kinds, then `done`."""
+
+    def __init__(self, *kinds: str) -> None:
+        self.channel = files.FileChannel(self._send_control, lost=RuntimeError, give_up=print)
+        self.kinds = kinds
+        self.accepted: list[bool] = []
+
+    def _send_control(self, op: str, payload: bytes = b"", **fields: Any) -> None:  # noqa: ARG002
+        if "id" in fields:
+            self.accepted = [self.answer(kind, fields["id"]) for kind in (*self.kinds, "done")]
+
+    def answer(self, kind: str, number: int) -> bool:
+        fields = {"id": number, "errno": None, "message": "no"}
+        return self.channel.answer(kind, fields, b"x" * 100 if kind == "data" else b"")
+
+
+def test_unsolicited_frames_are_not_kept() -> None:
+    sandbox = Answering("data", "more", "data")
+    assert len(sandbox.channel.read("x", 200)) == 200
+    assert sandbox.accepted == [True, False, True, True]
+    assert not any(sandbox.answer(kind, 1) for kind in ("data", "more", "done", "failed"))
+    assert not sandbox.answer("data", 2)
+
+
+def test_frames_after_the_limit_are_not_kept() -> None:
+    sandbox = Answering("data", "data", "data")
+    with pytest.raises(OSError, match="Larger than allowed"):
+        sandbox.channel.read("x", 150)
+    assert sandbox.accepted == [True, True, False, False]
+
+
+def test_a_piece_is_asked_for_once() -> None:
+    sandbox = Answering("more", "more", "data", "failed")
+    with pytest.raises(OSError, match="no"):
+        sandbox.channel.write("x", b"data")
+    assert sandbox.accepted == [True, False, False, True, False]
+
+
+def test_a_list_of_files_that_does_not_fit_is_an_error_of_the_file() -> None:
+    def lie(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
+        bridge.tell("data", b'[{"name": 5}]', id=request["id"])
+        bridge.tell("done", id=request["id"])
+
+    bridge = ScriptedBridge(finish)
+    bridge.on_file = lie
+    with (
+        started(bridge) as kernel,
+        pytest.raises(OSError, match="The sandbox's answer is its name is not text"),
+    ):
+        kernel.list_files()
 
 
 def test_a_read_is_limited_whatever_the_sandbox_sends() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jupyter_client.session import Session
 
-from pytest_super.kernel.inside import frames
+from pytest_super.kernel.incoming import Incoming
+from pytest_super.kernel.inside import frames, message_size
 from pytest_super.kernel.inside.message_size import LONGEST_TEXT, PIECE, Clipper, pieces
 
 MESSAGES = st.lists(st.tuples(st.integers(0, 2), st.lists(st.binary(max_size=50), max_size=5)), max_size=8)
@@ -31,12 +32,6 @@ def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
     except frames.BrokenFrame:
         return
     assert sum(len(part) for _, parts in decoded for part in parts) <= len(data)
-
-
-@pytest.mark.parametrize("parts", [[], [b""], [b"[]"], [b"{}"], [b'{"op": 1}'], [b"\xff"], [b"[" * 10**5]])
-def test_a_control_frame_without_op_is_refused(parts: list[bytes]) -> None:
-    with pytest.raises(frames.BrokenFrame):
-        frames.decode_control(parts)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +74,51 @@ def test_a_huge_display_loses_its_picture_and_the_middle_of_its_text() -> None:
     (message,) = sent("display_data", {"data": data, "metadata": {}})
     assert message["content"]["data"].keys() == {"text/plain", "text/html"}
     assert "characters cut" in message["content"]["data"]["text/plain"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"data": {f"image/{number}": "A" * 2**18 for number in range(12)}},
+        {"data": {f"text/{number}": "\0" * 2**18 for number in range(3)}},
+        {"data": {"application/json": [0] * 10**5, "text/plain": "chart"}},
+        {"ename": "E", "evalue": "v", "traceback": ["line" * 1000] * 1000},
+        {"traceback": [0] * 10**6},
+    ],
+    ids=["pictures", "escapes", "values", "traceback", "numbers"],
+)
+def test_a_message_of_many_parts_fits_into_a_frame(
+    content: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The proportions of the real limits, and less work.
+    for name, limit in (("LONGEST_TEXT", 2**17), ("LONGEST_MESSAGE", 2**18), ("MOST_VALUES", 2**14)):
+        monkeypatch.setattr(message_size, name, limit)
+    session = Session(key=b"key")
+    parts = session.serialize(session.msg("display_data", content), ident=b"topic")
+    (frame,) = Clipper("key").frames(frames.IOPUB, parts)
+    assert len(frame) < 2**18 + 2000
+    message = Incoming().message(frames.IOPUB, next(frames.Decoder().feed(frame))[1], session.sign)
+    assert message is not None
+    if "text/plain" in content.get("data", {}):
+        assert message.content["data"] == {"text/plain": "chart"}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"x" * 10**6],
+        [b"<IDS|MSG>", b"x" * 10**6],
+        [b"<IDS|MSG>", b"", b"{}", b"{}", b"{}", b"[" * 10**6],
+        [b"<IDS|MSG>", b"", b"[]", b"{}", b"{}", b"[]" + b" " * 10**6],
+        [b"<IDS|MSG>", b"", b"{}", b"{}", b"x" * 10**8, b"{}"],
+        [b""] * 10**4,
+    ],
+)
+def test_what_is_no_message_of_the_kernel_does_not_end_the_bridge(parts: list[bytes]) -> None:
+    (frame,) = Clipper("key").frames(frames.IOPUB, parts)
+    incoming, (received,) = Incoming(), frames.Decoder().feed(frame)
+    assert incoming.message(*received, Session(key=b"key").sign) is None
+    assert incoming.take_dropped() == {"unreadable": 1}
 
 
 def test_a_huge_reply_is_clipped() -> None:

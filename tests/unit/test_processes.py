@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.kernel.observed import MOST_REPORTS, ObservedProcess, ProcessChannel, read_process
+from pytest_super.kernel.incoming import MOST_REPORTED, Incoming
+from pytest_super.kernel.observed import ObservedProcess, ProcessChannel, read_process
 from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED, entrypoint_process, script_executed
 from pytest_super.store.trajectory import Action, Step
@@ -37,29 +38,33 @@ JSON = st.recursive(
 )
 
 
+def reported(incoming: Incoming | None = None, **fields: Any) -> ObservedProcess | None:
+    """The process of a report with these fields; None if the report was dropped."""
+    control = (incoming or Incoming()).control([json.dumps({**REPORT, **fields}).encode(), b""])
+    return None if control is None else read_process(control.fields)
+
+
 def test_report_is_read() -> None:
-    process = read_process(REPORT)
+    process = reported()
     assert process is not None
     assert (process.seconds, process.status, process.started) == (12.0, 0, "2023-11-14T22:13:20.000+00:00")
-    running = read_process({**REPORT, "ended": None, "status": None})
+    running = reported(ended=None, status=None)
     assert running is not None
     assert running.seconds is None
 
 
 @given(st.dictionaries(st.sampled_from(sorted(REPORT)), JSON))
 def test_any_report_is_read_or_dropped(fields: dict[str, Any]) -> None:
-    process = read_process({**REPORT, **fields})
+    process = reported(**fields)
     if process is not None:
         assert json.loads(json.dumps(asdict(process), allow_nan=False)) == asdict(process)
 
 
 def test_reports_are_bounded() -> None:
-    channel = ProcessChannel(lambda *_, **__: None)
-    channel.receive({"op": "hello", "observes": True})
-    for number in range(MOST_REPORTS + 10):
-        channel.receive({**REPORT, "number": number})
-    assert len(channel.take() or ()) == MOST_REPORTS
-    assert channel.take() == []
+    incoming, size = Incoming(), 200_000
+    reports = [reported(incoming, arguments=["x" * size]) for _ in range(MOST_REPORTED // size + 10)]
+    assert MOST_REPORTED // size - 2 < sum(report is not None for report in reports) <= MOST_REPORTED // size
+    assert incoming.take_dropped().keys() == {"process"}
 
 
 def test_sandbox_that_cannot_observe_is_told_from_one_in_which_nothing_ran() -> None:
@@ -76,7 +81,7 @@ def score(
     **fields: Any,
 ) -> float | None:
     """The score of a trial whose only process is that of a report with these fields."""
-    process = read_process({**REPORT, **fields})
+    process = reported(**fields)
     assert process is not None
     step = Step(
         number=1,

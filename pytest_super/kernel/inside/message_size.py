@@ -10,7 +10,7 @@ import hmac
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.kernel.inside.frames import IOPUB, encode
+from pytest_super.kernel.inside.frames import IOPUB, LONGEST_MESSAGE, MAX_PARTS, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PIECE = 256 * 2**10
 # The longest text of a message other than a stream: a picture, a table, a traceback.
 LONGEST_TEXT = 8 * 2**20
+# Numbers and texts in a chart. The host refuses messages with twice as many.
+MOST_VALUES = 2**18
 DELIMITER = b"<IDS|MSG>"
 
 
@@ -28,29 +30,43 @@ class Clipper:
         self._key = key.encode()
 
     def frames(self, channel: int, parts: list[bytes]) -> Iterator[bytes]:
-        """The message as frames for the host: one frame, unless it is a long stream."""
+        """The message as frames for the host: one frame, unless it is a long stream.
+
+        Without the buffers of widgets, which the host does not use. It counts an empty frame as unreadable.
+        """
+        start = parts.index(DELIMITER) + 2 if DELIMITER in parts else 0
+        del parts[start + 4 :]
         if sum(map(len, parts)) <= PIECE:
-            return iter((encode(channel, parts),))
-        start = parts.index(DELIMITER) + 2
-        head, body = parts[: start - 1], parts[start : start + 4]
-        content = json.loads(body[3].decode("utf-8", "replace"))
+            return iter((encode(channel, parts if len(parts) < MAX_PARTS else []),))
+        head, body = parts[: start - 1], parts[start:]
         # The caller keeps this list while the pieces are sent: free the long message that it contains.
         parts.clear()
-        if channel == IOPUB and isinstance(content.get("text"), str) and "name" in content:
-            return self._split(channel, head, body[:3], content)
-        body[3] = dump(clip(content))
-        return iter((self._sealed(channel, head, body),))
+        try:
+            return self._shortened(channel, head, body)
+        except (LookupError, TypeError, ValueError, RecursionError):
+            return iter((encode(channel, []),))
+
+    def _shortened(self, channel: int, head: list[bytes], body: list[bytes]) -> Iterator[bytes]:
+        if sum(map(len, head + body[:3])) > PIECE or len(head) > MAX_PARTS // 2:
+            raise ValueError("not a message")
+        header, content = json.loads(body[0]), json.loads(body.pop().decode("utf-8", "replace"))
+        if channel == IOPUB and header["msg_type"] == "stream" and isinstance(content["text"], str):
+            return self._split(channel, head, header, body[1:], content)
+        return iter((self._sealed(channel, head, [*body, clipped(content)]),))
 
     def _split(
-        self, channel: int, head: list[bytes], body: list[bytes], content: dict[str, Any]
+        self,
+        channel: int,
+        head: list[bytes],
+        header: dict[str, Any],
+        others: list[bytes],
+        content: dict[str, Any],
     ) -> Iterator[bytes]:
         """Split one stream message. Each part has its own id, or equal parts would have equal signatures."""
-        header, name = json.loads(body[0]), dump(content["name"])
         for number, text in enumerate(pieces(content["text"])):
-            part = dict(header, msg_id=f"{header['msg_id']}.{number}")
-            yield self._sealed(
-                channel, head, [dump(part), *body[1:], b'{"name": %s, "text": %s}' % (name, text)]
-            )
+            part = dump(dict(header, msg_id=f"{header.get('msg_id')}.{number}"))
+            shown = b'{"name": %s, "text": %s}' % (dump(content.get("name"))[:PIECE], text)
+            yield self._sealed(channel, head, [part, *others, shown])
 
     def _sealed(self, channel: int, head: list[bytes], body: list[bytes]) -> bytes:
         signature = hmac.new(self._key, b"".join(body), hashlib.sha256).hexdigest().encode()
@@ -73,18 +89,29 @@ def dump(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def clip(value: Any) -> Any:
-    """The value with each text shortened to LONGEST_TEXT characters and huge binary data removed."""
+def clipped(content: Any) -> bytes:
+    """The content as JSON of at most LONGEST_MESSAGE bytes; an empty object if shorter texts do not help."""
+    for longest in (LONGEST_TEXT, LONGEST_TEXT // 64, LONGEST_TEXT // 4096):
+        if len(data := dump(clip(content, longest))) <= LONGEST_MESSAGE:
+            return data
+    return b"{}"
+
+
+def clip(value: Any, longest: int) -> Any:
+    """The value with each text shortened to `longest` characters and larger binary data removed."""
     if isinstance(value, dict):
-        return {key: clip(child) for key, child in value.items() if not is_huge_binary(key, child)}
+        return {key: clip(child, longest) for key, child in value.items() if not is_huge(key, child, longest)}
     if isinstance(value, list):
-        return [clip(child) for child in value]
-    if isinstance(value, str) and len(value) > LONGEST_TEXT:
-        half = LONGEST_TEXT // 2
+        return [clip(child, longest) for child in value]
+    if isinstance(value, str) and len(value) > longest:
+        half = longest // 2
         return f"{value[:half]}\n[{len(value) - 2 * half} characters cut]\n{value[-half:]}"
     return value
 
 
-def is_huge_binary(key: str, value: Any) -> bool:
-    """Whether the value is a picture or other binary data that clipping would break."""
-    return key.startswith(("image/", "application/", "video/", "audio/")) and len(str(value)) > LONGEST_TEXT
+def is_huge(key: str, value: Any, longest: int) -> bool:
+    """Whether the value is a picture, a chart or other data that clipping would break."""
+    if not key.startswith(("image/", "application/", "video/", "audio/")):
+        return False
+    text = str(value)
+    return len(text) > longest or (text is not value and text.count(",") > MOST_VALUES)
