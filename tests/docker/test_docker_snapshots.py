@@ -135,12 +135,13 @@ def test_a_snapshot_that_would_give_another_kernel_is_not_used(begin: Begin) -> 
         ("%%bash\nsetsid sleep 600 > /dev/null 2>&1 &", "leaves processes running"),
         # Nothing is left to pack it with.
         ("!rm /bin/tar", "could not be saved"),
+        ("!truncate -s 1T sparse", "the files have more than"),
     ],
 )
 def test_a_prefix_that_cannot_be_saved_is_run_by_every_trial(
     begin: Begin, cache: Path, cell: str, reason: str
 ) -> None:
-    assert begin(cell).steps[0].outcome == Outcome.OK
+    assert begin(cell, disk="100MB").steps[0].outcome == Outcome.OK
     (record,) = records_in(cache)
     assert reason in record["useless"]
     assert not list(cache.glob("*.tar"))

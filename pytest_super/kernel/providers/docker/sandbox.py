@@ -193,7 +193,7 @@ class DockerSandbox:
         return json.dumps([image, spec, MEMORY, PIDS, DISK, files, self._config.environment(), command])
 
     def save(self, archive: Path) -> None:
-        save_changes(self._container, archive, but=OWN_FOLDER)
+        save_changes(self._container, archive, but=OWN_FOLDER, most=self.disk)
 
     def restore(self, archive: Path) -> None:
         self._archive = archive

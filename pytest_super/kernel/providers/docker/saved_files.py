@@ -47,10 +47,11 @@ os.execvp(command[0], command)
 """
 
 
-def save_changes(container: str, archive: Path, but: str) -> None:
+def save_changes(container: str, archive: Path, but: str, most: int) -> None:
     """Save the written files in `archive`, without the folder `but`. No cell can run meanwhile.
 
-    Raises InfrastructureError and OSError.
+    Raises OSError, and InfrastructureError also if they have more than `most` bytes: a hole in a file takes
+    no room in the container, but would in the archive.
     """
     api = connect()
     with engine_errors("list what a container has written"):
@@ -67,9 +68,23 @@ def save_changes(container: str, archive: Path, but: str) -> None:
         api.put_archive(container, "/", tar_of(lists))
     try:
         with archive.open("wb") as file:
-            run(container, [*PACK, "--directory=/", f"--files-from=/{LISTED}"], file.write)
+            run(container, [*PACK, "--directory=/", f"--files-from=/{LISTED}"], bounded(file.write, most))
     finally:
         run(container, ["rm", "-f", f"/{LISTED}", f"/{REMOVED}"])
+
+
+def bounded(write: Callable[[bytes], object], most: int) -> Callable[[bytes], object]:
+    """Like `write`, which gets at most `most` bytes in total. Raises InfrastructureError before more."""
+    left = most
+
+    def take(data: bytes) -> None:
+        nonlocal left
+        left -= len(data)
+        if left < 0:
+            raise InfrastructureError(f"the files have more than {most} bytes")
+        write(data)
+
+    return take
 
 
 def zeroed(paths: Sequence[str]) -> bytes:
