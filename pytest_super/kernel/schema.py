@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import printable_line
+from pytest_super.kernel.inside.message_size import has_more_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,18 +38,6 @@ def read_json(data: bytes, most: int = MOST_VALUES) -> Any:
         return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         raise Misfit("not JSON") from None
-
-
-def has_more_values(data: bytes, most: int) -> bool:
-    """Whether the JSON text can have more values. Known before it is parsed, which takes the memory."""
-    if separators(data) <= most:
-        return False
-    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return bare.count(b'"') > 4 * most or separators(b"".join(bare.split(b'"')[::2])) > most
-
-
-def separators(data: bytes) -> int:
-    return sum(map(data.count, (b",", b"[", b"{")))
 
 
 # Texts

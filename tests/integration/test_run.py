@@ -121,6 +121,35 @@ def test_a_step_tells_how_much_of_a_long_output_was_left_out(project: Project) -
     assert short["omitted_characters"] == 0
 
 
+HOSTILE_CELL = """
+from IPython.display import publish_display_data
+publish_display_data({'text/plain': 5})
+kernel, packed = get_ipython().kernel, b'{"data": {"application/json": NaN}, "metadata": {"a": 1e999}}'
+message = kernel.session.msg('display_data', {}, parent=kernel.get_parent())
+parts = kernel.session.serialize(message)
+parts[-1] = packed
+parts[1] = kernel.session.sign(parts[2:])
+kernel.iopub_socket.send_multipart(parts)
+"""
+
+
+def test_what_code_inside_sends_makes_no_error_and_is_counted(project: Project) -> None:
+    (project.path / "conftest.py").unlink()
+    (project.path / "agent.py").write_text(
+        f"class Agent:\n    def run(self, trial):\n        trial.execute({HOSTILE_CELL!r})\n"
+    )
+    project.add_task("a", set="auto", answer=None, entrypoint={"path": "train.py"})
+    project.run(agent="agent:Agent").assert_outcomes(failed=1)
+    [result] = read_lines(project.latest / "results.jsonl")
+    assert (result["error"], result["dropped"]) == (None, 1)
+    folder = project.latest / result["folder"]
+    [step] = read_lines(folder / "trajectory.jsonl")
+    assert step["dropped"] == {"display_data": 1}
+    assert "display_data left out: its data is its text/plain is not text" in step["observation"]
+    for name in ("trajectory.jsonl", "trajectory.ipynb"):
+        json.loads((folder / name).read_text(), parse_constant=pytest.fail)
+
+
 @pytest.mark.parametrize(
     ("arguments", "selected"),
     [

@@ -6,7 +6,6 @@ import gc
 import json
 import random
 import tracemalloc
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -380,8 +379,18 @@ def test_a_hundred_thousand_mutated_frames_raise_nothing_and_take_little_memory(
     assert growth(100_000) < 48 * 2**20
 
 
-def resident() -> int:
-    """Bytes of memory of this process."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    fields = dict(line.split(":", 1) for line in lines)
-    return int(fields["VmRSS"].split()[0]) * 1024
+@pytest.mark.parametrize(
+    "fields", [{"op": "data", "id": 0}, {"op": "data", "id": 1}, {"op": "more", "id": 1}]
+)
+def test_800_megabytes_that_nobody_asked_for_take_no_memory(fields: dict[str, Any]) -> None:
+    link = Link(Stream(), Shown(), lost=RuntimeError)
+    frame = frames.encode(frames.CONTROL, [json.dumps(fields).encode(), bytes(2**20)])
+    tracemalloc.start()
+    try:
+        for _ in range(800):
+            for channel, parts in frames.Decoder().feed(frame):
+                link._on_frame(channel, parts)
+        assert tracemalloc.get_traced_memory()[0] < 2**21
+    finally:
+        tracemalloc.stop()
+    assert link.incoming.take_dropped() == {fields["op"]: 800}
