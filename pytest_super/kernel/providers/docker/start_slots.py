@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import IO
 
 SLOTS = max(16, 4 * (os.cpu_count() or 1))
-"""On two cores, 16 containers are ready after 9.1 s with 16 slots and 11.0 s with 8, and the engine's longest answer
-takes 3.1 s and 2.0 s (`benchmarks/start_slots.py`). So fewer slots would cost time, and more would risk time-outs."""
+"""On two cores, 16 containers are ready after 9.1 s with 16 slots and 11.0 s with 8, and the engine's longest
+answer takes 3.1 s and 2.0 s (`benchmarks/start_slots.py`). So fewer slots would cost time."""
 LOOK_SECONDS = 0.05
 
 
