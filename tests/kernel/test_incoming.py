@@ -89,7 +89,7 @@ def test_a_note_is_shown_in_place_of_an_output_that_does_not_fit(kind: str, cont
 
 def test_data_that_is_nested_too_deeply_is_left_out() -> None:
     deep: Any = {}
-    for _ in range(950):
+    for _ in range(150):
         deep = [deep]
     content = {"data": {"application/json": deep}}
     assert readable(outputs(received("display_data", content))) == (
