@@ -106,9 +106,10 @@ def test_idle_server_and_sleeping_process_cost_nothing(metered: Metered) -> None
 def test_what_ran_before_the_metering_is_free_also_when_it_has_ended(metered: Metered) -> None:
     metered.kernel.execute(f"process = begin({BURN!r})")
     metered.meter()
-    assert metered.samples(2) < 0.3
+    assert metered.samples(6) < 0.3
     metered.kernel.execute(STOP)
-    assert metered.samples(2) < 0.3
+    # What it has used since the last sample cannot be told from what its parent has used.
+    assert metered.samples(2) < 1.5
 
 
 def test_everything_is_stopped_and_nothing_counts_when_compute_runs_out_while_the_agent_thinks() -> None:
