@@ -29,6 +29,7 @@ def load(name):
 sys.modules["pytest_super.kernel.inside"] = type(sys)("pytest_super.kernel.inside")
 launcher, processes = take(), load("processes")
 folder = processes.private_folder()
+load("supervision").supervise([folder, *sys.argv[1:]])
 kernel = processes.KernelProcess(folder, 1, launcher)
 for name in {MODULES}:
     module = load(name)
@@ -39,7 +40,7 @@ module.main(launcher, folder, kernel)
 def bridge_source() -> str:
     """The source that a provider runs inside: `python3 -u -c SOURCE [FOLDER ...]`.
 
-    The bridge removes the folders when it ends.
+    The folders are removed when the bridge has ended.
     """
     return STARTER
 
@@ -47,6 +48,6 @@ def bridge_source() -> str:
 @cache
 def bridge_program() -> bytes:
     """The bytes that the kernel's client sends before its first frame: the modules that STARTER reads."""
-    names = ("launcher", "processes", *MODULES)
+    names = ("launcher", "processes", "supervision", *MODULES)
     texts = [(Path(__file__).parent / "inside" / f"{name}.py").read_bytes() for name in names]
     return b"".join(b"%d\n%s" % (len(text), text) for text in texts)

@@ -49,6 +49,11 @@ WHEEL = {
     "tinypackage-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     "tinypackage-1.0.dist-info/RECORD": "",
 }
+# Starts a process without a living parent inside and without a variable by which it can be found.
+ORPHAN = """
+import subprocess
+done = subprocess.run("env -i setsid sleep 600 > /dev/null & echo $!", shell=True)
+"""
 HOST = """
 import sys
 from pytest_super.kernel import connection
@@ -60,20 +65,23 @@ sandbox = LocalSandbox()
 kernel = Kernel(sandbox)
 kernel.start()
 kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])")
-print(sandbox.marker, sandbox.workdir, flush=True)
+orphan = kernel.execute(sys.argv[2]).text
+print(sandbox.marker, sandbox.workdir, orphan, flush=True)
 kernel.execute("while True: pass")
 """
 
 
 @contextmanager
-def host_process(own_silence_seconds: float = 60) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """A process with a sandbox in which a cell runs, its marker and its working directory."""
-    command = [sys.executable, "-c", HOST, str(own_silence_seconds)]
+def host_process(own_silence_seconds: float = 60) -> Iterator[tuple[subprocess.Popen[str], str, str, int]]:
+    """A process with a sandbox in which a cell runs, its marker, its working directory and an orphan."""
+    command = [sys.executable, "-c", HOST, str(own_silence_seconds), ORPHAN]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout is not None
-        marker, workdir = host.stdout.readline().split()
-        yield host, marker, workdir
-        host.kill()
+        marker, workdir, orphan = host.stdout.readline().split()
+        try:
+            yield host, marker, workdir, int(orphan)
+        finally:
+            host.kill()
 
 
 def make_wheel(folder: Path) -> Path:
@@ -158,19 +166,22 @@ def test_a_kept_folder_stays_and_can_be_entered() -> None:
 
 
 def test_a_host_that_is_stopped_for_too_long_leaves_nothing() -> None:
-    with host_process(own_silence_seconds=1) as (host, marker, _):
+    with host_process(own_silence_seconds=1) as (host, marker, _, _):
         host.send_signal(signal.SIGSTOP)
         assert until(lambda: not list(marked_processes(marker)))
 
 
-def test_what_a_killed_bridge_leaves_is_killed_at_close() -> None:
+def test_nothing_outlives_a_killed_bridge() -> None:
     sandbox = LocalSandbox()
     with started(sandbox) as kernel:
         kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])", timeout=30)
+        orphan = int(kernel.execute(ORPHAN, timeout=30).text)
+        assert orphan in parents()
         result = kernel.execute("import os, time; os.kill(os.getppid(), 9); time.sleep(600)", timeout=30)
         assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "killed by signal 9")
-    assert list(marked_processes(sandbox.marker)) == []
-    assert not Path(sandbox.workdir).parent.exists()
+        # Before it is closed: the process that closes it can be killed, too.
+        assert until(lambda: not marked_processes(sandbox.marker) and orphan not in parents())
+        assert until(lambda: not Path(sandbox.workdir).parent.exists())
 
 
 @pytest.mark.slow
@@ -187,13 +198,23 @@ def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
         assert "did not answer" in result.detail
 
 
-@pytest.mark.parametrize("is_bridge_stopped", [False, True])
-def test_a_killed_host_leaves_nothing_even_when_the_bridge_was_stopped(is_bridge_stopped: bool) -> None:
-    with host_process() as (host, marker, workdir):
-        assert len(list(marked_processes(marker))) >= 3
-        (bridge,) = [pid for pid in marked_processes(marker) if parents().get(pid) == host.pid]
-        if is_bridge_stopped:
-            os.kill(bridge, signal.SIGSTOP)
+@pytest.mark.parametrize("stopped", [0, 1, 2])
+def test_a_killed_host_leaves_nothing_even_when_the_bridge_was_stopped(stopped: int) -> None:
+    with host_process() as (host, marker, workdir, orphan):
+        (supervisor,) = [pid for pid in marked_processes(marker) if parents().get(pid) == host.pid]
+        (bridge,) = [pid for pid, parent in parents().items() if parent == supervisor]
+        assert parents()[orphan] == bridge
+        for pid in (bridge, supervisor)[:stopped]:
+            os.kill(pid, signal.SIGSTOP)
         host.kill()
-    assert until(lambda: not list(marked_processes(marker)))
+    assert until(lambda: not marked_processes(marker) and orphan not in parents())
     assert until(lambda: not Path(workdir).parent.exists())
+
+
+def test_a_stopped_bridge_does_not_keep_its_sandbox_from_being_closed() -> None:
+    sandbox = LocalSandbox()
+    with started(sandbox) as kernel:
+        orphan = int(kernel.execute(ORPHAN, timeout=30).text)
+        os.kill(parents()[orphan], signal.SIGSTOP)
+    sandbox.close()
+    assert orphan not in parents()

@@ -281,7 +281,7 @@ def claim_stdio() -> tuple[int, int]:
 
 
 def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
-    """Run the bridge until the host is gone, then kill all processes and remove the folders in `sys.argv`."""
+    """Run the bridge until the host is gone, then kill all processes."""
     processes.adopt_orphans()
     processes.go_on_when_parent_ends()
     processes.refuse_tracers()
@@ -291,10 +291,10 @@ def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
     except EOFError:
         code = 0
     except BaseException:
-        # Whatever it is, the processes must be killed and the folders removed.
+        # Whatever it is, the processes must be killed.
         sys.excepthook(*sys.exc_info())
         code = 1
+    # Only Linux leaves orphans to the process that supervises us.
     processes.kill_descendants()
-    processes.remove([folder, *sys.argv[1:]])
     # Not `sys.exit`, which would wait for threads that are blocked on the host.
     os._exit(code)

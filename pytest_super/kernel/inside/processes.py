@@ -98,10 +98,10 @@ class KernelProcess:
 
     def cause_of_death(self, status: int) -> str:
         """Why the process ended: from its wait status, and the last line that it wrote."""
-        signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        if signal == SIGKILL and oom_kills() > self.oom_kills:
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        if number == SIGKILL and oom_kills() > self.oom_kills:
             return "out of memory"
-        cause = f"killed by signal {signal}" if signal else f"exit code {os.WEXITSTATUS(status)}"
+        cause = f"killed by signal {number}" if number else f"exit code {os.WEXITSTATUS(status)}"
         # The pipe can still contain the process's last words.
         self.read_stderr()
         words = self._stderr_end.decode("utf-8", "replace").strip()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import tempfile
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
+
+from pytest_super.kernel.inside.processes import descendants, kill_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,9 +64,9 @@ class BridgeProcess:
         except subprocess.TimeoutExpired:
             return "its stream was closed from inside"
         # A program that runs another one reports the other's death by a signal as 128 plus its number.
-        signal = -code if code < 0 else code - 128
-        if signal > 0:
-            return f"killed by signal {signal}"
+        number = -code if code < 0 else code - 128
+        if number > 0:
+            return f"killed by signal {number}"
         return f"ended with exit code {code}{self._last_words()}"
 
     def _last_words(self) -> str:
@@ -74,11 +77,14 @@ class BridgeProcess:
         return f": {lines[-2]}" if len(lines) > 1 else ""
 
     def close(self) -> None:
-        """End the stream, which ends the bridge, or kill the process. Idempotent; never raises."""
+        """End the stream, which ends the bridge, or kill its processes. Idempotent; never raises."""
         self.stream.close()
+        # Code inside can have stopped the bridge or its supervisor.
+        self._process.send_signal(signal.SIGCONT)
         try:
             self._process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
+            kill_all(lambda: descendants(self._process.pid))
             self._process.kill()
             self._process.wait()
         self._end.close()

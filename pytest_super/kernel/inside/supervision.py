@@ -1,0 +1,33 @@
+"""The parent process of the bridge, which ends the processes that a killed bridge leaves.
+
+Delivered into the sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from pytest_super.kernel.inside import processes
+
+
+def supervise(folders: list[str]) -> None:
+    """Return in a new process, the bridge. This process waits for its end and ends with the same status.
+
+    Before that it kills what a bridge that was killed has left, and removes the folders.
+    """
+    bridge = os.fork()
+    if bridge == 0:
+        return
+    # Our copies would keep the stream open after the bridge's end.
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1):
+        os.dup2(null, descriptor)
+    # Code inside can have stopped the bridge, which has to wake up to see the end of its stream.
+    signal.signal(signal.SIGCONT, lambda *_: processes.send_signal(bridge, signal.SIGCONT))
+    processes.go_on_when_parent_ends()
+    processes.adopt_orphans()
+    status = os.waitpid(bridge, 0)[1]
+    processes.kill_descendants()
+    processes.remove(folders)
+    os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
