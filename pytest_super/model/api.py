@@ -14,6 +14,8 @@ USAGE = "/super/usage"
 # GET: what the trial's oldest call waits for, as text. Any answer shows that the gateway does not hang.
 WAIT = "/super/wait"
 TRIAL = "X-Pytest-Super-Trial"
+# Every request has the token of the run's clients. Others get 401.
+AUTHORIZATION = "Authorization"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,3 +29,7 @@ class CallingTrial:
     token_limit: int | None
     """Prompt tokens in total."""
     cost_limit: float | None
+
+
+def credentials(token: str) -> dict[str, str]:
+    return {AUTHORIZATION: f"Bearer {token}"}

@@ -1,200 +1,59 @@
 """The gateway: one process per machine and run, through which every call of a model goes.
 
-An OpenAI-compatible server on a unix socket, with litellm behind it; `api` lists its requests. Keys, retries,
-rate limits, budgets and records are here and nowhere else. `gateway_process` starts it and gives it a lock to
-hold. It ends when nobody needs it any more: the process that started it keeps its standard input open, and
+`gateway_process` starts it, gives it a lock to hold, and writes its settings and its token to its standard
+input. It ends when nobody needs it any more: the process that started it keeps its standard input open, and
 every client keeps a connection open.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import json
 import os
 import shutil
 import sys
 import threading
-import traceback
-from dataclasses import asdict
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING
 
-from aiohttp import web
-
-from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, WAIT, CallingTrial
-from pytest_super.model.caller import Caller
-from pytest_super.model.completion import BudgetSpentError
-from pytest_super.model.failures import Failure, ModelCallError, error_data
-from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
-from pytest_super.model.request import invalid
-from pytest_super.model.retry import RetryPolicy
-from pytest_super.model.settings import SCRIPTED, ModelSettings
-from pytest_super.model.streaming import events, wants_usage
-
-if TYPE_CHECKING:
-    from pytest_super.model.provider import Answer, ModelProvider
-    from pytest_super.model.request import Request
-
-# Prompts grow with a trial: 50,000 characters of the last observation, and hundreds of steps before it.
-MAX_REQUEST = 256 * 2**20
-IDLE_SECONDS = 3.0
-# An idle connection of a client is kept for as long as a trial can take.
-KEEP_ALIVE_SECONDS = 7 * 86400
-# Connections not accepted yet, when a program in each of many workers asks at once.
-BACKLOG = 4096
-
-
-class GatewayServer:
-    """Answers HTTP requests."""
-
-    def __init__(self, caller: Caller) -> None:
-        self.caller = caller
-
-    def application(self) -> web.Application:
-        application = web.Application(client_max_size=MAX_REQUEST)
-        application.add_routes(
-            [
-                web.post(CHAT, self.answer_chat),
-                web.post(USAGE, self.report_usage),
-                web.get(WAIT, self.report_wait),
-            ]
-        )
-        return application
-
-    async def report_usage(self, http: web.Request) -> web.Response:
-        trial, timeout = trial_of(http).name, (await http.json())["timeout"]
-        usage = await self.caller.usage(trial, timeout)
-        waited = self.caller.ledger.account(trial).waiting.seconds
-        failure = self.caller.failures.get(trial)
-        return web.json_response({**asdict(usage), "failure": failure, "waited_seconds": waited})
-
-    async def report_wait(self, http: web.Request) -> web.Response:
-        return web.Response(text=self.caller.waits_for(trial_of(http).name))
-
-    async def answer_chat(self, http: web.Request) -> web.Response:
-        try:
-            asked = await read_request(http)
-            return response_to(asked, await self.caller.complete(trial_of(http), asked))
-        except (BudgetSpentError, ModelCallError) as error:
-            return refusal(error)
-        # `plain` and the JSON writer are recursive.
-        except RecursionError:
-            return refusal(invalid("the request", "is nested too deeply"))
-        except web.HTTPException as error:
-            return refusal(invalid("the request", f"cannot be read: {error.reason}"))
-        except Exception as error:
-            return refusal(internal_error(error))
-
-
-def trial_of(http: web.Request) -> CallingTrial:
-    # Not validated: only our own clients write this header, since programs choose only the body.
-    return CallingTrial(**json.loads(http.headers[TRIAL]))
-
-
-async def read_request(http: web.Request) -> Request:
-    """Raises ModelCallError, INVALID."""
-    try:
-        asked = await http.json()
-    except (ValueError, RecursionError):
-        # RecursionError: a sandbox can send JSON that is nested without end.
-        asked = None
-    if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
-        raise invalid("the body", "must be a JSON object with a list of messages")
-    return asked
-
-
-def response_to(asked: Request, answer: Answer) -> web.Response:
-    """The answer in the form that the request wants: one JSON object, or a stream of events."""
-    headers = {FACTS: json.dumps(answer.facts())}
-    if not asked.get("stream"):
-        return web.json_response(answer.body, headers=headers)
-    text = "".join(events(answer.body, usage=wants_usage(asked)))
-    return web.Response(text=text, content_type="text/event-stream", headers=headers)
-
-
-def refusal(error: BudgetSpentError | ModelCallError) -> web.Response:
-    # One status for all, because our clients read the code.
-    return web.json_response({"error": error_data(error)}, status=400)
-
-
-def internal_error(error: Exception) -> ModelCallError:
-    """A proper response. A client takes a broken one for a dead gateway and would pay for the call again."""
-    traceback.print_exception(error)
-    # An OSError is a full disk, which every call would meet. Anything else can come from this one request.
-    failure = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
-    return ModelCallError(failure, f"the model gateway failed: {error!r}")
-
-
-def make_provider(settings: ModelSettings) -> ModelProvider:
-    """Raises SuperError if a script is wrong."""
-    # Imported here: a scripted run must not wait for litellm, whose import takes seconds.
-    if settings.name.startswith(SCRIPTED):
-        from pytest_super.model.scripted import ScriptedProvider
-
-        return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
-    from pytest_super.model.litellm_provider import LitellmProvider
-
-    return LitellmProvider(settings.name, settings.parameters)
-
-
-def make_caller(settings: ModelSettings) -> Caller:
-    """The caller, with litellm's 300,000 objects exempt from garbage collection.
-
-    They live as long as the process, and scanning them takes a seventh of the import's time. Raises OSError
-    if calls cannot be booked, SuperError if a script is wrong.
-    """
-    gc.disable()
-    limiter = RateLimiter(max(1, FIRST // settings.machines), max(1, HIGHEST // settings.machines))
-    caller = Caller(settings, make_provider(settings), RetryPolicy(limiter))
-    gc.freeze()
-    gc.enable()
-    return caller
-
-
-async def serve(settings: ModelSettings, socket: Path) -> None:
-    """Answer requests until no client is left."""
-    runner = web.AppRunner(
-        GatewayServer(make_caller(settings)).application(),
-        keepalive_timeout=KEEP_ALIVE_SECONDS,
-        # Off by default in aiohttp. `Caller.complete` learns by it that a client has left.
-        handler_cancellation=True,
-        access_log=None,
-    )
-    await runner.setup()
-    await web.UnixSite(runner, str(socket), backlog=BACKLOG).start()
-    await until_idle(runner)
-    await runner.cleanup()
-
-
-async def until_idle(runner: web.AppRunner) -> None:
-    """Return when the starter is gone and no client has been connected for some seconds."""
-    starter_is_gone = threading.Event()
-
-    def watch() -> None:
-        sys.stdin.buffer.read()
-        starter_is_gone.set()
-
-    # A daemon thread, because its read lasts as long as the starter lives.
-    threading.Thread(target=watch, daemon=True).start()
-    idle_since = monotonic()
-    while monotonic() - idle_since < IDLE_SECONDS:
-        await asyncio.sleep(0.2)
-        if not starter_is_gone.is_set() or (runner.server is not None and runner.server.connections):
-            idle_since = monotonic()
+from pytest_super.kernel.inside.processes import refuse_tracers
+from pytest_super.model.settings import ModelSettings
 
 
 def main() -> None:
-    """`python -m pytest_super.model.gateway FOLDER`: serve on FOLDER/socket by FOLDER/settings.json."""
+    """`python -m pytest_super.model.gateway FOLDER`: serve on FOLDER/socket."""
     folder = Path(sys.argv[1])
     socket = folder / "socket"
     socket.unlink(missing_ok=True)
     # Before the socket exists, because a client that finds this gateway hanging kills it by this id.
     (folder / "pid").write_text(str(os.getpid()))
-    settings = ModelSettings(**json.loads((folder / "settings.json").read_text()))
-    asyncio.run(serve(settings, socket))
+    # Linux hides our memory and environment from the user's other processes, such as code in a local sandbox.
+    refuse_tracers()
+    given = json.loads(sys.stdin.buffer.readline())
+    starter_is_gone = watch_starter(folder, socket)
+    # Imported here, because the imports take seconds, in which the starter can end.
+    import asyncio
+
+    from pytest_super.model.gateway_server import serve
+
+    asyncio.run(serve(ModelSettings(**given["settings"]), given["token"], socket, starter_is_gone))
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def watch_starter(folder: Path, socket: Path) -> threading.Event:
+    """Set the event when the process that started us has ended. If we do not serve yet, end at once."""
+    is_gone = threading.Event()
+
+    def watch() -> None:
+        while os.read(0, 4096):
+            pass
+        is_gone.set()
+        # Without a socket no client is connected. One that waits for it starts another gateway.
+        if not socket.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(0)
+
+    # A daemon thread, because its read lasts as long as the starter lives.
+    threading.Thread(target=watch, daemon=True).start()
+    return is_gone
 
 
 if __name__ == "__main__":

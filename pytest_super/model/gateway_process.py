@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import http.client
-import json
 import os
 import signal
 import sys
@@ -15,12 +14,12 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from pytest_super.model.api import WAIT
+from pytest_super.model.api import WAIT, credentials
 from pytest_super.model.completion import ModelError
 from pytest_super.model.unix_http import connected
-from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.json_lines import to_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,16 +47,19 @@ class Gateway:
         self,
         run_id: str,
         settings: ModelSettings,
+        token: str,
         *,
         health_check_after: float = HEALTH_CHECK_AFTER,
         health_timeout: float = HEALTH_TIMEOUT,
     ) -> None:
-        """While a call waits, the gateway's health is checked every `health_check_after` seconds.
+        """`token` is known to the gateway and to all its clients.
 
+        While a call waits, the gateway's health is checked every `health_check_after` seconds.
         A gateway that does not answer the check within `health_timeout` seconds is killed and replaced.
         """
         self.settings = settings
         self.run_id = run_id
+        self._token = token
         self.folder = private_folder(run_id)
         self._health_check_after = health_check_after
         self._health_timeout = health_timeout
@@ -65,7 +67,7 @@ class Gateway:
         self._lease: UnixConnection | None = None
         """An open connection, which keeps the gateway from ending between calls."""
         self._leasing = threading.Lock()
-        self._starter_pipes: list[int] = []
+        self._starter_pipes: list[BinaryIO] = []
         """Our ends of pipes to the gateways, which are closed when this process ends."""
 
     @property
@@ -81,28 +83,34 @@ class Gateway:
         # A gateway removes its folder when it ends.
         private_folder(self.run_id)
         lock = os.open(self.folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
-        reader, writer = os.pipe()
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self._starts == MAX_STARTS:
                 raise ModelError(f"the model gateway does not start: {self.last_log_line()}", is_final=True)
             self._starts += 1
-            # Atomically: another client can start the gateway at the same moment.
-            write_atomically(self.folder / "settings.json", json.dumps(asdict(self.settings)))
-            # -P, because a file of the user's project can have the name of a module.
-            command = [sys.executable, "-P", "-m", "pytest_super.model.gateway", str(self.folder)]
-            spawn(command, reader, lock, self.log)
-            self._starter_pipes.append(writer)
+            self._spawn(lock)
         except BlockingIOError:
             # A gateway holds the lock, so it is running.
-            os.close(writer)
-        except BaseException:
-            os.close(writer)
-            raise
+            return
         finally:
             # The gateway keeps the lock: it belongs to the open file, which the gateway has inherited.
             os.close(lock)
+
+    def _spawn(self, lock: int) -> None:
+        reader, writer = os.pipe()
+        pipe = open(writer, "wb", 0)  # noqa: SIM115
+        self._starter_pipes.append(pipe)
+        # -P, because a file of the user's project can have the name of a module.
+        command = [sys.executable, "-P", "-m", "pytest_super.model.gateway", str(self.folder)]
+        try:
+            spawn(command, reader, lock, self.log)
+        finally:
             os.close(reader)
+        # Not in a file, an argument or a variable, which code in a local sandbox can read.
+        given = {"token": self._token, "settings": asdict(self.settings)}
+        # If the gateway has died already, `connect` starts another.
+        with suppress(BrokenPipeError):
+            pipe.write(to_line(given).encode())
 
     def send(
         self,
@@ -120,6 +128,7 @@ class Gateway:
         from time to time what keeps the answer. Raises ModelError, and TimeoutError when no `seconds_left`,
         which can rise meanwhile.
         """
+        headers = {**headers, **credentials(self._token)}
         for _ in range(MAX_STARTS):
             with closing(self.connect()) as connection:
                 opened(connection)
@@ -219,7 +228,7 @@ class Gateway:
         """Release the gateway; it ends when all clients have released it."""
         self.drop_lease()
         while self._starter_pipes:
-            os.close(self._starter_pipes.pop())
+            self._starter_pipes.pop().close()
 
 
 def private_folder(run_id: str) -> Path:

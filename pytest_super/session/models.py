@@ -48,7 +48,7 @@ def running_gateway(config: pytest.Config, run: Run) -> Gateway:
     if GATEWAY not in config.stash:
         from pytest_super.model.gateway_process import Gateway
 
-        gateway = Gateway(run.id, run.model_settings())
+        gateway = Gateway(run.id, run.model_settings(), run.gateway_token)
         gateway.start()
         config.stash[GATEWAY] = gateway
         config.add_cleanup(gateway.close)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import secrets
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ class Run:
     """The machine of the controller."""
     expected_seconds: dict[str, float]
     """By task id, from the newest run before this one."""
+    gateway_token: str = field(repr=False)
+    """Only in the memory of the run's processes, because code in a local sandbox can read files."""
 
     @property
     def path(self) -> Path:
@@ -65,6 +68,7 @@ class Run:
             "machine": self.machine,
             # The order of the tasks follows from it, and xdist requires the same order from every worker.
             "expected_seconds": self.expected_seconds,
+            "gateway_token": self.gateway_token,
             # For a worker, `latest` could already be another run.
             "trajectory": str(self.settings.for_agent.trajectory or ""),
         }
@@ -96,6 +100,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         sandbox_note=note,
         machine=this_machine(),
         expected_seconds=seconds_of_latest(settings.directory),
+        gateway_token=secrets.token_hex(32),
     )
 
 

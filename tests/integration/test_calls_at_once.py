@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
+from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial, credentials
 from pytest_super.model.caller import Caller
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.gateway import GatewayServer
+from pytest_super.model.gateway_server import GatewayServer
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.provider import Answer
 from pytest_super.model.retry import RetryPolicy
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ASK = [{"role": "user", "content": "step " * 100}]
+TOKEN = "the clients' token"
 SMALL = Usage(prompt_tokens=100, completion_tokens=2, cost_usd=0.001)
 MOST = MaxUsage(prompt_tokens=500, cost_usd=0.01)
 
@@ -88,7 +89,8 @@ class Served:
 
     def headers(self, name: str) -> dict[str, str]:
         limits = {"token_limit": None, "cost_limit": None, **self.limits}
-        return {TRIAL: json.dumps(asdict(CallingTrial(name=name, task=name, epoch=1, **limits)))}
+        trial = CallingTrial(name=name, task=name, epoch=1, **limits)
+        return {TRIAL: json.dumps(asdict(trial)), **credentials(TOKEN)}
 
     async def ask(self, name: str = "a") -> dict[str, Any]:
         """The call's facts, or its error."""
@@ -124,7 +126,7 @@ def serve(
     settings = ModelSettings(name="m", parameters={}, max_cost=max_cost, calls=calls, record=None)
 
     async def main() -> T:
-        gateway = GatewayServer(Caller(settings, provider, RetryPolicy(draw=draw)))
+        gateway = GatewayServer(Caller(settings, provider, RetryPolicy(draw=draw)), TOKEN)
         server = TestServer(gateway.application(), handler_cancellation=True)
         async with asyncio.timeout(60), TestClient(server) as client:
             return await play(Served(gateway, client, limits))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 import uuid
 from contextlib import closing, contextmanager
@@ -14,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.kernel.conformance.support import started
+from pytest_super.kernel.inside.processes import parents
+from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.model import client
 from pytest_super.model.client import GatewayModel, countdown
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
@@ -23,11 +28,13 @@ from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
 from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer, running_server
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ASK = [{"role": "user", "content": "step " * 100}]
+TOKEN = "t0ken-of-the-run"
 # What the local provider counts for it.
 PROMPT_TOKENS = 104
 
@@ -35,7 +42,8 @@ PROMPT_TOKENS = 104
 @contextmanager
 def opened(settings: ModelSettings, run_id: str = "", **health: float) -> Iterator[Gateway]:
     """A gateway of its own, or a further connection to that of a run. It is started by the first call."""
-    with closing(Gateway(run_id or f"test-{uuid.uuid4().hex[:8]}", settings, **health)) as gateway:
+    run_id = run_id or f"test-{uuid.uuid4().hex[:8]}"
+    with closing(Gateway(run_id, settings, TOKEN, **health)) as gateway:
         yield gateway
 
 
@@ -65,6 +73,8 @@ def gateway(settings: ModelSettings, module_server: OpenAIServer) -> Iterator[Ga
             for name, value in module_server.environment.items():
                 patch.setenv(name, value)
             gateway.start()
+        # Some tests give a call little time.
+        gateway.connect().close()
         yield gateway
 
 
@@ -322,3 +332,77 @@ def test_a_gateway_that_cannot_start_says_why(scripted: ModelSettings) -> None:
         pytest.raises(ModelError, match="No such file or directory"),
     ):
         trial(gateway).complete(ASK)
+
+
+# Imports of a gateway find this module in place of litellm. It never ends, and says when it begins.
+SLOW_IMPORT = """
+import os, time
+open(os.environ["BEGUN"], "w").close()
+while True:
+    time.sleep(1)
+"""
+STARTER = """
+import sys
+from pytest_super.model.gateway_process import Gateway
+from pytest_super.model.settings import ModelSettings
+settings = ModelSettings(name="openai/gpt-4o", parameters={}, max_cost=None, calls="calls", record=None)
+gateway = Gateway(sys.argv[1], settings, "token")
+gateway.start()
+print(gateway.folder, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_gateway_that_is_still_importing_ends_with_its_starter(tmp_path: Path) -> None:
+    (tmp_path / "litellm.py").write_text(SLOW_IMPORT)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "BEGUN": str(tmp_path / "begun")}
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTER, f"test-{uuid.uuid4().hex[:8]}"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as starter:
+        assert starter.stdout is not None
+        folder = Path(starter.stdout.readline().strip())
+        until((tmp_path / "begun").exists)
+        process = int((folder / "pid").read_text())
+        starter.kill()
+    until(lambda: process not in parents())
+    assert not folder.exists()
+
+
+# Does in a cell what code of a model could do to spend: it looks for sockets, tokens and keys, and asks.
+INTRUDER = """
+import glob, http.client, json, socket
+
+def read(path):
+    try:
+        return open(path, "rb").read()
+    except OSError:
+        return b""
+
+def ask(path, **headers):
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(path)
+    trial = {"name": "mine/1.0", "task": "mine", "epoch": 1, "token_limit": None, "cost_limit": None}
+    connection.request("POST", "/v1/chat/completions", json.dumps({"messages": []}),
+                       {"X-Pytest-Super-Trial": json.dumps(trial), **headers})
+    return connection.getresponse().status
+
+paths = [*glob.glob(FOLDER + "/*"), *glob.glob("/proc/[0-9]*/environ"), *glob.glob("/proc/[0-9]*/cmdline")]
+print(ask(FOLDER + "/socket"), ask(FOLDER + "/socket", Authorization="Bearer "),
+      [path for path in paths if b"t0ken" + b"-of-the-run" in read(path)])
+"""
+
+
+def test_code_in_a_local_sandbox_cannot_spend(scripted: ModelSettings) -> None:
+    with opened(scripted) as gateway, started(LocalSandbox()) as kernel:
+        model = trial(gateway)
+        assert model.complete(ASK).text == "one"
+        said = kernel.execute(f"FOLDER = {str(gateway.folder)!r}\n{INTRUDER}", timeout=30)
+        assert said.text == "401 401 []\n"
+        assert model.complete(ASK).text == "two"
+    assert len(read_lines(Path(scripted.calls))) == 2

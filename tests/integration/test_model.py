@@ -69,16 +69,16 @@ def asking(project: Project) -> Project:
     return project
 
 
-def gateways() -> list[int]:
-    """The process ids of the gateways that run for the tests of this process."""
+def gateways(project: Project) -> list[int]:
+    """The process ids of the gateways of the project's newest run."""
+    run = os.readlink(project.path / ".super" / "runs" / "latest")
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_bytes().split(b"\0")
-            environment = (path.parent / "environ").read_bytes()
+            words = path.read_text().split("\0")
         except OSError:
             continue
-        if b"pytest_super.model.gateway" in words and os.fsencode(f"OWNER={os.getpid()}") in environment:
+        if "pytest_super.model.gateway" in words and Path(words[-2]).name == run:
             found.append(int(path.parent.name))
     return found
 
@@ -196,18 +196,17 @@ def test_a_gateway_that_dies_is_started_again_and_forgets_nothing(asking: Projec
 
 
 @NEEDS_PROC
-def test_nothing_is_left_of_a_run_that_was_killed(asking: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OWNER", str(os.getpid()))
+def test_nothing_is_left_of_a_run_that_was_killed(asking: Project) -> None:
     asking.add_task("a")
     model = asking_script(asking, ["wait"])
     command = [sys.executable, "-m", "pytest", "--super-agent=agent:Agent", "--super-sandbox=local", model]
     with subprocess.Popen([*command, "-n2"], cwd=asking.path, stdout=subprocess.DEVNULL) as process:
         try:
             until((asking.path / "waiting").exists)
-            assert len(gateways()) == 1
+            assert len(gateways(asking)) == 1
         finally:
             process.kill()
-    until(lambda: not gateways())
+    until(lambda: not gateways(asking))
 
 
 def test_a_scripted_model_answers_without_a_key_and_is_recorded_by_run(

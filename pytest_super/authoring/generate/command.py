@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from contextlib import closing, suppress
 from functools import partial
@@ -44,7 +45,7 @@ def generate(arguments: Namespace) -> int:
     named = read_all(arguments.repositories, arguments.list)
     model = model_settings(arguments)
     prompts = read_prompts(arguments.prompts)
-    gateway = Gateway(new_run_id(), model)
+    gateway = Gateway(new_run_id(), model, secrets.token_hex(32))
     live = LiveCommand(lambda: progress(generation))
     settings = GenerationSettings(
         output=arguments.output,

@@ -1,0 +1,186 @@
+"""The gateway's HTTP server, with litellm behind it; `api` lists its requests.
+
+OpenAI-compatible, on a unix socket. Keys, retries, rate limits, budgets and records are behind it and
+nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hmac
+import json
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from pytest_super.model.api import AUTHORIZATION, CHAT, FACTS, TRIAL, USAGE, WAIT, CallingTrial, credentials
+from pytest_super.model.caller import Caller
+from pytest_super.model.completion import BudgetSpentError
+from pytest_super.model.failures import Failure, ModelCallError, error_data
+from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
+from pytest_super.model.request import invalid
+from pytest_super.model.retry import RetryPolicy
+from pytest_super.model.settings import SCRIPTED
+from pytest_super.model.streaming import events, wants_usage
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from aiohttp.typedefs import Handler
+
+    from pytest_super.model.provider import Answer, ModelProvider
+    from pytest_super.model.request import Request
+    from pytest_super.model.settings import ModelSettings
+
+# Prompts grow with a trial: 50,000 characters of the last observation, and hundreds of steps before it.
+MAX_REQUEST = 256 * 2**20
+IDLE_SECONDS = 3.0
+# An idle connection of a client is kept for as long as a trial can take.
+KEEP_ALIVE_SECONDS = 7 * 86400
+# Connections not accepted yet, when a program in each of many workers asks at once.
+BACKLOG = 4096
+
+
+class GatewayServer:
+    """Answers HTTP requests of clients that know the token."""
+
+    def __init__(self, caller: Caller, token: str) -> None:
+        self.caller = caller
+        self._authorization = credentials(token)[AUTHORIZATION].encode()
+
+    def application(self) -> web.Application:
+        application = web.Application(client_max_size=MAX_REQUEST, middlewares=[self.authenticate])
+        application.add_routes(
+            [
+                web.post(CHAT, self.answer_chat),
+                web.post(USAGE, self.report_usage),
+                web.get(WAIT, self.report_wait),
+            ]
+        )
+        return application
+
+    @web.middleware
+    async def authenticate(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse strangers: code in a local sandbox can connect to the socket, too."""
+        given = request.headers.get(AUTHORIZATION, "").encode(errors="replace")
+        if not hmac.compare_digest(given, self._authorization):
+            return web.Response(status=401)
+        return await handler(request)
+
+    async def report_usage(self, http: web.Request) -> web.Response:
+        trial, timeout = trial_of(http).name, (await http.json())["timeout"]
+        usage = await self.caller.usage(trial, timeout)
+        waited = self.caller.ledger.account(trial).waiting.seconds
+        failure = self.caller.failures.get(trial)
+        return web.json_response({**asdict(usage), "failure": failure, "waited_seconds": waited})
+
+    async def report_wait(self, http: web.Request) -> web.Response:
+        return web.Response(text=self.caller.waits_for(trial_of(http).name))
+
+    async def answer_chat(self, http: web.Request) -> web.Response:
+        try:
+            asked = await read_request(http)
+            return response_to(asked, await self.caller.complete(trial_of(http), asked))
+        except (BudgetSpentError, ModelCallError) as error:
+            return refusal(error)
+        # `plain` and the JSON writer are recursive.
+        except RecursionError:
+            return refusal(invalid("the request", "is nested too deeply"))
+        except web.HTTPException as error:
+            return refusal(invalid("the request", f"cannot be read: {error.reason}"))
+        except Exception as error:
+            return refusal(internal_error(error))
+
+
+def trial_of(http: web.Request) -> CallingTrial:
+    # Not validated: only our own clients write this header, since programs choose only the body.
+    return CallingTrial(**json.loads(http.headers[TRIAL]))
+
+
+async def read_request(http: web.Request) -> Request:
+    """Raises ModelCallError, INVALID."""
+    try:
+        asked = await http.json()
+    except (ValueError, RecursionError):
+        # RecursionError: a sandbox can send JSON that is nested without end.
+        asked = None
+    if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
+        raise invalid("the body", "must be a JSON object with a list of messages")
+    return asked
+
+
+def response_to(asked: Request, answer: Answer) -> web.Response:
+    """The answer in the form that the request wants: one JSON object, or a stream of events."""
+    headers = {FACTS: json.dumps(answer.facts())}
+    if not asked.get("stream"):
+        return web.json_response(answer.body, headers=headers)
+    text = "".join(events(answer.body, usage=wants_usage(asked)))
+    return web.Response(text=text, content_type="text/event-stream", headers=headers)
+
+
+def refusal(error: BudgetSpentError | ModelCallError) -> web.Response:
+    # One status for all, because our clients read the code.
+    return web.json_response({"error": error_data(error)}, status=400)
+
+
+def internal_error(error: Exception) -> ModelCallError:
+    """A proper response. A client takes a broken one for a dead gateway and would pay for the call again."""
+    traceback.print_exception(error)
+    # An OSError is a full disk, which every call would meet. Anything else can come from this one request.
+    failure = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
+    return ModelCallError(failure, f"the model gateway failed: {error!r}")
+
+
+def make_provider(settings: ModelSettings) -> ModelProvider:
+    """Raises SuperError if a script is wrong."""
+    # Imported here: a scripted run must not wait for litellm, whose import takes seconds.
+    if settings.name.startswith(SCRIPTED):
+        from pytest_super.model.scripted import ScriptedProvider
+
+        return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
+    from pytest_super.model.litellm_provider import LitellmProvider
+
+    return LitellmProvider(settings.name, settings.parameters)
+
+
+def make_caller(settings: ModelSettings) -> Caller:
+    """The caller, with litellm's 300,000 objects exempt from garbage collection.
+
+    They live as long as the process, and scanning them takes a seventh of the import's time. Raises OSError
+    if calls cannot be booked, SuperError if a script is wrong.
+    """
+    gc.disable()
+    limiter = RateLimiter(max(1, FIRST // settings.machines), max(1, HIGHEST // settings.machines))
+    caller = Caller(settings, make_provider(settings), RetryPolicy(limiter))
+    gc.freeze()
+    gc.enable()
+    return caller
+
+
+async def serve(settings: ModelSettings, token: str, socket: Path, starter_is_gone: Event) -> None:
+    """Answer requests until no client is left."""
+    runner = web.AppRunner(
+        GatewayServer(make_caller(settings), token).application(),
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        # Off by default in aiohttp. `Caller.complete` learns by it that a client has left.
+        handler_cancellation=True,
+        access_log=None,
+    )
+    await runner.setup()
+    await web.UnixSite(runner, str(socket), backlog=BACKLOG).start()
+    await until_idle(runner, starter_is_gone)
+    await runner.cleanup()
+
+
+async def until_idle(runner: web.AppRunner, starter_is_gone: Event) -> None:
+    """Return when the starter is gone and no client has been connected for some seconds."""
+    idle_since = monotonic()
+    while monotonic() - idle_since < IDLE_SECONDS:
+        await asyncio.sleep(0.2)
+        if not starter_is_gone.is_set() or (runner.server is not None and runner.server.connections):
+            idle_since = monotonic()
