@@ -11,7 +11,8 @@ import pytest
 from pytest_super import platform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.openai_server import OpenAIServer
 
@@ -56,3 +57,18 @@ def openai_environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPa
     for name, value in openai_server.environment.items():
         monkeypatch.setenv(name, value)
     return openai_server
+
+
+@pytest.fixture
+def is_synced(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], bool]:
+    """Whether this process has flushed the present content of a file to the disk."""
+    flushed = set()
+    fsync = os.fsync
+
+    def watch(descriptor: int) -> None:
+        fsync(descriptor)
+        found = os.fstat(descriptor)
+        flushed.add((found.st_ino, found.st_size))
+
+    monkeypatch.setattr(os, "fsync", watch)
+    return lambda path: (path.stat().st_ino, path.stat().st_size) in flushed

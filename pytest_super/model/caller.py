@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from pytest_super.model.json_values import plain
 from pytest_super.model.ledger import Ledger
 from pytest_super.model.retry import Tries
 from pytest_super.model.token_estimate import count_characters
+from pytest_super.store.json_lines import append, to_line
 from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class ModelCall:
     # Not a parameter: the task that sets it needs the call.
     result: asyncio.Future[Answer] = field(init=False)
     tries: Tries = field(default_factory=Tries)
+    answer: Answer | None = None
     is_asked: bool = False
     """Whether the provider is working on it at this moment."""
     is_abandoned: bool = False
@@ -175,8 +176,10 @@ class Caller:
                     call.tries,
                 )
         except (BudgetSpentError, ModelCallError) as error:
-            self._record(call, {"error": error_data(error)})
+            # An answer of unknown price can end the run, but it was paid.
+            self._record(call, call.answer.body if call.answer else {"error": error_data(error)})
             raise
+        self._record(call, answer.body)
         # The sum over all attempts, as in the ledger: broken answers are charged as well.
         return replace(answer, usage=call.usage)
 
@@ -188,7 +191,7 @@ class Caller:
         self._has_begun = True
 
     async def _attempt(self, call: ModelCall) -> Answer:
-        """The provider's answer, booked and recorded. Raises ModelCallError."""
+        """The provider's answer, booked. Raises ModelCallError."""
         account = self.ledger.account(call.trial)
         # A script chooses an answer by the number of calls that have ended, so a retry gets the same one.
         try:
@@ -209,7 +212,7 @@ class Caller:
         waited = round(account.waiting.seconds, 3)
         facts = {**answer.facts(), "characters": call.characters, "waited_seconds": waited}
         self._book(call, answer.usage, **facts)
-        self._record(call, answer.body)
+        call.answer = answer
         self._check_price(answer.usage, answer.model)
         return answer
 
@@ -229,5 +232,4 @@ class Caller:
         path = Path(self.settings.record, f"{call.trial}.jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         data = {"started": call.started, "request": call.request, "response": response}
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(data) + "\n")
+        append(path, to_line(data))

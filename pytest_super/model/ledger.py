@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from math import inf
@@ -13,7 +12,7 @@ from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.token_estimate import UNBOUNDED
 from pytest_super.model.wait_clock import WaitClock
-from pytest_super.store.json_lines import read_lines
+from pytest_super.store.json_lines import append, read_lines, to_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -137,7 +136,7 @@ class Ledger:
         self._path = path
         # A gateway that was killed can have left half a line, so a line break ends it.
         is_whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
-        self._append("" if is_whole else "\n")
+        append(path, "" if is_whole else "\n")
 
     def account(self, trial: str) -> Account:
         if trial not in self._accounts:
@@ -179,17 +178,13 @@ class Ledger:
             yield
 
     def charge(self, trial: str, usage: Usage, most: MaxUsage, /, **facts: Any) -> None:
-        """Book what one attempt used; it is on disk when this returns.
+        """Book what one attempt used. It survives a crash of the machine, because it is paid.
 
         `facts` go into the line as well. An attempt whose answer was thrown away has no `characters` there.
         """
         line = {"trial": trial, **asdict(usage), **facts}
-        self._append(json.dumps(line) + "\n")
+        append(self._path, to_line(line))
         self._add(line, most)
-
-    def _append(self, text: str) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(text)
 
     def _add(self, line: dict[str, Any], most: MaxUsage) -> None:
         account, usage = self.account(line["trial"]), Usage.from_data(line)

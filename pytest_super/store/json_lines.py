@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,27 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 def to_line(data: dict[str, Any]) -> str:
     # Outputs of a sandbox can contain lone surrogates, which UTF-8 cannot encode, so non-ASCII is escaped.
     return json.dumps(data) + "\n"
+
+
+def append(path: Path, text: str) -> None:
+    """Append to a file. The text survives a crash of the machine when this returns. Raises OSError."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+    sync(path)
+
+
+def sync(*paths: Path) -> None:
+    """Make the content of files survive a crash of the machine. Raises OSError.
+
+    Each takes milliseconds. So a trial's steps are synced at its end, not one by one: without a result, the
+    trial has to be run again anyway.
+    """
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def encodable(value: Any) -> Any:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.store.activity import Activity, ActivityFile, read_doing
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import disk_errors, encodable, read_lines, to_line
+from pytest_super.store.json_lines import append, disk_errors, encodable, read_lines, sync, to_line
 from pytest_super.store.trajectory import step_from_data, step_to_data
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class TrialFolder:
         self.write_result(self.start)
 
     def write_step(self, step: Step) -> None:
-        """Append a step. It is on disk when this returns."""
+        """Append a step. It survives the end of this process when this returns."""
         with disk_errors(self.path):
             self._steps.write(to_line(step_to_data(step)))
             self._steps.flush()
@@ -153,9 +153,11 @@ class TrialFolder:
             write_atomically(self.path / "result.json", to_line(result.to_data()))
 
     def close(self) -> None:
+        """The steps and the result survive a crash of the machine when this returns."""
         self._activity_file.close()
         with disk_errors(self.path):
             self._steps.close()
+            sync(self.path / "trajectory.jsonl", self.path / "result.json")
 
     def discard(self) -> None:
         """Remove the folder of a trial in which nothing was done."""
@@ -190,13 +192,13 @@ class RunFolder:
             return
         # Before it is written, so that the summary has it if the disk is full.
         self.results[key] = result
-        with disk_errors(self.path), (self.path / "results.jsonl").open("a", encoding="utf-8") as file:
-            file.write(to_line(result.to_data()))
+        with disk_errors(self.path):
+            append(self.path / "results.jsonl", to_line(result.to_data()))
 
     def record_trouble(self, trouble: dict[str, Any]) -> None:
         """Append a failure after a trial. The trial's result does not change."""
-        with disk_errors(self.path), (self.path / "trouble.jsonl").open("a", encoding="utf-8") as file:
-            file.write(to_line(trouble))
+        with disk_errors(self.path):
+            append(self.path / "trouble.jsonl", to_line(trouble))
 
     def sweep(self, stop_reason: str, error: str) -> None:
         """Record the trials whose report never arrived. The arguments are for those that have not ended."""

@@ -122,8 +122,8 @@ def serve(
     **limits: Any,
 ) -> T:
     """The result of `play` with a gateway, which retries without pauses. It lasts a minute at most."""
-    calls = str(folder / "calls.jsonl")
-    settings = ModelSettings(name="m", parameters={}, max_cost=max_cost, calls=calls, record=None)
+    calls, record = str(folder / "calls.jsonl"), str(folder / "record")
+    settings = ModelSettings(name="m", parameters={}, max_cost=max_cost, calls=calls, record=record)
 
     async def main() -> T:
         gateway = GatewayServer(Caller(settings, provider, RetryPolicy(draw=draw)), TOKEN)
@@ -229,8 +229,22 @@ def test_a_call_reports_what_all_its_attempts_used_as_the_ledger_does(tmp_path: 
     assert [line["prompt_tokens"] for line in read_lines(tmp_path / "calls.jsonl")] == [100] * 3
 
 
-@pytest.mark.parametrize("faults", [0, 1], ids=["answer", "broken answer"])
-def test_a_price_that_is_not_known_stops_a_run_with_a_cost_limit(tmp_path: Path, faults: int) -> None:
+def test_a_paid_call_is_safe_on_the_disk_before_its_answer_is_sent(
+    tmp_path: Path, is_synced: Callable[[Path], bool]
+) -> None:
+    async def play(served: Served) -> list[bool]:
+        await served.ask()
+        return [is_synced(tmp_path / name) for name in ("calls.jsonl", "record/a.jsonl")]
+
+    assert serve(tmp_path, Scripted(), play) == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("faults", "recorded"), [(0, "choices"), (1, "error")], ids=["answer", "broken answer"]
+)
+def test_a_price_that_is_not_known_stops_a_run_with_a_cost_limit(
+    tmp_path: Path, faults: int, recorded: str
+) -> None:
     provider = Scripted(faults=faults, used=Usage(prompt_tokens=100, completion_tokens=2))
 
     async def play(served: Served) -> list[dict[str, Any]]:
@@ -241,6 +255,7 @@ def test_a_price_that_is_not_known_stops_a_run_with_a_cost_limit(tmp_path: Path,
     assert "state the price with --super-model-arg" in answers[1]["message"]
     assert provider.asked == 1
     assert len(read_lines(tmp_path / "calls.jsonl")) == 1
+    assert [[*line["response"]] for line in read_lines(tmp_path / "record/a.jsonl")] == [[recorded]]
 
 
 def test_all_calls_wait_for_a_rate_limit_and_their_trials_know_how_long(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from pytest_super.session.run import RUN
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, read_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.integration.conftest import Project
 
 
@@ -53,6 +55,25 @@ def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, worker
             r"\(ValueError: agent bug; agent.py:12 in run\); /.*\.ipynb",
         ],
     )
+
+
+def test_a_trial_is_safe_on_the_disk_before_it_is_reported(
+    project: Project, is_synced: Callable[[Path], bool]
+) -> None:
+    class Reports:
+        synced: dict[str, bool]
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            if report.when == "call":
+                folder = project.latest / "trials/right/1.0"
+                self.synced = {name: is_synced(folder / name) for name in ("trajectory.jsonl", "result.json")}
+
+    project.add_task("right")
+    options = ("--super-agent=agent:Agent", "--super-sandbox=local")
+    project.pytester.runpytest_inprocess(*options, plugins=[reports := Reports()]).assert_outcomes(passed=1)
+    assert reports.synced == {"trajectory.jsonl": True, "result.json": True}
+    assert is_synced(project.latest / "results.jsonl")
 
 
 def test_a_package_may_offer_an_agent_by_name(project: Project) -> None:

@@ -132,8 +132,12 @@ def place(tmp_path: Path) -> Workplace:
 # From a repository to a task
 
 
-def test_a_suitable_repository_becomes_a_valid_task(place: Workplace) -> None:
+def test_a_suitable_repository_becomes_a_valid_task(
+    place: Workplace, is_synced: Callable[[Path], bool]
+) -> None:
     outcome = place.outcome()
+    assert is_synced(place.output / "answers.jsonl")
+    assert is_synced(place.output / "repositories.jsonl")
     assert (outcome.outcome, outcome.reason) == ("kept", "")
     (task,) = load_tasks(place.output / "matcher.task.yaml")
     assert (task.id, task.set, task.sandbox.network) == ("matcher", "auto", True)

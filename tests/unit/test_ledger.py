@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -379,6 +380,8 @@ def share(amount: float, part: float) -> int:
     return int(min(amount, 150) * part)
 
 
+# Without a file, which would take milliseconds for each call.
+@mock.patch("pytest_super.model.ledger.append", mock.Mock())
 @given(limits=st.tuples(LIMIT, LIMIT, LIMIT), plans=st.lists(CALL, max_size=12), events=st.lists(EVENT))
 def test_in_any_order_of_events_each_limit_is_passed_by_one_call_at_most_and_all_calls_end(
     limits: tuple[int | None, int | None, int | None],

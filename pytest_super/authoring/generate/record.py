@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import threading
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -111,11 +112,12 @@ class GenerationRecord:
         self.answers[key] = text, finish_reason
 
     def _append(self, file: TextIO, data: dict[str, Any]) -> None:
-        """Write a line, which survives the end of this process. Raises SuperError."""
+        """Write a line, which survives a crash of the machine: answers are paid. Raises SuperError."""
         with self._writing:
             try:
                 file.write(to_line(data))
                 file.flush()
+                os.fsync(file.fileno())
             except OSError as error:
                 raise SuperError(f"{file.name} cannot be written: {error.strerror}") from None
 
