@@ -14,6 +14,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pytest_super import hookspecs
 from pytest_super.cli import parser
@@ -220,6 +222,30 @@ def test_the_lowest_versions_are_those_that_the_package_allows() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = [*project["dependencies"], *project["optional-dependencies"]["test"]]
     lowest = (ROOT / "requirements" / "lowest.txt").read_text(encoding="utf-8")
-    assert sorted(requirement.replace(">=", "==") for requirement in required) == sorted(
+    # Without the versions that are excluded.
+    assert sorted(requirement.split(",")[0].replace(">=", "==") for requirement in required) == sorted(
         line for line in lowest.splitlines() if not line.startswith("#")
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "extras"),
+    [("ci.txt", ("tasks", "test", "lint", "docs")), ("ci-main-job.txt", ("tasks",))],
+)
+def test_the_lock_files_have_what_pyproject_requires(file: str, extras: tuple[str, ...]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    required = [*project["dependencies"], *(each for extra in extras for each in optional[extra])]
+    text = (ROOT / "requirements" / file).read_text(encoding="utf-8")
+    locked = dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE))
+    for requirement in map(Requirement, required):
+        assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), requirement
+    # An index can be a private one.
+    assert "://" not in text
+
+
+@pytest.mark.parametrize("version", ["1.82.7", "1.82.8"])
+def test_versions_of_litellm_that_stole_credentials_are_not_installed(version: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (litellm,) = (each for each in map(Requirement, project["dependencies"]) if each.name == "litellm")
+    assert not litellm.specifier.contains(version)
