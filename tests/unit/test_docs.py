@@ -249,3 +249,11 @@ def test_versions_of_litellm_that_stole_credentials_are_not_installed(version: s
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (litellm,) = (each for each in map(Requirement, project["dependencies"]) if each.name == "litellm")
     assert not litellm.specifier.contains(version)
+
+
+TESTS = re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs/reliability.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("file", "name"), sorted(set(TESTS)))
+def test_the_tests_that_hold_a_promise_exist(file: str, name: str) -> None:
+    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
