@@ -12,9 +12,9 @@ from pytest_super.agents.swe.tools import Editor
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.store.published import read_history
-from pytest_super.store.results import TRIAL_FOLDER, read_trajectory
+from pytest_super.store.results import TRIAL_FOLDER
 from pytest_super.store.step_values import edit_of, submission_of
-from pytest_super.store.trajectory import PROGRAM, PROGRAM_BESIDE
+from pytest_super.store.trajectory import PROGRAM, PROGRAM_BESIDE, read_trajectory
 from pytest_super.trial.observation import STILL_RUNNING
 
 if TYPE_CHECKING:

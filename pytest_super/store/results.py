@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.store.activity import Activity, ActivityFile, read_doing
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import append, disk_errors, encodable, read_lines, sync, to_line
-from pytest_super.store.trajectory import step_from_data, step_to_data
+from pytest_super.store.trajectory import read_trajectory, step_to_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -289,10 +289,6 @@ def new_run_id() -> str:
 def read_results(run: Path) -> list[TrialResult]:
     """The results of a stored run."""
     return [TrialResult.from_data(data) for data in read_lines(run / "results.jsonl")]
-
-
-def read_trajectory(path: Path) -> list[Step]:
-    return [step_from_data(data) for data in read_lines(path)]
 
 
 def read_result(path: Path) -> TrialResult | None:

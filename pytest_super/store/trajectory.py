@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_super.store.json_lines import read_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # The types of a step that is a whole program. What a program does inside the sandbox is not recorded. A
 # program on the host acts by further steps, which come before its own.
@@ -70,3 +75,7 @@ def step_from_data(data: dict[str, Any]) -> Step:
 def now() -> str:
     """The current time in the format of a step."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def read_trajectory(path: Path) -> list[Step]:
+    return [step_from_data(data) for data in read_lines(path)]

@@ -112,3 +112,8 @@ def test_the_tree_of_the_page_names_every_module_and_no_other() -> None:
 def test_no_module_imports_private_names_of_pytest() -> None:
     for file in MODULES.values():
         assert not re.search(r"^\s*(?:from|import) _pytest\b", file.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_no_module_is_longer_than_a_few_screens() -> None:
+    lengths = {name: len(file.read_text(encoding="utf-8").splitlines()) for name, file in MODULES.items()}
+    assert {name: length for name, length in lengths.items() if length > 300} == {}

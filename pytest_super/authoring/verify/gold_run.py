@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.store.results import last_reruns, read_results, read_trajectory
+from pytest_super.store.results import last_reruns, read_results
 from pytest_super.store.step_values import submission_of
+from pytest_super.store.trajectory import read_trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
