@@ -274,7 +274,7 @@ def test_all_calls_wait_for_a_rate_limit_and_their_trials_know_how_long(tmp_path
     assert a >= 0.6
     assert (b > 0, c) == (True, 0)
     written = [line.get("waited_seconds", 0) for line in read_lines(tmp_path / "calls.jsonl")]
-    assert max(written) == pytest.approx(a, abs=0.001)
+    assert max(written) == pytest.approx(a, abs=0.1)
 
 
 # Abandoned calls
