@@ -15,7 +15,7 @@ import pytest
 from pytest_super.kernel import http_requests as calls
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.http_requests import HttpChannel, Reply
-from pytest_super.kernel.incoming import Incoming
+from pytest_super.kernel.incoming import MAX_BODIES, PIECE, Incoming
 from pytest_super.kernel.inside import endpoint
 from pytest_super.kernel.providers.local import LocalSandbox
 from tests.waiting import until
@@ -291,7 +291,7 @@ def test_a_request_that_is_none_is_dropped() -> None:
         ("1", 0, "/"),
         (None, 0, "/"),
         (1, -1, "/"),
-        (1, calls.MAX_BODIES + 1, "/"),
+        (1, MAX_BODIES + 1, "/"),
         (1, 1e300, "/"),
         (1, 0, ["/"]),
         (1, 0, "/" * 10**6),
@@ -305,9 +305,9 @@ def test_a_request_that_is_none_is_dropped() -> None:
 
 def test_a_body_that_nobody_asked_for_ends_its_request() -> None:
     liar = Liar()
-    liar.ask(1, size=2 * calls.PIECE)
+    liar.ask(1, size=2 * PIECE)
     until(liar.heard("more", 1))
-    liar.say(1, "body", b"x" * (calls.PIECE - 1))
+    liar.say(1, "body", b"x" * (PIECE - 1))
     until(lambda: liar.is_idle)
     assert not liar.heard("answer", 1)()
     liar.ask(2, size=10)
@@ -333,7 +333,7 @@ def test_requests_without_end_are_not_begun() -> None:
 def test_bodies_wait_until_there_is_room_for_them() -> None:
     held = Held()
     liar = Liar(held)
-    liar.ask(1, size=calls.MAX_BODIES)
+    liar.ask(1, size=MAX_BODIES)
     until(liar.heard("more", 1))
     liar.ask(2, size=1)
     assert not liar.heard("more", 2)()
@@ -346,13 +346,13 @@ def test_bodies_wait_until_there_is_room_for_them() -> None:
 
 
 def test_an_answer_goes_no_faster_than_it_is_asked_for() -> None:
-    liar = Liar(lambda _: Reply(status=200, body=b"a" * (3 * calls.PIECE)))
+    liar = Liar(lambda _: Reply(status=200, body=b"a" * (3 * PIECE)))
     liar.ask(1)
     until(liar.heard("answer", 1))
     assert not liar.heard("piece", 1)()
     liar.say(1, "more")
     until(liar.heard("piece", 1))
-    assert sum(len(payload) for _, _, payload in liar.told) == 2 * calls.PIECE
+    assert sum(len(payload) for _, _, payload in liar.told) == 2 * PIECE
     liar.say(1, "gone")
     until(lambda: liar.is_idle)
 
