@@ -82,6 +82,8 @@ class GatewayModel:
             cost_limit=cost_limit,
         )
         self._has_asked = False
+        self.ends_at_wall_limit = True
+        """`complete` ends when no `seconds_left`."""
 
     @property
     def name(self) -> str:

@@ -100,7 +100,7 @@ class Trial:
         """Like `complete`, but a call that would exceed a limit only raises BudgetSpentError."""
         self._raise_if_over()
         began = time.monotonic()
-        with self._failures(), self.doing("model"):
+        with self.wall_limit.during_call(self.model), self._failures(), self.doing("model"):
             if self.model is None:
                 raise InfrastructureError("the agent needs a model: name one by --super-model")
             try:

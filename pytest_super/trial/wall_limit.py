@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from pytest_super.model.completion import Model
 
 # Ignored by default, so a late signal does no harm. Go uses SIGURG for its threads for the same reason.
 # Not SIGALRM, because pytest-timeout uses it.
@@ -53,6 +56,13 @@ class WallLimit:
             self._depth.value -= 1
         if self._is_reached and not self._depth.value:
             self._end_trial()
+
+    def during_call(self, model: Model | None) -> AbstractContextManager[None]:
+        """For a call of the model, which is only interrupted if it does not end at the limit by itself.
+
+        An interrupt at a bad moment would leave the connection of the call open.
+        """
+        return self.put_off() if getattr(model, "ends_at_wall_limit", False) else nullcontext()
 
     def run(self, act: Callable[[], None]) -> None:
         """Call `act`, and end the trial in it at the limit. Raises what `act` or `end_trial` raises."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import TrialEnded
+from pytest_super.model.completion import BudgetSpentError
 from pytest_super.store.trajectory import Action
 from pytest_super.trial import wall_limit
 from pytest_super.trial.wall_limit import SIGNAL
@@ -116,6 +117,26 @@ def test_a_call_of_the_model_is_interrupted() -> None:
     bench = Bench(ask, model=Silent())
     assert bench.end() == "wall"
     assert bench.budget.model_seconds > 0
+
+
+def test_a_call_that_ends_at_the_limit_by_itself_is_not_interrupted() -> None:
+    ended: list[bool] = []
+
+    class Punctual:
+        ends_at_wall_limit = True
+
+        def complete(self, *_: object, **__: object) -> Any:
+            while bench.budget.wall_left() > 0:
+                time.sleep(0.01)
+            time.sleep(0.1)
+            ended.append(True)
+            raise BudgetSpentError("wall")
+
+    def ask(trial: Trial) -> None:
+        trial.complete([{"role": "user", "content": "go on"}])
+
+    bench = Bench(ask, model=Punctual())
+    assert (bench.end(), ended) == ("wall", [True])
 
 
 def test_an_agent_that_swallows_the_end_gets_it_again_by_its_next_action() -> None:
