@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 400
 CODE_FIELDS = ("code", "type", "status", "reason")
 NESTED_FIELDS = ("error", "innererror", "details")
+# All that OpenAI's client says about any failure of a connection.
+CONNECTION_ERROR = "Connection error."
+ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 # Statuses from an address without a model API.
 NOWHERE_STATUS = (404, 405)
 # FastAPI's 404. Many model servers use FastAPI, but their own errors look different.
 NOT_FOUND = {"detail": "Not Found"}
 # What litellm and OpenAI's client put before the provider's words, and after them.
-PREFIX = re.compile(r"(Error code: \d+ - |[\w.]*(Error|Exception|Timeout)\b( ?[:-])?\s*)+")
+# "Error in …" is a sentence.
+PREFIX = re.compile(r"(Error code: \d+ - |[\w.]*(Error|Exception|Timeout)\b(?! in )( ?[:-])?\s*)+")
 SUFFIX = re.compile(r"\s*(Traceback \(most recent call last\)|This looks like a bug in LiteLLM).*", re.DOTALL)
 
 
@@ -45,6 +49,8 @@ def explain(
         is_sent=is_sent,
     )
     text = provider_words(error, status, response)
+    if text == CONNECTION_ERROR:
+        text = connection_words(chain)
     if failure is Failure.UNCLEAR:
         text = f"the answer cannot be read: {text}"
     # Cut last: an earlier cut could leave half of a key, which `redact` would not find.
@@ -141,6 +147,14 @@ def provider_words(error: Exception, status: int | None, response: Any) -> str:
     return " ".join(text.split()) or "no reason was given"
 
 
+def connection_words(chain: list[BaseException]) -> str:
+    """Where the request went, and the innermost reason why that failed."""
+    asked = next((cause for cause in chain if "APIConnectionError" in class_names(cause)), None)
+    reasons = [" ".join(str(cause).split()) for cause in chain]
+    reason = ERRNO.sub("", next(filter(None, reversed(reasons)), ""))
+    return f"the connection to {address_of(asked)} failed: {reason}"
+
+
 def is_no_model_api(response: Any) -> bool:
     """Whether the response is something other than an error of a model API, such as a web page."""
     try:
@@ -151,10 +165,10 @@ def is_no_model_api(response: Any) -> bool:
     return is_empty or json_of(response) in (None, NOT_FOUND)
 
 
-def address_of(response: Any) -> str:
-    """Where the request went, without the parts that can contain a key."""
+def address_of(holder: Any) -> str:
+    """Where the request of a response or of an exception went, without the parts that can contain a key."""
     try:
-        return str(response.request.url.copy_with(query=None, userinfo=b""))
+        return str(holder.request.url.copy_with(query=None, userinfo=b""))
     except Exception:
         # Not every HTTP client keeps the request.
         return "this address"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from pytest_super.model.token_estimate import MaxUsage
 
 TIMEOUT = 600.0
+# A hundred times the longest window of any model. A single higher figure would spend every limit of a run.
+MOST_TOKENS = 10**9
+# The figures from which litellm computes a cost.
+COUNT = re.compile(r"\w+_(tokens|requests)")
 # Its tokenizer comes with litellm; those of other models would be downloaded.
 COUNTED_AS = "gpt-4"
 # The types with which OpenAI's client says that a parameter was not given.
@@ -137,8 +142,8 @@ class LitellmProvider:
             body=body,
             usage=usage,
             is_counted=stated is None,
-            model=body.get("model") or self.model,
-            fingerprint=body.get("system_fingerprint"),
+            model=text_in(body, "model") or self.model,
+            fingerprint=text_in(body, "system_fingerprint"),
         )
 
     def _count(self, asked: Request, body: dict[str, Any]) -> tuple[int, int]:
@@ -242,12 +247,24 @@ def has_message(body: dict[str, Any]) -> bool:
     return isinstance(message, dict) and isinstance(message.get("content"), str | None)
 
 
+def text_in(body: dict[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    return value if isinstance(value, str) else None
+
+
 def stated_tokens(body: dict[str, Any]) -> tuple[int, int] | None:
     """The tokens of prompt and answer as the provider states them; None if that is missing or implausible."""
     usage = body.get("usage")
-    if not isinstance(usage, dict):
+    if not isinstance(usage, dict) or not all(0 <= count <= MOST_TOKENS for count in counts_in(usage)):
         return None
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if not isinstance(prompt, int) or not isinstance(completion, int):
         return None
-    return (prompt, completion) if prompt > 0 and completion >= 0 else None
+    return (prompt, completion) if prompt else None
+
+
+def counts_in(usage: dict[str, Any]) -> list[float]:
+    """The counts of tokens and of requests, those of its details included."""
+    parts = [usage, *(part for part in usage.values() if isinstance(part, dict))]
+    fields = [field for part in parts for field in part.items()]
+    return [value for name, value in fields if COUNT.fullmatch(name) and isinstance(value, int | float)]

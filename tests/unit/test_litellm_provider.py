@@ -83,8 +83,11 @@ IMPOSSIBLE = {"prompt_tokens": 0, "completion_tokens": 0}
         (Fault("no_usage"), 2),
         ({"text": "an answer", "usage": {"prompt_tokens": -5, "completion_tokens": 3}}, 2),
         ({"text": None, "tool_calls": [TOOL_CALL], "usage": IMPOSSIBLE}, pytest.approx(12, abs=8)),
+        ({"text": "an answer", "usage": {"prompt_tokens": 10**400}}, 2),
+        ({"text": "an answer", "usage": {"completion_tokens": 10**12}}, 2),
+        ({"text": "an answer", "usage": {"completion_tokens_details": {"reasoning_tokens": 10**30}}}, 2),
     ],
-    ids=["none", "negative", "zero"],
+    ids=["none", "negative", "zero", "too large for a float", "too large", "too large in its details"],
 )
 def test_usage_that_is_not_reported_or_impossible_is_counted(
     openai_server: OpenAIServer, reply: Any, completion: int
@@ -116,6 +119,11 @@ def test_cached_tokens_have_their_own_price(openai_server: OpenAIServer) -> None
     details = {"prompt_tokens_details": {"cached_tokens": 1000}}
     openai_server.reply({"text": "hi", "usage": {"prompt_tokens": 1000, "completion_tokens": 0, **details}})
     assert ask().usage.cost_usd == pytest.approx(1000 * 1.25e-6)
+
+
+def test_a_name_that_is_not_text_is_not_the_models(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "hi", "model": 7})
+    assert ask().model == MODEL
 
 
 def test_a_broken_answer_reports_its_usage_if_that_can_be_read(openai_server: OpenAIServer) -> None:
@@ -423,7 +431,11 @@ def test_a_message_is_one_line_in_the_providers_words(openai_server: OpenAIServe
     assert failure_of().message == "openai/gpt-4o answered 429: Rate limit reached for requests."
     assert failure_of().message == "openai/gpt-4o answered 404: The model `m` does not exist."
     assert failure_of().message.startswith("openai/gpt-4o: the answer cannot be read: Unterminated string")
-    assert failure_of().message == "openai/gpt-4o: Connection error."
+    asked = f"{openai_server.base_url}/chat/completions"
+    assert failure_of().message.startswith(f"openai/gpt-4o: the connection to {asked} failed: ")
+    error = failure_of(parameters={"api_base": "http://127.0.0.1:1"})
+    said = "the connection to http://127.0.0.1:1/chat/completions failed: Connect call failed"
+    assert error.message.startswith(f"openai/gpt-4o: {said}")
 
 
 def test_another_protocols_error_is_read_too(openai_server: OpenAIServer) -> None:
