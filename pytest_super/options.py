@@ -49,9 +49,12 @@ def amount(text: str) -> float:
 
 
 def share(text: str) -> float:
-    value = number(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
     if not 0 <= value <= 1:
-        raise ValueError("must be between 0 and 1")
+        raise ValueError("must be a number between 0 and 1, such as 0.05")
     return value
 
 

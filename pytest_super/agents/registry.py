@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import traceback
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
@@ -51,26 +52,39 @@ def find_agent(name: str) -> Factory:
     kind, _, command = name.partition(":")
     if kind in ("command", "host-command"):
         return make_program(kind, command)
+    return own_agent(name, import_agent(name))
+
+
+def import_agent(name: str) -> Any:
+    """A package's or a user's own class or function. Raises SuperError."""
     offered = entry_points(group=GROUP)
+    module_name, _, attribute = name.partition(":")
+    if not (module_name and attribute) and name not in offered.names:
+        known = [*BUILT_IN, *sorted(offered.names)]
+        choices = f"use {', '.join(known)}, or package.module:Name of your own"
+        raise SuperError(f"unknown agent `{name}`: {choices}{did_you_mean(name, known)}")
     try:
-        if ":" in name:
-            module_name, _, attribute = name.partition(":")
-            module = importlib.import_module(module_name)
-            if not hasattr(module, attribute):
-                why = f"{module_name} has no {attribute}{did_you_mean(attribute, vars(module))}"
-                raise SuperError(f"the agent `{name}` cannot be imported: {why}")
-            made = getattr(module, attribute)
-        elif name in offered.names:
-            made = offered[name].load()
-        else:
-            known = [*BUILT_IN, *sorted(offered.names)]
-            choices = f"use {', '.join(known)}, or package.module:Name of your own"
-            raise SuperError(f"unknown agent `{name}`: {choices}{did_you_mean(name, known)}")
-    except (ImportError, AttributeError, SyntaxError) as error:
-        is_unknown_module = isinstance(error, ModuleNotFoundError) and error.name == name.partition(":")[0]
-        hint = "; the ini value `pythonpath = .` finds modules next to the ini file" * is_unknown_module
-        raise SuperError(f"the agent `{name}` cannot be imported: {error}{hint}") from error
-    return own_agent(name, made)
+        if name in offered.names:
+            return offered[name].load()
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:
+        raise SuperError(
+            f"the agent `{name}` cannot be imported: {why_not_imported(module_name, error)}"
+        ) from error
+    if not hasattr(module, attribute):
+        why = f"{module_name} has no {attribute}{did_you_mean(attribute, vars(module))}"
+        raise SuperError(f"the agent `{name}` cannot be imported: {why}")
+    return getattr(module, attribute)
+
+
+def why_not_imported(module: str, error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name == module:
+        return f"{error}; the ini value `pythonpath = .` finds modules next to the ini file"
+    if isinstance(error, ImportError | SyntaxError):
+        return str(error)
+    # What a module's own code raises while it is imported can be anything.
+    *_, frame = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
 
 
 def own_agent(name: str, made: Any) -> Factory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -153,9 +154,13 @@ def parse_parameter(text: str) -> tuple[str, Any]:
     if may_hold_secret(text):
         raise pytest.UsageError(f"--super-model-arg={name}: keys come from the environment, as for litellm")
     try:
-        return name, json.loads(value)
+        parsed = json.loads(value)
     except ValueError:
-        return name, value
+        parsed = value
+    # The gateway applies it; everything else is checked by litellm or the provider.
+    if name == "timeout" and not (isinstance(parsed, int | float) and 0 < parsed < inf):
+        raise pytest.UsageError(f"--super-model-arg={text}: must be a number of seconds above 0")
+    return name, parsed
 
 
 def parse_mount(text: str) -> tuple[str, str]:

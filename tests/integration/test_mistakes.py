@@ -30,6 +30,8 @@ USAGE = pytest.ExitCode.USAGE_ERROR
     [
         (["--super-agent=nonsense"], "*unknown agent `nonsense`: use gold, *, or package.module:Name*"),
         (["--super-agent=no.such:Agent"], "*the agent `no.such:Agent` cannot be imported: *"),
+        (["--super-agent=:Agent"], "*unknown agent `:Agent`: use gold, *, or package.module:Name*"),
+        (["--super-agent=agent:"], "*unknown agent `agent:`: use gold, *, or package.module:Name*"),
         (["--super-agent=agens:Agent"], "*: No module named 'agens'; the ini value `pythonpath = .` finds *"),
         (["--super-agent=agent:Gone"], "*the agent `agent:Gone` cannot be imported: agent has no Gone"),
         (["--super-agent=agent:Agnt"], "*agent has no Agnt; did you mean `Agent`[?]"),
@@ -47,8 +49,8 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-epochs=0"], "*--super-epochs=0: must be a whole number of at least 1"),
         (["--super-epochs=x"], "*--super-epochs=x: must be a whole number of at least 1"),
         (["--super-temperature=hot"], "*--super-temperature=hot: must be a number"),
-        (["--super-max-errors=5"], "*--super-max-errors=5: must be between 0 and 1"),
-        (["--super-max-errors=5%"], "*--super-max-errors=5%: must be a number"),
+        (["--super-max-errors=5"], "*--super-max-errors=5: must be a number between 0 and 1, such as 0.05"),
+        (["--super-max-errors=5%"], "*--super-max-errors=5%: must be a number between 0 and 1, such as 0.05"),
         (["--super-max-cost=-1"], "*--super-max-cost=-1: must be more than 0"),
         (["--super-sandbox=moon"], "*unknown sandbox `moon`: *docker, bubblewrap, local*"),
         (["--super-sandbox=locl"], "*; did you mean `local`[?]"),
@@ -66,6 +68,14 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-attempts=2"], "*--super-attempts needs --super-model*"),
         (["--super-model=scripted:missing.yaml"], "*missing.yaml*"),
         (["--super-model=openai/gpt-4o", "--super-model-arg=api_key=x"], "*keys come from the environment*"),
+        (
+            ["--super-model=openai/gpt-4o", "--super-model-arg=timeout=5s"],
+            "*timeout=5s: must be a number of *",
+        ),
+        (
+            ["--super-model=openai/gpt-4o", "--super-model-arg=timeout=-1"],
+            "*timeout=-1: must be a number of *",
+        ),
     ],
 )
 def test_a_wrong_option_is_one_message(project: Project, arguments: list[str], message: str) -> None:
@@ -87,6 +97,8 @@ NO_AGENTS = {
     "class Agent:\n    run = 'fast'": "has no method `run(self, trial)`",
     "class Agent:\n def __init__(self, model): ...\n def run(self, trial): ...": "required argument: 'model'",
     "Agent = 'text'": "cannot be called: name the class or function",
+    "\nraise SystemExit(5)": "no_agent.py:2)",
+    "key = settings['key']": "cannot be imported: NameError: name 'settings' is not defined",
     "class Agent:\n    def run(self, trial:": "cannot be imported: '(' was never closed",
 }
 
