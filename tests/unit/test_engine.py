@@ -65,6 +65,7 @@ def engine_that_says(path: Path, version: dict[str, str]) -> Iterator[None]:
         ("unix:///nonexistent", "No such file or directory"),
         ("unix://unheard", "Connection refused"),
         ("tcp://127.0.0.1:9", "Connection refused"),
+        ("tcp://engine:http", "Port could not be cast to integer value"),
     ],
 )
 def test_an_unreachable_engine_is_one_message_with_the_ways_out(

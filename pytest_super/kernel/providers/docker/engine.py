@@ -93,7 +93,7 @@ def make_client(url: str) -> APIClient:
     settings = kwargs_from_env() | {"base_url": url}
     try:
         client = docker.APIClient(version="auto", timeout=int(HELLO_SECONDS), **settings)
-    except DockerException as error:
+    except (DockerException, ValueError) as error:
         raise EngineError(f"no container engine answers at {url} ({error}): {HOW_TO_START}") from error
     if version_lt(client.api_version, OLDEST_API):
         raise EngineError(
