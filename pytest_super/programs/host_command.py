@@ -8,13 +8,12 @@ import sysconfig
 import tempfile
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.inside.filework import open_regular
-from pytest_super.kernel.providers.sandbox_folder import remove_tree
+from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.model.redaction import is_secret
 from pytest_super.programs import command as inside
 from pytest_super.programs.command import AnswerReader, fill, model_name
@@ -186,7 +185,7 @@ def fresh_folder(query: str) -> Iterator[str]:
     try:
         yield folder
     finally:
-        remove_tree(Path(folder))
+        remove_tree(folder)
 
 
 def read_regular_file(path: str, limit: int) -> bytes:

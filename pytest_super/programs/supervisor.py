@@ -11,7 +11,7 @@ import select
 import signal
 import time
 
-from pytest_super.kernel.inside.processes import descendants, kill_all, reap, send_signal
+from pytest_super.kernel.inside.processes import descendants, kill_all, reap, remove_tree, send_signal
 from pytest_super.platform import MARKER, host, marked_processes
 
 # Commands on our standard input: send SIGTERM to the program, or kill everything. At the end of the input,
@@ -52,7 +52,7 @@ def main(command: str, folder: str, reports: int) -> None:
     # The answer file is read after the program's end, so the folder stays until our input ends.
     while os.read(0, 1):
         pass
-    remove(folder)
+    remove_tree(folder)
 
 
 def wake_on_child() -> int:
@@ -148,11 +148,3 @@ def write_line(reports: int, line: str) -> None:
         os.write(reports, f"{line}\n".encode())
     except OSError:
         return
-
-
-def remove(folder: str) -> None:
-    from pathlib import Path
-
-    from pytest_super.kernel.providers.sandbox_folder import remove_tree
-
-    remove_tree(Path(folder))

@@ -147,6 +147,8 @@ def test_the_folder_is_gone_after_close() -> None:
     sandbox = LocalSandbox()
     with started(sandbox) as kernel:
         kernel.execute("import os; os.mkdir('locked', 0o500); os.mkfifo('pipe')", timeout=30)
+        # Deeper than Python's recursion, and with longer paths than the system's calls accept.
+        kernel.execute("for _ in range(2500):\n    os.mkdir('deep'); os.chdir('deep')", timeout=30)
         assert Path(sandbox.workdir).exists()
     assert not Path(sandbox.workdir).parent.exists()
 

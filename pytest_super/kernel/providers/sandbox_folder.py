@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.inside.processes import KEEP
+from pytest_super.kernel.inside.processes import KEEP, remove
 from pytest_super.kernel.providers.host_environment import make_environment
 from pytest_super.kernel.providers.owner import is_alive, owner_label
 
@@ -44,19 +42,7 @@ class SandboxFolder:
             raise InfrastructureError(f"the sandbox's files are gone: {error}") from error
 
     def remove(self) -> None:
-        if not (self.path / KEEP).exists():
-            remove_tree(self.path)
-
-
-def remove_tree(root: Path) -> None:
-    """Remove the folder, including subfolders that code inside has made unwritable. Never raises."""
-    for _ in range(2):
-        shutil.rmtree(root, ignore_errors=True)
-        if not root.exists():
-            return
-        for folder, _, _ in os.walk(root):
-            with suppress(OSError):
-                os.chmod(folder, 0o700)
+        remove([str(self.path)])
 
 
 def sweep_folders() -> None:
@@ -64,5 +50,5 @@ def sweep_folders() -> None:
     for owner in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
         with suppress(OSError):
             # OSError: the folder is of another user, or another sweep has just removed it.
-            if is_alive(owner.read_text()) is False and not (owner.parent / KEEP).exists():
-                remove_tree(owner.parent)
+            if is_alive(owner.read_text()) is False:
+                remove([str(owner.parent)])
