@@ -186,6 +186,21 @@ def test_nothing_outlives_a_killed_bridge() -> None:
         assert until(lambda: not Path(sandbox.workdir).parent.exists())
 
 
+def test_a_log_of_any_size_is_not_read_into_memory() -> None:
+    with started(LocalSandbox()) as kernel:
+        enlarge = f"""
+import os, time
+bridge = os.getppid()
+with open(f"/proc/{{bridge}}/stat") as stat:
+    supervisor = stat.read().rpartition(")")[2].split()[1]
+os.truncate(f"/proc/{{supervisor}}/fd/2", {2**42})
+os.kill(bridge, {signal.SIGINT:d})
+time.sleep(600)
+"""
+        result = kernel.execute(enlarge, timeout=30)
+        assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "ended with exit code 1")
+
+
 @pytest.mark.slow
 def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
     monkeypatch: pytest.MonkeyPatch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # The bridge is killed if it takes longer than this to kill its descendants and end.
 CLOSE_SECONDS = 5.0
+LONGEST_WORDS = 4096
 
 
 class SocketStream:
@@ -72,7 +74,8 @@ class BridgeProcess:
     def _last_words(self) -> str:
         if self._log.closed:
             return ""
-        self._log.seek(0)
+        # Only the end: code inside can have made the log as large as the disk.
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - LONGEST_WORDS))
         lines = self._log.read().decode("utf-8", "replace").split("\n")
         return f": {lines[-2]}" if len(lines) > 1 else ""
 
