@@ -95,7 +95,6 @@ DIES = ("die", 60)
         (137, [("kill", 50), DIES], "killed (exit code 137)"),
         (137, [], "killed (exit code 137)"),
         (1, [("oom", 60), DIES], "ended (exit code 1): ValueError: bad"),
-        (127, [DIES], "the image has no python3 in its PATH, which the kernel needs (exit code 127)"),
         (None, [], "its main process closed the stream"),
     ],
 )

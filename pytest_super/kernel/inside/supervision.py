@@ -25,6 +25,8 @@ def supervise(folders: list[str]) -> None:
         os.dup2(null, descriptor)
     # Code inside can have stopped the bridge, which has to wake up to see the end of its stream.
     signal.signal(signal.SIGCONT, lambda *_: processes.send_signal(bridge, signal.SIGCONT))
+    # As the first process of a container we get only the signals that we handle: the engine's SIGTERM.
+    signal.signal(signal.SIGTERM, lambda *_: processes.send_signal(bridge, signal.SIGTERM))
     processes.go_on_when_parent_ends()
     processes.adopt_orphans()
     status = os.waitpid(bridge, 0)[1]

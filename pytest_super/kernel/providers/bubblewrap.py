@@ -204,7 +204,7 @@ class BubblewrapSandbox:
             self._folder.make(Path(VENV))
             for name, text in ACCOUNTS.items():
                 (self.folder / name).write_text(text)
-            command = [*self._bwrap(), "--new-session", "--", *program]
+            command = [*self._bwrap(), "--new-session", "--as-pid-1", "--", *program]
             environment = self._environment()
             if can_limit():
                 limits = (self.spec.memory or DEFAULT_MEMORY, self.spec.pids or DEFAULT_PIDS)

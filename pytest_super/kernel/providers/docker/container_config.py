@@ -75,7 +75,8 @@ class ContainerConfig:
             # By default all, shared fairly. The engine refuses more than the machine has.
             "NanoCpus": int((self.spec.cpus or 0) * 1e9),
             "PidsLimit": self.spec.pids or PIDS,
-            "Init": True,
+            # Its first process would keep the stream open, and code inside could write to it.
+            "Init": False,
             # By the engine, so also when this process is killed.
             "AutoRemove": True,
             # The stream carries all output; the engine would keep another copy on its disk.

@@ -104,8 +104,5 @@ def describe(code: int | None, events: list[Event], last_words: str = "") -> str
         return "out of memory"
     if code > 128:
         return f"killed (exit code {code})"
-    # Podman's first process ends with 1 and prints the reason.
-    if code == 127 or "failed to exec pid1: No such file" in last_words:
-        return "the image has no python3 in its PATH, which the kernel needs (exit code 127)"
     lines = last_words.strip().splitlines() if code else []
     return f"ended (exit code {code})" + (f": {lines[-1]}" if lines else "")

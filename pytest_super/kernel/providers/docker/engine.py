@@ -144,6 +144,8 @@ def missing_image(image: str, *, is_final: bool) -> InfrastructureError:
 
 def refusal(doing: str, error: APIError) -> InfrastructureError:
     words = str(error.explanation or error)
+    if "executable file" in words and "not found" in words:
+        return InfrastructureError("the image has no python3 in its PATH, which the kernel needs")
     if "Range of CPUs" in words:
         return UnsupportedError(words)
     if "mount config" in words:
