@@ -284,7 +284,6 @@ def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
     """Run the bridge until the host is gone, then kill all processes."""
     processes.adopt_orphans()
     processes.go_on_when_parent_ends()
-    processes.refuse_tracers()
     try:
         Bridge(folder, launcher, kernel).run()
         code = 0

@@ -16,6 +16,8 @@ def supervise(folders: list[str]) -> None:
 
     Before that it kills what a bridge that was killed has left, and removes the folders.
     """
+    # The bridge inherits it.
+    processes.refuse_tracers()
     bridge = os.fork()
     if bridge == 0:
         return
