@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Agent
+    from pytest_super.trial.trial import Agent, Trial
 
     Factory = Callable[[Task, "AgentSettings"], Agent]
 
@@ -104,12 +104,25 @@ def own_agent(name: str, made: Any) -> Factory:
         refuse_without_run(name, made)
 
     def make(_task: Task, _settings: AgentSettings) -> Agent:
-        agent: Agent = made()
+        try:
+            agent: Agent = made()
+        except (Exception, SystemExit) as error:
+            return NotMade(error)
         # What a function makes is only known now.
         refuse_without_run(name, agent)
         return agent
 
     return make
+
+
+class NotMade:
+    """Stands for an agent that could not be made: its trial ends as if `run` had raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def run(self, _trial: Trial) -> None:
+        raise self._error
 
 
 def refuse_without_run(name: str, made: object) -> None:

@@ -51,6 +51,18 @@ def test_every_exception_of_an_agent_is_its_own_failure(project: Project, worker
     assert "\x1b" not in result.stdout.str()
 
 
+@pytest.mark.parametrize("code", ["raise ValueError('no map')", "sys.exit(3)"])
+def test_an_agent_that_cannot_be_made_has_failed(project: Project, code: str) -> None:
+    set_agent(project, {"t": "pass"})
+    with (project.path / "agent.py").open("a") as file:
+        file.write(f"def make(agent):\n    {code}\n\nAgent.__init__ = make\n")
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    (row,) = project.results.values()
+    assert (row["stop_reason"], row["error"], row["steps"]) == ("agent_error", None, 0)
+    result.stdout.fnmatch_lines(["missed  t: *agent.py:*"])
+
+
 def test_a_trial_that_pytest_timeout_ends_is_scored_and_no_error_under_a_gate(project: Project) -> None:
     set_agent(project, {"hangs": "time.sleep(60)", "submits": "trial.submit(42); time.sleep(60)"})
     result = project.run("--timeout=2", "--super-fail-under=0")
