@@ -91,7 +91,7 @@ class Observer:
 
     def meter(self, kernel: int) -> None:
         """From now on, report the processor time of the process `kernel` and of all processes that start."""
-        self._processor_time = ProcessorTime(kernel, clock())
+        self._processor_time = ProcessorTime(kernel)
         os.write(self._wake_write, b"m")
 
     def settle(self) -> None:

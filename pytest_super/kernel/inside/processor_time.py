@@ -12,13 +12,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class ProcessorTime:
     """Counts the kernel, and the processes that have started since this object was made."""
 
-    def __init__(self, kernel: int, now: float) -> None:
-        """`now` is the time since the machine's start."""
-        self._kernel = kernel
-        self._since = int(now * TICKS)
+    def __init__(self, kernel: int) -> None:
+        # Not by their start times, which are too coarse: the next cell can follow within a tick.
+        stats = processes.statistics()
+        self._before = {(pid, stat[processes.START]) for pid, stat in stats.items() if pid != kernel}
         # The last own times of the processes that are not counted. Kept after their end, when those of the
         # process that waited for them include theirs.
-        self._free: dict[tuple[int, int], int] = {}
+        self._free: dict[tuple[int, bytes], int] = {}
         self._last: float | None = None
 
     def used(self, stats: dict[int, list[bytes]]) -> float:
@@ -31,9 +31,8 @@ class ProcessorTime:
         for pid, stat in stats.items():
             own, waited_for = processes.ticks_of(stat)
             ticks += own + waited_for
-            start = int(stat[processes.START])
-            if start < self._since and pid != self._kernel:
-                self._free[pid, start] = own
+            if (pid, stat[processes.START]) in self._before:
+                self._free[pid, stat[processes.START]] = own
         ours = os.times()
         total = ours.children_user + ours.children_system + (ticks - sum(self._free.values())) / TICKS
         last, self._last = self._last, total
