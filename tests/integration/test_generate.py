@@ -97,6 +97,7 @@ def test_folders_become_tasks_that_validate_and_are_collected_and_a_second_run_a
     assert "0 answers of openai/gpt-4o" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_cost_limit_ends_the_run_and_a_higher_one_goes_on(
     openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

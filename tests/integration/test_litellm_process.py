@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.openai_server import Fault
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_litellm_prints_nothing_and_connects_to_nobody_but_the_provider(
     openai_environment: OpenAIServer,
 ) -> None:
