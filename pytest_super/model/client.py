@@ -150,8 +150,7 @@ class GatewayModel:
             response = self._send("POST", USAGE, body, seconds_left=countdown(timeout + REPORT_SECONDS))
         except (ModelError, TimeoutError):
             return None
-        account: dict[str, Any] = json.loads(response.body)
-        return account if response.status == 200 else None
+        return json.loads(response.body) if response.status == 200 else None
 
     def _send(self, method: str, path: str, body: bytes, **how: Any) -> HttpResponse:
         """The gateway's answer; `how` are parameters of Gateway.send. Raises ModelError, TimeoutError."""
