@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 READY_SECONDS = 60.0
 MAX_STARTS = 3
 # A call takes as long as its provider does, so a late answer alone proves nothing, and the gateway is asked
-# what the call waits for: often enough for whoever watches the run.
+# what the call waits for, often enough for the live display of the run.
 # The time-out is much longer than one request keeps the gateway's event loop busy.
 HEALTH_CHECK_AFTER, HEALTH_TIMEOUT = 3.0, 60.0
 # A socket's path has at most 107 bytes.

@@ -38,7 +38,8 @@ def append(path: Path, text: str) -> None:
     """Append to a file. The text survives a crash of the machine when this returns. Raises OSError."""
     with path.open("a", encoding="utf-8") as file:
         file.write(text)
-    sync(path)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync(*paths: Path) -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from pytest_super.tasks.task import Limits, Task
 
-# Seconds. The time left can stand still. A shorter one would be looked at in vain again and again.
+# Seconds. While the model is waited for, the time left stands still, and whoever waits for a shorter one
+# would ask for it in a loop.
 MOMENT = 0.05
 
 

@@ -56,10 +56,11 @@ class Metered:
             self._samples.get()
         return sum(self._samples.get(timeout=60) for _ in range(count))
 
-    def await_use(self, seconds: float) -> None:
+    def await_use(self, seconds: float) -> float:
         used = 0.0
         while used < seconds:
             used += self._samples.get(timeout=60)
+        return used
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +75,14 @@ def metered() -> Iterator[Metered]:
 def test_thread_that_works_on_after_its_cell_is_charged(metered: Metered) -> None:
     metered.meter()
     metered.kernel.execute("is_burning = True; threading.Thread(target=burn).start()")
-    metered.await_use(0.4)
+    assert metered.await_use(0.4) >= 0.4
     metered.kernel.execute("is_burning = False")
 
 
 def test_background_process_is_charged_once_also_when_it_has_ended(metered: Metered) -> None:
     metered.meter()
     metered.kernel.execute(f"process = begin({BURN!r})")
-    metered.await_use(0.6)
+    assert metered.await_use(0.6) >= 0.6
     metered.kernel.execute(STOP)
     metered.samples(1)
     assert metered.samples(1) < 0.3
@@ -90,7 +91,7 @@ def test_background_process_is_charged_once_also_when_it_has_ended(metered: Mete
 def test_short_processes_in_the_background_are_charged(metered: Metered) -> None:
     metered.meter()
     metered.kernel.execute("process = subprocess.Popen('while :; do /bin/true; done', shell=True)")
-    metered.await_use(0.3)
+    assert metered.await_use(0.3) >= 0.3
     metered.kernel.execute(STOP)
 
 

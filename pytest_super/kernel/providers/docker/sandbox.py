@@ -200,7 +200,7 @@ class DockerSandbox:
 
     def close(self) -> None:
         self._is_closed.set()
-        # Before our own removal, which is no failure of the engine.
+        # Set before we remove the container, so that our own removal is not reported as the engine's failure.
         self._verdict = self._verdict or "it was closed"
         if self._stream:
             self._stream.close()
