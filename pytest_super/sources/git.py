@@ -34,7 +34,9 @@ OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "credential.interactive=false
 
 def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
     """The files at `commit`; submodules are empty, LFS files are pointers. Raises InfrastructureError."""
-    place = cache / "git" / commit
+    name = _name(url)
+    # Another address of the same commit can have another name, and the agent sees the name.
+    place = cache / "git" / f"{commit}-{name}"
     if found := stored(place):
         return found
     with workshop(cache) as work:
@@ -48,7 +50,7 @@ def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
         attributes.write_text("* -export-ignore -export-subst\n")
         archive = work / "commit.tar"
         run_git(f"--git-dir={bare}", "archive", "--format=tar", f"--output={archive}", commit, cwd=base)
-        tree = work / "tree" / _name(url)
+        tree = work / "tree" / name
         tree.mkdir(parents=True)
         unpack(archive, tree)
         return store(tree.parent, place)

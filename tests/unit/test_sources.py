@@ -261,13 +261,6 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         fetch(repository, base=tmp_path, cache=tmp_path / "cache")
 
 
-def test_the_cache_is_the_user_s_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    stored = tmp_path / "pytest-super" / "sources" / "git" / ("a" * 40) / "repo"
-    stored.mkdir(parents=True)
-    assert fetch(Repository(git="https://example.org/repo", commit="a" * 40), base=tmp_path) == stored
-
-
 def git(*arguments: str, cwd: Path) -> str:
     identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     done = subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True, text=True)
@@ -292,6 +285,15 @@ def origin(tmp_path: Path) -> Path:
     return folder
 
 
+def test_the_cache_is_the_user_s_by_default(
+    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    commit = git("rev-parse", "HEAD", cwd=origin)
+    folder = fetch(Repository(git=origin.as_uri(), commit=commit), base=tmp_path)
+    assert folder.is_relative_to(tmp_path / "user" / "pytest-super" / "sources")
+
+
 def test_a_commit_is_fetched_once_with_all_its_files(
     origin: Path, get: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -308,6 +310,15 @@ def test_a_commit_is_fetched_once_with_all_its_files(
     assert (get(git="my repo.git", commit=second) / "run.py").read_text() == "second"
     origin.rename(tmp_path / "gone")
     assert get(git=origin.as_uri(), commit=first) == folder
+
+
+def test_a_commit_has_the_folder_of_its_own_address(
+    origin: Path, get: Callable[..., Path], tmp_path: Path
+) -> None:
+    commit = git("rev-parse", "HEAD", cwd=origin)
+    git("clone", "--quiet", str(origin), str(tmp_path / "fork"), cwd=tmp_path)
+    assert get(git=origin.as_uri(), commit=commit).name == "my_20repo"
+    assert get(git=(tmp_path / "fork").as_uri(), commit=commit).name == "fork"
 
 
 def test_no_hook_of_anyone_runs(
