@@ -254,8 +254,10 @@ class LiveKernel:
     @cached_property
     def _cause_of_end(self) -> str:
         """Why the stream ended. Raises EngineError when the engine failed."""
-        cause: str = CAUSE(self._end or self._cause_of_death())
-        return cause
+        # Also if the host ended the stream of a silent sandbox: the engine can be the reason for the silence.
+        cause = self._cause_of_death()
+        text: str = CAUSE(self._end or cause)
+        return text
 
     def _lost(self) -> SandboxLostError:
         return SandboxLostError(self._cause_of_end)

@@ -92,7 +92,8 @@ class Sandbox(Protocol):
     def cause_of_death(self) -> str:
         """Why the stream ended, as a short text: `out of memory`, `killed (exit code 137)`.
 
-        Raises EngineError when the engine does not answer: the engine failed, not the agent.
+        Raises EngineError when the engine does not answer, or somebody outside ended or stopped the sandbox:
+        the agent has not failed. It is called also when the host closed the stream of a silent sandbox.
         """
 
     def keep(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.kernel import connection
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ WAYS = {
     "kill": lambda container: connect().kill(container),
     "stop": lambda container: connect().stop(container),
     "remove": lambda container: connect().remove_container(container, force=True),
+    "pause": lambda container: connect().pause(container),
     "inside": lambda container: None,
 }
 
@@ -126,10 +128,13 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
 
 
 def test_a_container_ended_through_the_engine_is_an_error_and_one_ended_from_inside_a_miss(
-    project: pytest.Pytester,
+    project: pytest.Pytester, engine: APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connection, "SILENCE_SECONDS", 8)
+    monkeypatch.setattr(connection, "PING_SECONDS", 1)
     project.makepyfile(killed=KILLED)
-    files = [project.path / f"{way}.task.yaml" for way in ("kill", "stop", "remove", "inside")]
+    ways = ("kill", "stop", "remove", "pause", "inside")
+    files = [project.path / f"{way}.task.yaml" for way in ways]
     for file in files:
         id = file.name.removesuffix(".task.yaml")
         file.write_text(json.dumps({"id": id, "set": "expert", "query": "q", "answer": 1}))
@@ -138,8 +143,10 @@ def test_a_container_ended_through_the_engine_is_an_error_and_one_ended_from_ins
     rows = map(json.loads, (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines())
     causes = {row["id"]: row["error"] for row in rows}
     assert causes.pop("inside") is None
+    assert "paused from outside, through the engine" in causes.pop("pause")
     assert len(causes) == 3
     assert all("killed from outside, through the engine" in cause for cause in causes.values())
+    assert not ours(engine, project)
 
 
 @pytest.mark.parametrize("sandbox", ["docker", "auto"])

@@ -291,6 +291,16 @@ def test_a_sandbox_that_says_nothing_is_given_up(
         assert "did not answer" in result.detail
 
 
+def test_an_engine_that_fails_is_the_cause_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "PING_SECONDS", 0.05)
+    kernel = Kernel(ScriptedSandbox(ScriptedBridge(do_nothing), death=EngineError("it was paused")))
+    kernel.start()
+    with pytest.raises(EngineError, match="it was paused"):
+        kernel.execute("1", timeout=30)
+    kernel.close()
+
+
 def test_a_kernel_can_be_closed_while_a_send_to_it_is_blocked() -> None:
     bridge = ScriptedBridge(finish)
     with started(bridge) as kernel, ThreadPoolExecutor() as other:

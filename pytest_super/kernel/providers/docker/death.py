@@ -35,6 +35,7 @@ class EndReport:
 
     def __init__(self, api: APIClient, container: str) -> None:
         """The engine has both requests when this returns. Raises what `requests` raises."""
+        self._api, self._container = api, container
         url, timeout = f"{api.base_url}/v{api.api_version}", (ANSWER_SECONDS, ANSWER_SECONDS)
         # Not by docker-py's `wait`, which returns only at the end. The API's default condition,
         # `not-running`, already holds before the start.
@@ -79,9 +80,18 @@ class EndReport:
         return found
 
     def cause(self, last_words: str) -> str:
-        """See `describe`. Raises EngineError also if the engine does not answer."""
+        """See `describe`. EngineError also if the container is paused or the engine does not answer."""
         code = self.exit_code
+        if code is None:
+            self._refuse_pause()
         return describe(code, [] if code is None else self.events, last_words)
+
+    def _refuse_pause(self) -> None:
+        from docker.errors import NotFound
+
+        with engine_errors("look at the container"), suppress(NotFound):
+            if self._api.inspect_container(self._container)["State"].get("Paused"):
+                raise EngineError("the container was paused from outside, through the engine")
 
     def close(self) -> None:
         self._wait.close()
