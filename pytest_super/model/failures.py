@@ -73,6 +73,8 @@ ACCOUNT_STATUS = (401, 402)
 # Every HTTP client has classes of its own, not all of them based on OSError. litellm's own are left out,
 # because it raises its APIConnectionError for whatever it does not know.
 NETWORK_EXCEPTION = re.compile(r"OSError$|(?!litellm\.).*(Connect|Timeout|Transport|Proxy)")
+# The address is wrong, or the certificates are: neither changes from one try to the next.
+ADDRESS_EXCEPTIONS = frozenset({"SSLCertVerificationError", "TooManyRedirects"})
 # The answer's bytes are no text, or are compressed wrongly: they were damaged on their way.
 DAMAGE_EXCEPTIONS = frozenset({"UnicodeDecodeError", "DecodingError"})
 
@@ -143,6 +145,9 @@ def classify(
 
 
 def classify_unanswered(exceptions: Set[str], *, is_sent: bool) -> Failure:
+    # Before the others: a client wraps it in an exception of its own, such as APIConnectionError.
+    if exceptions & ADDRESS_EXCEPTIONS:
+        return Failure.DENIED
     # Before `is_sent`, because a connection that cannot be opened fails before anything is sent.
     if any(map(NETWORK_EXCEPTION.match, exceptions)):
         return Failure.TRANSIENT

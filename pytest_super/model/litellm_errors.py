@@ -32,7 +32,9 @@ NOT_FOUND = {"detail": "Not Found"}
 # What litellm and OpenAI's client put before the provider's words, and after them.
 # "Error in …" is a sentence.
 PREFIX = re.compile(r"(Error code: \d+ - |[\w.]*(Error|Exception|Timeout)\b(?! in )( ?[:-])?\s*)+")
-SUFFIX = re.compile(r"\s*(Traceback \(most recent call last\)|This looks like a bug in LiteLLM).*", re.DOTALL)
+SUFFIX = re.compile(
+    r"(\s*Traceback \(most recent|\s*This looks like a bug in LiteLLM|\. Handle with `).*", re.DOTALL
+)
 
 
 def explain(

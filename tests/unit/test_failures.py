@@ -81,6 +81,12 @@ def test_a_failed_connection_is_transient_whether_anything_was_sent_or_not(name:
         assert classify(None, exceptions=exceptions, is_sent=is_sent) is Failure.TRANSIENT
 
 
+@pytest.mark.parametrize("name", ["SSLCertVerificationError", "TooManyRedirects"])
+def test_a_wrong_address_or_certificate_is_not_retried(name: str) -> None:
+    exceptions = {name, "OSError", "APIConnectionError", "litellm.InternalServerError"}
+    assert classify(None, exceptions=exceptions) is Failure.DENIED
+
+
 @pytest.mark.parametrize(
     "names",
     [
