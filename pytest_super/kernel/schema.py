@@ -47,7 +47,7 @@ def text(most: int, *, is_clipped: bool = False) -> Type:
     """A text that UTF-8 can encode. A longer one does not fit, or is clipped."""
 
     def fit(value: Any) -> str:
-        return encodable(bounded(value, most, is_clipped))
+        return replace_surrogates(bounded(value, most, is_clipped))
 
     return fit
 
@@ -70,7 +70,7 @@ def bounded(value: Any, most: int, is_clipped: bool = False) -> str:
     return value[:most]
 
 
-def encodable(value: str) -> str:
+def replace_surrogates(value: str) -> str:
     try:
         if not value.isascii():
             value.encode()
@@ -181,13 +181,13 @@ def fit_field(field: str, inner: Type, value: Any) -> Any:
 def json_value(value: Any, depth: int = DEPTH) -> Any:
     """Any JSON value: numbers that are not finite become null, as JSON has none."""
     if isinstance(value, str):
-        return encodable(value)
+        return replace_surrogates(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, (dict, list)) and not depth:
         raise Misfit("nested too deeply")
     if isinstance(value, dict):
-        return {encodable(key): json_value(child, depth - 1) for key, child in value.items()}
+        return {replace_surrogates(key): json_value(child, depth - 1) for key, child in value.items()}
     if isinstance(value, list):
         return [json_value(child, depth - 1) for child in value]
     return value
@@ -202,7 +202,7 @@ def bundle(value: Any) -> dict[str, Any]:
     ):
         raise Misfit("not a bundle of MIME types in its bounds")
     return {
-        encodable(mime): fit_field(printable_line(mime), mime_data(mime), data)
+        replace_surrogates(mime): fit_field(printable_line(mime), mime_data(mime), data)
         for mime, data in value.items()
     }
 
@@ -215,7 +215,7 @@ def lines(value: Any) -> str:
     parts = value if isinstance(value, list) else [value]
     if not all(isinstance(part, str) for part in parts):
         raise Misfit("not text")
-    return encodable("".join(parts))
+    return replace_surrogates("".join(parts))
 
 
 def metadata(most: int) -> Type:

@@ -56,14 +56,14 @@ def sync(*paths: Path) -> None:
             os.close(descriptor)
 
 
-def encodable(value: Any) -> Any:
+def escape_surrogates(value: Any) -> Any:
     """The JSON value with lone surrogates escaped: xdist cannot send them, and its worker would end."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {encodable(key): encodable(child) for key, child in value.items()}
+        return {escape_surrogates(key): escape_surrogates(child) for key, child in value.items()}
     if isinstance(value, list):
-        return [encodable(child) for child in value]
+        return [escape_surrogates(child) for child in value]
     return value
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.store.activity import Activity, ActivityFile, read_doing
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import append, disk_errors, encodable, read_lines, sync, to_line
+from pytest_super.store.json_lines import append, disk_errors, escape_surrogates, read_lines, sync, to_line
 from pytest_super.store.trajectory import read_trajectory, step_to_data
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class TrialResult:
         return self.stop_reason in (INTERRUPTED, RUN_COST)
 
     def to_data(self) -> dict[str, Any]:
-        data: dict[str, Any] = encodable(asdict(self))
+        data: dict[str, Any] = escape_surrogates(asdict(self))
         return data
 
     @classmethod
