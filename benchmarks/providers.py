@@ -20,7 +20,7 @@ from rows import print_row
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.registry import SHIPPED, find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel

@@ -19,7 +19,7 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 CELLS = [f"x = {n}" for n in range(9)] + ["x"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

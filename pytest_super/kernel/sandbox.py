@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
 FIXED_ENVIRONMENT = {"TZ": "UTC", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}

@@ -20,13 +20,12 @@ from pytest_super.tasks.fields import (
     SHA256,
     TASK_ID,
     FieldModel,
-    Package,
     Regex,
     RelativePath,
     Seconds,
-    Size,
     Text,
 )
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 TASK_SUFFIX = ".task.yaml"
 # The categories of the SUPER paper, in the order of its table 3. Tasks can have others.
@@ -115,23 +114,6 @@ class PreExecuted(FieldModel):
         if (self.cell is None) == (self.edit is None):
             raise ValueError("needs exactly one of cell, edit")
         return self
-
-
-class SandboxSpec(FieldModel):
-    """The resources and limits of the sandbox. A sandbox that cannot enforce one of them is refused."""
-
-    image: Text | None = None
-    cpus: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    memory: Size | None = None
-    """Bytes, or text such as 4g."""
-    disk: Size | None = None
-    pids: Annotated[int, Field(gt=0)] | None = None
-    network: bool | None = None
-    """true: the task needs the network; false: it must not have one."""
-    gpus: Annotated[int, Field(ge=0)] | None = None
-    env: dict[str, str] = {}
-    packages: list[Package] = []
-    """The packages that the task's code imports, as pip names them. Images have to contain them."""
 
 
 class Limits(FieldModel):

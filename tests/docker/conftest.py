@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from docker import APIClient
 
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
     from tests.docker.containers import MakeSandbox, RunInside
 
 

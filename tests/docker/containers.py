@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from docker import APIClient

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.docker
 TRIAL = """
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 sandbox = DockerSandbox(SandboxSpec(), SandboxSettings(image="tiny:1"), command=["/bin/cat"])
 stream = sandbox.open()
 stream.write(b"alive")
@@ -46,7 +46,7 @@ KILL = """
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 sandbox = DockerSandbox(SandboxSpec(), SandboxSettings(image="tiny:1"), command=["/bin/cat"])
 stream = sandbox.open()
 connect().kill(sandbox._container)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from docker import APIClient
 
     from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 pytestmark = pytest.mark.docker
 

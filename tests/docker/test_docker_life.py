@@ -13,7 +13,7 @@ from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.providers.docker import start_slots
 from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, sweep
 from pytest_super.kernel.providers.owner import owner_label
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.docker.containers import IDLE, containers, end_of, inspect
 from tests.waiting import until
 
@@ -138,7 +138,7 @@ import os, sys
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 sandbox = DockerSandbox(SandboxSpec(), SandboxSettings(image=sys.argv[1]))
 sandbox._create(connect())
 print(sandbox._token, flush=True)

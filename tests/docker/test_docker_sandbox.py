@@ -8,7 +8,7 @@ import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker.disk_use import bytes_written
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.docker.containers import IDLE, end_of, inspect
 
 if TYPE_CHECKING:

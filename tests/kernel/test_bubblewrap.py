@@ -22,7 +22,7 @@ from pytest_super.kernel.conformance.support import printed, started, until
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ import sys
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 sandbox = BubblewrapSandbox(SandboxSpec(), SandboxSettings())
 kernel = Kernel(sandbox)
 kernel.start()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
 @pytest.fixture(scope="module")

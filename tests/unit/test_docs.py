@@ -27,6 +27,7 @@ from pytest_super.options import OPTIONS
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks import loading, task, yaml_reader
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.pages import BLOCKS, PAGES, ROOT, Block, blocks_in
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ SECTIONS = {
     task.PreExecuted: "## pre_execute",
     task.Solution: "## solution",
     task.SubProblem: "## subproblems",
-    task.SandboxSpec: "## sandbox",
+    SandboxSpec: "## sandbox",
     task.Limits: "## limits",
 }
 

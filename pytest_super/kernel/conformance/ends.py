@@ -13,7 +13,7 @@ from pytest_super.kernel.conformance.support import (
     still_works,
     until,
 )
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel

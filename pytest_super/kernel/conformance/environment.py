@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.kernel.conformance.support import printed, started
 from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel

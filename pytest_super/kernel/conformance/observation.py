@@ -8,7 +8,7 @@ import pytest
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.conformance.support import printed, started, until
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel

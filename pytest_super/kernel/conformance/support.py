@@ -10,7 +10,7 @@ import pytest
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
-from pytest_super.tasks.task import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.providers.bridge_process import SocketStream
     from pytest_super.kernel.sandbox import SandboxSettings
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 WORKDIR, HOME, VENV = "/workspace", "/home/sandbox", "/venv"
 CA_FILE, PIP_FILE = "/etc/pytest-super/ca.pem", "/etc/pytest-super/pip.conf"

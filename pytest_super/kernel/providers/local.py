@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.providers.bridge_process import SocketStream
     from pytest_super.kernel.sandbox import SandboxSettings
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
 class LocalProvider(Provider):

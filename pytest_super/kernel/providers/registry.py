@@ -10,7 +10,7 @@ from pytest_super.errors import SuperError, did_you_mean
 
 if TYPE_CHECKING:
     from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 GROUP = "pytest_super.sandboxes"
 AUTO = "auto"

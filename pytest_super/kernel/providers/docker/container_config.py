@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.kernel.sandbox import SandboxSettings
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 GIB = 2**30
 WORKDIR = "/workspace"

@@ -10,7 +10,7 @@ from pytest_super.kernel.providers.registry import Provider
 if TYPE_CHECKING:
     from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
     from pytest_super.kernel.sandbox import SandboxSettings
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
 class DockerProvider(Provider):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from docker import APIClient
 
     from pytest_super.kernel.sandbox import SandboxSettings
-    from pytest_super.tasks.task import SandboxSpec
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 KEPT = "pytest-super-kept"
 # Words in an engine's warning that its kernel cannot enforce a limit. The engine then drops the limit.
