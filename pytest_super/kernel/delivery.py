@@ -11,7 +11,7 @@ from pathlib import Path
 # Each imports only modules before it.
 MODULES = (
     *("frames", "outbox", "message_size", "lookup", "filework"),
-    *("processor_time", "process_image", "observer", "bridge"),
+    *("family", "processor_time", "process_image", "observer", "bridge"),
 )
 STARTER = f"""
 import sys

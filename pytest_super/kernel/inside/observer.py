@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import processes
+from pytest_super.kernel.inside.family import Family
 from pytest_super.kernel.inside.process_image import (
     Image,
     arguments_of,
@@ -64,6 +65,7 @@ class Observer:
         self._send = send
         self._own_folder = os.path.realpath(own_folder) + "/"
         self._workdir = os.path.realpath(os.getcwd())
+        self._family = Family()
         self._processes: dict[int, Process] = {}
         self._watched: dict[int, Process] = {}
         self._reported = 0
@@ -122,17 +124,15 @@ class Observer:
                 self._send("observed")
 
     def _sample(self) -> None:
-        now, stats = clock(), processes.statistics()
-        parents = {pid: int(stat[processes.PARENT]) for pid, stat in stats.items()}
-        family = {pid: stats[pid] for pid in processes.descendants(os.getpid(), parents)}
+        now, family = clock(), self._family.statistics()
         if self._processor_time is not None:
             self._send("used", seconds=self._processor_time.used(family))
         living = {pid: stat for pid, stat in family.items() if processes.is_alive(stat)}
         for pid in [pid for pid in self._processes if pid not in living]:
             self._end(self._processes.pop(pid), now)
         # A parent before its children, because a fork is compared with its parent.
-        for pid in sorted(living, key=lambda pid: (int(stats[pid][processes.START]), pid)):
-            self._look(pid, stats[pid], now)
+        for pid in sorted(living, key=lambda pid: (int(living[pid][processes.START]), pid)):
+            self._look(pid, living[pid], now)
 
     def _look(self, pid: int, stat: list[bytes], now: float) -> None:
         process, start = self._processes.get(pid), int(stat[processes.START]) / TICKS

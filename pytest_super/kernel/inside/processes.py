@@ -11,7 +11,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 # A folder that contains this file is not removed, so that a person can look into it.
 KEEP = ".keep"
@@ -213,21 +213,20 @@ def descendants(root: int, known: dict[int, int] | None = None) -> set[int]:
 def parents() -> dict[int, int]:
     """The parent of every living process, by /proc or, where there is none (on macOS), by `ps`."""
     try:
-        return {pid: int(stat[PARENT]) for pid, stat in living().items()}
+        return {pid: int(stat[PARENT]) for pid, stat in statistics(pids()).items() if is_alive(stat)}
     except FileNotFoundError:
         with os.popen("ps -ax -o pid=,ppid=,stat=") as output:
             rows = [line.split() for line in output]
         return {int(pid): int(parent) for pid, parent, state in rows if not state.startswith("Z")}
 
 
-def living() -> dict[int, list[bytes]]:
-    """The statistics of every living process. Raises FileNotFoundError where there is no /proc."""
-    return {pid: stat for pid, stat in statistics().items() if is_alive(stat)}
+def pids() -> set[int]:
+    """All processes. Raises FileNotFoundError where there is no /proc."""
+    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
 
 
-def statistics() -> dict[int, list[bytes]]:
-    """Like `living`, but with zombies."""
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+def statistics(pids: Iterable[int]) -> dict[int, list[bytes]]:
+    """The fields of `stat_of` for each of the processes that exists; those of zombies too."""
     stats = {pid: stat_of(pid) for pid in pids}
     return {pid: stat for pid, stat in stats.items() if stat is not None}
 

@@ -14,7 +14,7 @@ class ProcessorTime:
 
     def __init__(self, kernel: int) -> None:
         # Not by their start times, which are too coarse: the next cell can follow within a tick.
-        stats = processes.statistics()
+        stats = processes.statistics(processes.pids())
         self._before = {(pid, stat[processes.START]) for pid, stat in stats.items() if pid != kernel}
         # The last own times of the processes that are not counted. Kept after their end, when those of the
         # process that waited for them include theirs.
