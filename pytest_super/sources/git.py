@@ -34,7 +34,7 @@ OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "credential.interactive=false
 
 def fetch_commit(url: str, commit: str, *, base: Path, cache: Path) -> Path:
     """The files at `commit`; submodules are empty, LFS files are pointers. Raises InfrastructureError."""
-    name = _name(url)
+    name = folder_name(url)
     # Another address of the same commit can have another name, and the agent sees the name.
     place = cache / "git" / f"{commit}-{name}"
     if found := stored(place):
@@ -99,7 +99,8 @@ def _shown(arguments: tuple[str, ...]) -> str:
     return redacted(" ".join(argument for argument in arguments if not argument.startswith("-")))
 
 
-def _name(url: str) -> str:
+def folder_name(url: str) -> str:
+    """The name of the folder that a repository at this address gets."""
     last = posixpath.basename(re.split(r"[?#]", url)[0].rstrip("/").replace(":", "/")).removesuffix(".git")
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", last).lstrip(".-")
     return name or "repository"

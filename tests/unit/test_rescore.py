@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from pytest_super.authoring.rescore.scores import provided_folder
 from pytest_super.cli import main
 from pytest_super.store.json_lines import to_line
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step, step_to_data
+from pytest_super.tasks.task import Repository
 from tests.unit.test_published import REACT, SWE, Cell, step_cells, write
 
 
@@ -427,3 +429,9 @@ def test_a_run_that_was_scored_as_the_published_code_does_is_compared_with_that(
     bench.put("run/run.json", {"scoring": "reference"})
     reasons = bench.rescore(bench.ours(submit([1]), accuracy=1.0)).reasons
     assert "stored figure" not in reasons["accuracy"]
+
+
+def test_the_folder_of_a_git_repository_is_known_without_fetching_it() -> None:
+    repository = Repository(git="https://example.org/group/My.Repo.git", commit="a" * 40)
+    assert provided_folder(repository.model_copy(update={"provide": True})) == "My.Repo"
+    assert provided_folder(repository) is None

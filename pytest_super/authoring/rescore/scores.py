@@ -17,6 +17,7 @@ from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, s
 from pytest_super.metrics.script_runs.programs import is_refused
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.text import words_of
+from pytest_super.sources.git import folder_name
 from pytest_super.sources.store import stored
 from pytest_super.store.trajectory import PROGRAM
 from pytest_super.store.user_cache import cache_folder
@@ -139,6 +140,7 @@ def provided_folder(repository: Repository | None) -> str | None:
         return None
     if repository.path is not None:
         return PurePosixPath(repository.path).name
-    kind, digest = ("git", repository.commit) if repository.git else ("pypi", repository.sha256)
-    folder = stored(cache_folder("sources") / kind / str(digest))
+    if repository.git is not None:
+        return folder_name(repository.git)
+    folder = stored(cache_folder("sources") / "pypi" / str(repository.sha256))
     return folder.name if folder else None
