@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.metrics import Metric
-    from pytest_super.store.results import RunFolder, TrialResult
+    from pytest_super.store.results import TrialResult
+    from pytest_super.store.run_folder import RunFolder
 
 Figure = tuple[str, object]
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}

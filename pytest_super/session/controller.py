@@ -23,7 +23,8 @@ from pytest_super.session.outcome import REQUEUED, is_task, trial_of
 from pytest_super.session.run import HINTS, REFUSED, facts_of
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
-from pytest_super.store.results import INTERRUPTED, RunFolder, TrialResult, create_run
+from pytest_super.store.results import INTERRUPTED, TrialResult
+from pytest_super.store.run_folder import RunFolder, create_run
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

@@ -13,7 +13,7 @@ from pytest_super.report.live import LiveDisplay, own_descriptor, style_of
 from pytest_super.report.progress import Progress, activity_lines, clipped
 from pytest_super.session.outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.store.activity import Doing, newest_doing
-from pytest_super.store.results import last_reruns
+from pytest_super.store.run_folder import last_reruns
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable

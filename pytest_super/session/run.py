@@ -15,7 +15,8 @@ from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.registry import AUTO, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
 from pytest_super.session.machines import calls_file, machines, this_machine
-from pytest_super.store.results import FORMAT, new_run_id, read_results
+from pytest_super.store.results import FORMAT, read_results
+from pytest_super.store.run_folder import new_run_id
 
 if TYPE_CHECKING:
     from pytest_super.session.settings import Settings

@@ -1,4 +1,4 @@
-"""The store of a run: a line and a folder for each trial. Nothing is lost when a process dies.
+"""The results of trials, and the folder of each. Nothing is lost when a process dies.
 
 .super/runs/<run>/run.json                     what was run, and by which versions
                   results.jsonl                a line for each trial, append-only, written by the controller
@@ -13,17 +13,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.store.activity import Activity, ActivityFile, read_doing
+from pytest_super.store.activity import Activity, ActivityFile
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import append, disk_errors, escape_surrogates, read_lines, sync, to_line
-from pytest_super.store.trajectory import read_trajectory, step_to_data
+from pytest_super.store.json_lines import disk_errors, escape_surrogates, read_lines, sync, to_line
+from pytest_super.store.trajectory import step_to_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -178,112 +176,8 @@ def take_rerun(parent: Path, epoch: int) -> int:
             return rerun
 
 
-class RunFolder:
-    """The controller's side of a run: its folder, its results.jsonl, and results from trials' folders."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.results: dict[tuple[str, int, int], TrialResult] = {}
-
-    def record(self, result: TrialResult) -> None:
-        """Append the result of a trial, unless the trial has one."""
-        key = (result.id, result.epoch, result.rerun)
-        if key in self.results:
-            return
-        # Before it is written, so that the summary has it if the disk is full.
-        self.results[key] = result
-        with disk_errors(self.path):
-            append(self.path / "results.jsonl", to_line(result.to_data()))
-
-    def record_trouble(self, trouble: dict[str, Any]) -> None:
-        """Append a failure after a trial. The trial's result does not change."""
-        with disk_errors(self.path):
-            append(self.path / "trouble.jsonl", to_line(trouble))
-
-    def sweep(self, stop_reason: str, error: str) -> None:
-        """Record the trials whose report never arrived. The arguments are for those that have not ended."""
-        calls = [line for path in self.path.glob("calls*.jsonl") for line in read_lines(path)]
-        for path in sorted((self.path / "trials").glob("*/*/result.json")):
-            result = read_result(path)
-            if result is None:
-                continue
-            if result.stop_reason == RUNNING:
-                # The ledger comes last: it also has the calls after the last step.
-                used = {**used_in_steps(path.parent), **used_in_calls(result, calls)}
-                doing = read_doing(path.parent)
-                where = f", at {doing}" if doing else ""
-                result = replace(result, stop_reason=stop_reason, error=f"{error}{where}", **used)
-            self.record(result)
-
-    def final(self) -> list[TrialResult]:
-        return last_reruns(self.results.values())
-
-
-def last_reruns(results: Iterable[TrialResult]) -> list[TrialResult]:
-    """The last rerun of every trial, in the order in which the trials were recorded."""
-    last: dict[tuple[str, int], TrialResult] = {}
-    for result in results:
-        key = (result.id, result.epoch)
-        if key not in last or last[key].rerun < result.rerun:
-            last[key] = result
-    return list(last.values())
-
-
 def most_repeats(steps: Iterable[Step]) -> int:
     return max((step.repeats for step in steps), default=0)
-
-
-def used_in_steps(folder: Path) -> dict[str, Any]:
-    """What the agent used by the trial's trajectory, as fields of a result."""
-    own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
-    return {
-        "steps": len(own),
-        "repeats": most_repeats(own),
-        "prompt_tokens": sum(step.prompt_tokens for step in own),
-        "completion_tokens": sum(step.completion_tokens for step in own),
-    }
-
-
-def used_in_calls(result: TrialResult, calls: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the trial used by the run's model calls, as fields of a result; empty if it made no calls."""
-    name = f"{result.id}/{result.epoch}.{result.rerun}"
-    own = [call for call in calls if call["trial"] == name]
-    if not own:
-        return {}
-    costs = [call["cost_usd"] for call in own if call["cost_usd"] is not None]
-    return {
-        "prompt_tokens": sum(call["prompt_tokens"] for call in own),
-        "completion_tokens": sum(call["completion_tokens"] for call in own),
-        "cost_usd": sum(costs) if costs else None,
-        "model_seconds": round(sum(call.get("seconds", 0.0) for call in own), 3),
-        "waited_seconds": max(call.get("waited_seconds", 0.0) for call in own),
-    }
-
-
-def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
-    """A new run's folder under `base`, with `latest` pointing at it. Raises InfrastructureError."""
-    runs = base / "runs"
-    path = runs / run_id
-    with disk_errors(base):
-        path.mkdir(parents=True, exist_ok=True)
-        ignore = base / ".gitignore"
-        if not ignore.exists():
-            write_atomically(ignore, "*\n")
-        write_atomically(path / "run.json", json.dumps(facts, indent=1) + "\n")
-        point_latest(runs, run_id)
-    return RunFolder(path)
-
-
-def point_latest(runs: Path, run_id: str) -> None:
-    # A rename, so that `latest` exists at any time, also while two runs start.
-    link = runs / f".latest-{run_id}"
-    link.symlink_to(run_id)
-    link.replace(runs / "latest")
-
-
-def new_run_id() -> str:
-    """An id that sorts by time and differs between two runs of one second."""
-    return f"{datetime.now():%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"
 
 
 def read_results(run: Path) -> list[TrialResult]:

@@ -23,7 +23,7 @@ from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.terminal import one_line
 from pytest_super.session.settings import parse_parameter
-from pytest_super.store.results import new_run_id
+from pytest_super.store.run_folder import new_run_id
 
 if TYPE_CHECKING:
     from argparse import Namespace

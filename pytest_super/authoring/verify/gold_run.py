@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.store.results import last_reruns, read_results
+from pytest_super.store.results import read_results
+from pytest_super.store.run_folder import last_reruns
 from pytest_super.store.step_values import submission_of
 from pytest_super.store.trajectory import read_trajectory
 
