@@ -1,9 +1,8 @@
-"""Runs the trial of an item, scores it, stores its result, and fails the item if the task is not solved."""
+"""Runs the trial of an item, stores its result, and fails the item if the task is not solved."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +10,16 @@ import pytest
 
 from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
-from pytest_super.metrics.difference import difference
-from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
-from pytest_super.metrics.registry import is_solved, score
-from pytest_super.metrics.script_executed import entrypoint_process
 from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import outcome_of
-from pytest_super.session.ending import error_of, failure, is_from_outside, is_timeout, stop_reason_of
-from pytest_super.session.item import PREFIX, PROVIDED, RESULT, SANDBOX, Unsolved
+from pytest_super.session.ended_trial import EndedTrial
+from pytest_super.session.ending import failure, is_from_outside, is_timeout
+from pytest_super.session.item import PREFIX, PROVIDED, RESULT, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
-from pytest_super.session.scoring import SCORING
 from pytest_super.snapshots.prefix import Prefix
-from pytest_super.store.results import most_repeats
 from pytest_super.store.trajectory import now
 from pytest_super.tasks.public_task import public_part
 from pytest_super.trial.agent_run import run_agent
@@ -84,7 +78,7 @@ def run_trial(
 
 
 class TrialRunner:
-    """Runs one trial in one or several attempts, and makes its result."""
+    """Runs one trial in one or several attempts, and stores its result."""
 
     def __init__(
         self, item: TaskItem, task: Task, budget: Budget, model: Model | None, kernel: Kernel
@@ -215,79 +209,20 @@ class TrialRunner:
         return self.item.stash.get(PREFIX, None) or Prefix(self.task)
 
     def result(self, cause: BaseException | None) -> TrialResult:
-        """The trial's result. It has no scores if the infrastructure failed."""
-        error = error_of(cause, self.folder.activity.now)
-        spent = self.spent()
-        own = [step for step in self.trial.all_steps if step.origin == "agent"]
-        self.folder.activity.begin("scoring")
-        result = replace(
-            self.folder.start,
-            stop_reason=stop_reason_of(cause) or self.stop_reason,
-            error=error,
-            agent_error=self.trial.error,
-            submitted=self.trial.submitted,
+        """The trial's result. Raises what a metric of the project raises."""
+        ended = EndedTrial(
+            item=self.item,
+            task=self.task,
+            trial=self.trial,
+            landmarks=self.landmarks.landmarks,
+            stop_reason=self.stop_reason,
             started=self.started,
-            steps=len(own),
-            repeats=most_repeats(own),
-            dropped=sum(sum(step.dropped.values()) for step in self.trial.all_steps),
-            **self.item.stash.get(SANDBOX, {"isolated": False}),
-            **asdict(spent),
-            # After an error nothing is scored, so a metric that raised is not called again.
-            **({} if error else self.scored(spent)),
+            wall_seconds=round(monotonic() - self.began, 3),
         )
-        return replace(result, kept=self.kept(result))
+        return ended.result(cause)
 
     def store(self, result: TrialResult) -> None:
         """Raises InfrastructureError."""
         self.folder.write_result(result)
         write_notebook(self.folder.path, self.task, result, self.trial.all_steps)
         self.folder.close()
-
-    def kept(self, result: TrialResult) -> str | None:
-        """Keep the sandbox if --super-keep asks for it. Returns how to enter it, or why it was not kept."""
-        keep = self.item.config.stash[RUN].settings.keep
-        if keep == "never" or (keep == "failed" and result.solved):
-            return None
-        try:
-            return self.trial.kernel.keep()
-        except InfrastructureError as error:
-            return f"not kept: {error}"
-
-    def spent(self) -> Spent:
-        budget = self.budget
-        return Spent(
-            compute_seconds=round(budget.compute_seconds, 3),
-            model_seconds=round(budget.model_seconds, 3),
-            wall_seconds=round(monotonic() - self.began, 3),
-            waited_seconds=round(budget.waited_seconds, 3),
-            prompt_tokens=budget.prompt_tokens,
-            completion_tokens=budget.completion_tokens,
-            cost_usd=budget.cost_usd,
-        )
-
-    def scored(self, spent: Spent) -> dict[str, Any]:
-        """The scores among the fields of the result. Raises what a metric of the project raises."""
-        evidence = Evidence(
-            steps=self.trial.all_steps,
-            submission=self.trial.submission,
-            submitted=self.trial.submitted,
-            landmarks=self.landmarks.landmarks,
-            repository=self.item.stash.get(PROVIDED, None),
-            spent=spent,
-        )
-        metrics = self.item.config.stash[SCORING].metrics
-        scoring = self.item.config.stash[RUN].settings.scoring
-        scores = score(metrics, self.task, evidence, scoring=scoring)
-        process = entrypoint_process(self.task, evidence)
-        return {
-            "metrics": scores,
-            "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
-            "entrypoint_process": None if process is None else asdict(process),
-            "solved": is_solved(metrics, self.task.set, scores),
-            "difference": self.wrong_values(),
-        }
-
-    def wrong_values(self) -> str:
-        if not self.trial.submitted or "answer" not in self.task.model_fields_set:
-            return ""
-        return difference(self.task.answer, self.trial.submission, self.task.tolerance)

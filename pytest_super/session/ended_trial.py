@@ -1,0 +1,115 @@
+"""A trial that has ended: what it has spent, its scores, and the result made of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.metrics.difference import difference
+from pytest_super.metrics.evidence import Evidence, Spent
+from pytest_super.metrics.registry import is_solved, score
+from pytest_super.metrics.script_executed import entrypoint_process
+from pytest_super.session.ending import error_of, stop_reason_of
+from pytest_super.session.item import PROVIDED, SANDBOX
+from pytest_super.session.run import RUN
+from pytest_super.session.scoring import SCORING
+from pytest_super.store.results import most_repeats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_super.metrics.evidence import Landmark
+    from pytest_super.session.item import TaskItem
+    from pytest_super.store.results import TrialResult
+    from pytest_super.tasks.task import Task
+    from pytest_super.trial.trial import Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedTrial:
+    """A trial with everything that its result is made of."""
+
+    item: TaskItem
+    task: Task
+    trial: Trial
+    landmarks: Sequence[Landmark]
+    stop_reason: str
+    started: str
+    wall_seconds: float
+
+    def result(self, cause: BaseException | None) -> TrialResult:
+        """The trial's result, without scores if `cause` says that the infrastructure failed.
+
+        Raises what a metric of the project raises.
+        """
+        folder = self.item.open_folder()
+        error = error_of(cause, folder.activity.now)
+        spent = self.spent()
+        own = [step for step in self.trial.all_steps if step.origin == "agent"]
+        folder.activity.begin("scoring")
+        result = replace(
+            folder.start,
+            stop_reason=stop_reason_of(cause) or self.stop_reason,
+            error=error,
+            agent_error=self.trial.error,
+            submitted=self.trial.submitted,
+            started=self.started,
+            steps=len(own),
+            repeats=most_repeats(own),
+            dropped=sum(sum(step.dropped.values()) for step in self.trial.all_steps),
+            **self.item.stash.get(SANDBOX, {"isolated": False}),
+            **asdict(spent),
+            # After an error nothing is scored, so a metric that raised is not called again.
+            **({} if error else self.scored(spent)),
+        )
+        return replace(result, kept=self.kept(result))
+
+    def kept(self, result: TrialResult) -> str | None:
+        """Keep the sandbox if --super-keep asks for it. Returns how to enter it, or why it was not kept."""
+        keep = self.item.config.stash[RUN].settings.keep
+        if keep == "never" or (keep == "failed" and result.solved):
+            return None
+        try:
+            return self.trial.kernel.keep()
+        except InfrastructureError as error:
+            return f"not kept: {error}"
+
+    def spent(self) -> Spent:
+        budget = self.trial.budget
+        return Spent(
+            compute_seconds=round(budget.compute_seconds, 3),
+            model_seconds=round(budget.model_seconds, 3),
+            wall_seconds=self.wall_seconds,
+            waited_seconds=round(budget.waited_seconds, 3),
+            prompt_tokens=budget.prompt_tokens,
+            completion_tokens=budget.completion_tokens,
+            cost_usd=budget.cost_usd,
+        )
+
+    def scored(self, spent: Spent) -> dict[str, Any]:
+        """The scores among the fields of the result. Raises what a metric of the project raises."""
+        evidence = Evidence(
+            steps=self.trial.all_steps,
+            submission=self.trial.submission,
+            submitted=self.trial.submitted,
+            landmarks=self.landmarks,
+            repository=self.item.stash.get(PROVIDED, None),
+            spent=spent,
+        )
+        metrics = self.item.config.stash[SCORING].metrics
+        scoring = self.item.config.stash[RUN].settings.scoring
+        scores = score(metrics, self.task, evidence, scoring=scoring)
+        process = entrypoint_process(self.task, evidence)
+        return {
+            "metrics": scores,
+            "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
+            "entrypoint_process": None if process is None else asdict(process),
+            "solved": is_solved(metrics, self.task.set, scores),
+            "difference": self.wrong_values(),
+        }
+
+    def wrong_values(self) -> str:
+        if not self.trial.submitted or "answer" not in self.task.model_fields_set:
+            return ""
+        return difference(self.task.answer, self.trial.submission, self.task.tolerance)
