@@ -36,6 +36,35 @@ server = subprocess.Popen([sys.executable, "-u", "-m", "http.server", "0"], stdo
 server.stdout.readline()
 sleeper = subprocess.Popen(["sleep", "600"])
 """
+HIDE = """
+import os, shutil, subprocess, tempfile, time
+os.chdir(tempfile.mkdtemp())
+open("data", "w").close()
+def copy(name):
+    return shutil.copy(shutil.which("tail"), name)
+"""
+# A file that has the name of a pipe, in the folder of the bridge.
+STDIN = """
+import os, subprocess, time
+read_end, _ = os.pipe()
+open(f"pipe:[{os.fstat(read_end).st_ino}]", "w").close()
+hidden = [subprocess.Popen(["tail"], stdin=read_end)]
+time.sleep(1.2)
+"""
+# A pipe, which nobody writes to, that has the name of a removed program.
+EXECUTABLE = f"""{HIDE}
+hidden = [subprocess.Popen([os.path.abspath(copy("x")), "-f", "data"])]
+os.unlink("x")
+os.mkfifo("x (deleted)")
+time.sleep(1.2)
+"""
+# Programs with large holes, through which a search takes long.
+LARGE = f"""{HIDE}
+for number in range(30):
+    os.truncate(copy(f"x{{number}}"), 2**28)
+hidden = [subprocess.Popen([f"./x{{number}}", "-f", "data"]) for number in range(30)]
+time.sleep(1.2)
+"""
 STOP = "process.kill(); _ = process.wait()"
 
 
@@ -93,6 +122,26 @@ def test_short_processes_in_the_background_are_charged(metered: Metered) -> None
     metered.kernel.execute("process = subprocess.Popen('while :; do /bin/true; done', shell=True)")
     assert metered.await_use(0.3) >= 0.3
     metered.kernel.execute(STOP)
+
+
+@pytest.mark.parametrize("hide", [STDIN, EXECUTABLE, LARGE], ids=["stdin", "executable", "large"])
+def test_nothing_inside_stops_the_metering(metered: Metered, hide: str) -> None:
+    metered.meter()
+    metered.kernel.execute(f"{hide}\nprocess = begin({BURN!r})")
+    assert metered.await_use(2) >= 2
+    metered.kernel.execute(f"{STOP}\nfor process in hidden: {STOP}")
+
+
+def test_a_sandbox_whose_processes_cannot_be_seen_any_more_is_lost() -> None:
+    kernel = Kernel(LocalSandbox())
+    kernel.start()
+    try:
+        limit = "import os, resource, time; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (10, 10))"
+        result = kernel.execute(f"{limit}; time.sleep(60)", timeout=20)
+    finally:
+        kernel.close()
+    assert result.outcome == "sandbox_lost"
+    assert "Too many open files" in result.detail
 
 
 def test_idle_server_and_sleeping_process_cost_nothing(metered: Metered) -> None:

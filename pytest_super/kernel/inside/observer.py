@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.family import Family
+from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.process_image import (
     Image,
-    arguments_of,
     exit_status,
     has_symbol,
     kept_lines,
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 PERIOD = 0.5
 # With so many processes that a pass takes a larger share of the time than this, passes become rarer.
 LARGEST_SHARE = 0.01
+# But not rarer than this, in seconds: one pass over many large programs can take very long.
+LONGEST_PAUSE = 5.0
+# Ends of more processes at once are only known to the next pass: each takes one of our descriptors.
+MOST_WATCHED = 256
 # How many are reported in the life of a sandbox.
 MOST_REPORTS = 2000
 LONGEST_SCRIPT = 2**20
@@ -84,8 +89,17 @@ class Observer:
         """Whether processes can be observed here."""
         can_observe = os.path.isdir("/proc/self")
         if can_observe:
-            threading.Thread(target=self._work, daemon=True).start()
+            threading.Thread(target=self._work_or_end, daemon=True).start()
         return can_observe
+
+    def _work_or_end(self) -> None:
+        """End the bridge with this thread: without it everything would run unseen and free of charge."""
+        try:
+            self._work()
+        except BaseException:
+            # Code inside can cause it, for example by a limit on our open files.
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
 
     def expect_script(self, path: str, content: bytes) -> None:
         """From now on, compare files whose path ends in `path` with `content` when a process runs them."""
@@ -109,7 +123,8 @@ class Observer:
             began = time.thread_time()
             self._sample()
             cost = time.thread_time() - began
-            due = max(due + PERIOD, time.monotonic() + cost / LARGEST_SHARE)
+            pause = min(cost / LARGEST_SHARE, LONGEST_PAUSE)
+            due = max(due + PERIOD, time.monotonic() + pause)
 
     def _attend(self, seconds: float) -> None:
         """Wait for ends of processes and for questions of the host."""
@@ -159,7 +174,7 @@ class Observer:
             started = now
             self._report_end(process, now, replaced=True)
             process.stopped = 0.0
-        process.image = image = Image(process.pid, layout, arguments_of(process.pid))
+        process.image = image = Image(process.pid, layout)
         above = self._processes[parent].image if parent in self._processes else None
         if image.is_fork_of(above) or self._reported >= MOST_REPORTS:
             return
@@ -175,7 +190,7 @@ class Observer:
             "pid": process.pid,
             "arguments": image.arguments,
             "executable": executable,
-            "is_python": self._is_python(executable),
+            "is_python": self._is_python(process.pid),
             "files": {name: self._seen_from_workdir(path) for name, path in files.items()},
             "repositories": sorted(map(self._seen_from_workdir, repositories_of(files.values()))),
             "started": started + self._epoch,
@@ -192,17 +207,17 @@ class Observer:
         return path[len(prefix) :] if path.startswith(prefix) else path
 
     def _compare(self, files: Iterable[str]) -> dict[str, Any]:
-        """Whether the script that is expected was changed, and the portion of its lines that is left."""
+        """Whether the script that is expected was changed, and the portion of its lines that is left.
+
+        Of several files that can be it the worst counts: the host decides which one the process runs.
+        """
         name, expected = self._expected
-        path = next((path for path in files if name and path.endswith("/" + name)), None)
-        if path is None:
+        paths = [path for path in files if name and path.endswith("/" + name)]
+        found = [content for path in paths if (content := content_of(path)) is not None]
+        if not found:
             return {}
-        try:
-            with open(path, "rb") as file:
-                found = file.read(LONGEST_SCRIPT)
-        except OSError:
-            return {}
-        return {"changed": found != expected, "kept_lines": kept_lines(expected, found)}
+        kept = min(kept_lines(expected, content) for content in found)
+        return {"changed": any(content != expected for content in found), "kept_lines": kept}
 
     def _report_end(self, process: Process, now: float, **fields: Any) -> None:
         image = process.image
@@ -217,6 +232,8 @@ class Observer:
     def _watch(self, process: Process) -> None:
         """Open a descriptor that tells the moment of the end, and how, although we are not the parent."""
         if process.descriptor is not None or not hasattr(os, "pidfd_open"):
+            return
+        if len(self._watched) >= MOST_WATCHED:
             return
         try:
             process.descriptor = os.pidfd_open(process.pid)
@@ -246,10 +263,11 @@ class Observer:
             process.descriptor = None
         self._report_end(process, process.ended or now)
 
-    def _is_python(self, executable: str | None) -> bool | None:
-        """Whether the file is a Python, by its symbols: anything can have that name. None if unreadable."""
+    def _is_python(self, pid: int) -> bool | None:
+        """Whether it executes a Python, by its symbols: anything can have that name. None if unreadable."""
         try:
-            with open(executable or "", "rb") as file:
+            # Not by the path, where code inside can have put another file or a pipe.
+            with open(f"/proc/{pid}/exe", "rb") as file:
                 info = os.fstat(file.fileno())
                 key = (info.st_dev, info.st_ino, info.st_mtime_ns)
                 if key not in self._pythons:
@@ -261,3 +279,12 @@ class Observer:
 
 def clock() -> float:
     return time.clock_gettime(CLOCK)
+
+
+def content_of(path: str) -> bytes | None:
+    try:
+        with open_regular(path) as file:
+            content: bytes = file.read(LONGEST_SCRIPT)
+            return content
+    except OSError:
+        return None

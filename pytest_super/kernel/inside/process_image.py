@@ -32,10 +32,10 @@ STATUS = 49
 class Image:
     """What a process runs between two calls of exec."""
 
-    def __init__(self, pid: int, layout: tuple[bytes, bytes], arguments: list[str]) -> None:
+    def __init__(self, pid: int, layout: tuple[bytes, bytes]) -> None:
         self.pid = pid
         self.layout = layout
-        self.arguments = arguments
+        self.arguments, self.is_cut = arguments_of(pid)
         self.folder = link(f"/proc/{pid}/cwd")
         self.number: int | None = None
         """None if the image is not reported."""
@@ -53,13 +53,14 @@ def link(path: str) -> str | None:
         return None
 
 
-def arguments_of(pid: int) -> list[str]:
+def arguments_of(pid: int) -> tuple[list[str], bool]:
+    """The arguments, and whether there are more than are read."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            data = file.read(LONGEST_ARGUMENTS)
+            data, rest = file.read(LONGEST_ARGUMENTS), file.read(1)
     except OSError:
-        return []
-    return [os.fsdecode(argument) for argument in data.split(b"\0")[:-1]]
+        return [], False
+    return [os.fsdecode(argument) for argument in data.split(b"\0")[:-1]], bool(rest)
 
 
 def environment_of(pid: int) -> dict[str, str]:
@@ -91,12 +92,27 @@ def named_files(pid: int, image: Image, above: str | None) -> dict[str, str]:
         if path is not None:
             found[str(position)] = os.path.realpath(path)
         previous = argument
+    # An argument that is cut off can be the code that is run in place of the standard input.
+    descriptors = {} if image.is_cut else {"stdin": 0}
     # Where bash has the script that it reads: its arguments do not name a script without an interpreter line.
-    for name, descriptor in (("stdin", 0), ("script", 255)):
+    # Bash closes it on exec, so what a process has inherited there is something else.
+    if is_closed_on_exec(pid, 255):
+        descriptors["script"] = 255
+    for name, descriptor in descriptors.items():
         target = link(f"/proc/{pid}/fd/{descriptor}")
-        if target is not None and os.path.isfile(target):
+        # That of a pipe, `pipe:[1]`, is not a path, but a file in our folder can have that name.
+        if target is not None and target.startswith("/") and os.path.isfile(target):
             found[name] = target
     return found
+
+
+def is_closed_on_exec(pid: int, descriptor: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/fdinfo/{descriptor}") as file:
+            flags = next(line.split()[1] for line in file if line.startswith("flags:"))
+    except (OSError, StopIteration):
+        return False
+    return bool(int(flags, 8) & os.O_CLOEXEC)
 
 
 def repositories_of(files: Iterable[str]) -> set[str]:
