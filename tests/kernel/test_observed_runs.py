@@ -31,6 +31,8 @@ FILES = {
     "repo/fails.py": WORK + "sys.exit(3)\n",
     "repo/crashes.py": WORK + "raise ValueError\n",
 }
+# Descriptor 255 is where bash has its script.
+INHERIT = "with open('train.py') as f: os.dup2(f.fileno(), 255)\n"
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,13 @@ def test_run_of_the_entrypoint_counts(kernel: Kernel, cell: str) -> None:
         "!tail -f train.py & sleep 0.8; kill $!",
         "!cp train.py copy.py; python copy.py",
         "!python other/train.py",
+        "!cp $(which tail) bash; sleep 0.8 & ./bash --pid=$! -f train.py",
+        "!cp $(which tail) bash; sleep 0.8 & ./bash --pid=$! -f < train.py",
+        INHERIT + "subprocess.run(['python', '-c', 'import time; time.sleep(0.8)'], pass_fds=[255])",
+        "_ = subprocess.run(['python', '-X', 'a' * 4090, '-c', 'import time; time.sleep(0.8)'],"
+        " stdin=open('train.py'))",
+        "!ln -s train.py timeit; python -X timeit -m timeit -n1 -r1 'import time; time.sleep(0.8)'",
+        "!ln -s train.py timeit.py; python -I -m timeit -n1 -r1 'import time; time.sleep(0.8)'; rm timeit.py",
     ],
 )
 def test_what_only_looks_like_a_run_does_not_count(kernel: Kernel, cell: str) -> None:
@@ -118,6 +127,12 @@ def test_what_only_looks_like_a_run_does_not_count(kernel: Kernel, cell: str) ->
 )
 def test_run_that_failed_does_not_count(kernel: Kernel, cell: str, path: str) -> None:
     assert score(kernel, cell, path=path) == 0.0
+
+
+def test_descriptor_that_a_shell_has_inherited_is_not_its_script(kernel: Kernel) -> None:
+    cell = INHERIT.replace("train.py", "run.sh")
+    cell += "subprocess.run(['bash', '-c', 'sleep 0.8; true'], pass_fds=[255])"
+    assert score(kernel, cell, path="repo/run.sh") == 0.0
 
 
 def test_module_and_shell_script_count(kernel: Kernel) -> None:

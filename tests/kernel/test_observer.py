@@ -153,3 +153,12 @@ def test_restart_ends_what_ran(kernel: Kernel) -> None:
     (process,) = [p for p in named(kernel.execute("import os, sys, subprocess"), "long.py") if p.is_python]
     # Killed, or hung up by the end of its terminal.
     assert process.status in (1, 9)
+
+
+def test_a_copy_that_another_argument_names_does_not_stand_for_a_changed_script(kernel: Kernel) -> None:
+    kernel.execute("for folder in ('new/src', 'copy/src'): os.makedirs(folder)")
+    kernel.write_file("copy/src/x.py", SLEEP.encode())
+    kernel.write_file("new/src/x.py", b"import time as clock\nclock.sleep(0.8)\n")
+    kernel.expect_script("src/x.py", SLEEP.encode())
+    (process,) = named(kernel.execute("!python -X copy/src/x.py new/src/x.py"), "new/src/x.py")
+    assert (process.changed, process.kept_lines) == (True, 0.0)

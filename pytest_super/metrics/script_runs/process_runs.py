@@ -10,7 +10,8 @@ from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.observed import ObservedProcess
 from pytest_super.metrics.script_runs.failures import is_failure
 from pytest_super.metrics.script_runs.launch import JUPYTER, PYTHON, SHELLS, by_jupyter, by_python, by_shell
-from pytest_super.metrics.script_runs.places import is_entrypoint
+from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint
+from pytest_super.metrics.script_runs.shell_runs import module_paths
 from pytest_super.metrics.script_runs.step_output import output_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Entrypoint
 
 KEPT_LINES = 0.5
+# Scripts that no shell can run.
+NOT_SHELLS = (".py", ".ipynb")
 _TAKES_CODE = re.compile(r"-[A-Za-z]*c.*", re.DOTALL)
 
 
@@ -66,22 +69,44 @@ def counts(process: ObservedProcess, step: Step, script: str, min_seconds: float
 
 def script_of(process: ObservedProcess) -> str | None:
     """The file that an interpreter runs: a script, a module or a notebook; None for any other program."""
-    launch, arguments = launch_of(process), process.arguments[1:]
-    if launch is not None:
-        named = [launch.text, f"-m{launch.text}"]
-        positions = [str(position) for position, word in enumerate(arguments, 1) if word in named]
-        return next((process.files[position] for position in positions if position in process.files), None)
     if not is_interpreter(process):
         return None
-    if "script" in process.files:
+    is_shell, launch = name_of(process) in SHELLS, launch_of(process)
+    script = read_script(process, is_shell=is_shell) if launch is None else named_script(process, launch)
+    # A program that is only named like a shell can be given any file.
+    return None if is_shell and script is not None and script.endswith(NOT_SHELLS) else script
+
+
+def named_script(process: ObservedProcess, launch: Launch) -> str | None:
+    """The file of the argument that names the script or the module."""
+    words = process.arguments[1:]
+    for position, (previous, word) in enumerate(zip(["", *words], words, strict=False), 1):
+        path = process.files.get(str(position))
+        if path is None:
+            continue
+        if launch.kind == "module" and word in (
+            f"-m{launch.text}",
+            launch.text if previous == "-m" else None,
+        ):
+            # A link with the name of another module can lead to the entrypoint.
+            ends = (end.removeprefix(UNKNOWN) for end in module_paths(launch.text))
+            return path if f"/{path}".endswith(tuple(ends)) else None
+        if launch.kind == "script" and word == launch.text:
+            return path
+    return None
+
+
+def read_script(process: ObservedProcess, *, is_shell: bool) -> str | None:
+    """The file that an interpreter reads although its arguments do not name it."""
+    if is_shell and "script" in process.files:
         return process.files["script"]
-    return None if any(map(_TAKES_CODE.fullmatch, arguments)) else process.files.get("stdin")
+    takes_code = any(map(_TAKES_CODE.fullmatch, process.arguments[1:]))
+    return None if takes_code else process.files.get("stdin")
 
 
 def launch_of(process: ObservedProcess) -> Launch | None:
+    """What the arguments of an interpreter start, except code."""
     arguments = process.arguments[1:]
-    if not is_interpreter(process):
-        return None
     if name_of(process) in SHELLS:
         launch = by_shell(arguments)
         return None if launch is not None and launch.kind == "shell" else launch
