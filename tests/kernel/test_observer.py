@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.kernel import link
 from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
@@ -162,3 +164,18 @@ def test_a_copy_that_another_argument_names_does_not_stand_for_a_changed_script(
     kernel.expect_script("src/x.py", SLEEP.encode())
     (process,) = named(kernel.execute("!python -X copy/src/x.py new/src/x.py"), "new/src/x.py")
     assert (process.changed, process.kept_lines) == (True, 0.0)
+
+
+def test_a_python_is_reported_after_more_other_processes_than_are_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = bridge_program().replace(b"MOST_REPORTS = 2000", b"MOST_REPORTS = 3   ")
+    monkeypatch.setattr(link, "bridge_program", lambda: program)
+    kernel = Kernel(LocalSandbox())
+    kernel.start()
+    try:
+        kernel.write_file("x.py", SLEEP.encode())
+        result = kernel.execute("!for n in 1 2 3 4 5 6; do sleep 1 < x.py & done; wait; python x.py")
+        assert [process.is_python for process in named(result, "x.py")] == [False] * 3 + [True]
+    finally:
+        kernel.close()

@@ -39,7 +39,7 @@ LARGEST_SHARE = 0.01
 LONGEST_PAUSE = 5.0
 # Ends of more processes at once are only known to the next pass: each takes one of our descriptors.
 MOST_WATCHED = 256
-# How many are reported in the life of a sandbox.
+# How many are reported in the life of a sandbox: Pythons, and others.
 MOST_REPORTS = 2000
 LONGEST_SCRIPT = 2**20
 # The clock of /proc, in seconds since the machine's start. Only Linux has it.
@@ -73,7 +73,8 @@ class Observer:
         self._family = Family()
         self._processes: dict[int, Process] = {}
         self._watched: dict[int, Process] = {}
-        self._reported = 0
+        # Pythons are counted apart: a large build starts thousands of other processes that name files.
+        self._reported = {True: 0, False: 0}
         # The end of a script's path, and the content that it should have.
         self._expected = ("", b"")
         # None until it is metered.
@@ -176,21 +177,22 @@ class Observer:
             process.stopped = 0.0
         process.image = image = Image(process.pid, layout)
         above = self._processes[parent].image if parent in self._processes else None
-        if image.is_fork_of(above) or self._reported >= MOST_REPORTS:
+        is_python = self._is_python(process.pid)
+        if image.is_fork_of(above) or self._reported[bool(is_python)] >= MOST_REPORTS:
             return
         named = named_files(process.pid, image, above.folder if above else None)
         files = {name: path for name, path in named.items() if not path.startswith(self._own_folder)}
         if not files:
             return
-        self._reported += 1
-        image.number = self._reported
+        self._reported[bool(is_python)] += 1
+        image.number = sum(self._reported.values())
         executable = link(f"/proc/{process.pid}/exe")
         image.report = {
             "number": image.number,
             "pid": process.pid,
             "arguments": image.arguments,
             "executable": executable,
-            "is_python": self._is_python(process.pid),
+            "is_python": is_python,
             "files": {name: self._seen_from_workdir(path) for name, path in files.items()},
             "repositories": sorted(map(self._seen_from_workdir, repositories_of(files.values()))),
             "started": started + self._epoch,
