@@ -4,10 +4,13 @@ import ast
 import inspect
 import json
 from argparse import ArgumentParser, Namespace
+from itertools import chain
 from typing import Any
 
-from pytest_super.tasks import task
+from pytest_super.tasks import sandbox_spec, task
 
+MODULES = (task, sandbox_spec)
+"""The modules of the models."""
 HELP = "print the JSON Schema of task files"
 
 
@@ -35,7 +38,7 @@ def task_schema() -> dict[str, Any]:
 def field_docs() -> dict[tuple[str, str], str]:
     """The docstring below each field in the source, by model and field."""
     docs = {}
-    for model in ast.parse(inspect.getsource(task)).body:
+    for model in chain.from_iterable(ast.parse(inspect.getsource(module)).body for module in MODULES):
         if isinstance(model, ast.ClassDef):
             for field, after in zip(model.body, model.body[1:], strict=False):
                 match field, after:
