@@ -58,7 +58,7 @@ class CommandAgent:
             read = reader.read(kernel.read_file)
             code = exit_code_in(step.observation)
             if not reader.is_found and code is not None:
-                explain_no_answer(trial, code, step.outputs, has_acted=False)
+                explain_no_answer(trial, code, step.outputs, reader.problem, has_acted=False)
             return read
 
         # In `use`, because there an InfrastructureError is not the agent's own exception.
@@ -74,6 +74,8 @@ class AnswerReader:
         self.path = path
         self.is_found = False
         self.value: Any = None
+        self.problem = ""
+        """Why an answer file that is there cannot be used."""
 
     def read(self, read_file: ReadFile) -> tuple[str, str]:
         """The file's text, or a message that there is no answer, with the outcome `ok` or `error`."""
@@ -83,11 +85,13 @@ class AnswerReader:
         except FileNotFoundError:
             return NO_ANSWER, "ok"
         except OSError as error:
-            return f"[The answer file cannot be read: {error.strerror}. Nothing was submitted.]", "error"
+            self.problem = f"the answer file cannot be read: {error.strerror}"
         except (ValueError, RecursionError) as error:
-            return f"[The answer file is not JSON: {error}. Nothing was submitted.]", "error"
-        self.is_found = True
-        return text, "ok"
+            self.problem = f"the answer file is not JSON: {error}"
+        else:
+            self.is_found = True
+            return text, "ok"
+        return f"[T{self.problem[1:]}. Nothing was submitted.]", "error"
 
 
 def model_name(trial: Trial) -> str:

@@ -18,10 +18,12 @@ LONGEST_LINE = 200
 _EXIT_CODE = re.compile(r"exit code (\d+)|signal (\d+)")
 
 
-def explain_no_answer(trial: Trial, code: int, outputs: list[dict[str, Any]], *, has_acted: bool) -> None:
+def explain_no_answer(
+    trial: Trial, code: int, outputs: list[dict[str, Any]], problem: str, *, has_acted: bool
+) -> None:
     """Put the end of the program, which exited with `code`, into the trial's error.
 
-    Raises InfrastructureError, final, if the program could not start. It did start if it `has_acted` in the
+    `problem` says why there is an answer file that cannot be used, if there is one. Raises InfrastructureError, final, if the program could not start. It did start if it `has_acted` in the
     trial or has asked the model.
     """
     last = readable(outputs).strip().rpartition("\n")[2][:LONGEST_LINE]
@@ -29,7 +31,7 @@ def explain_no_answer(trial: Trial, code: int, outputs: list[dict[str, Any]], *,
     if code in NOT_STARTED and not has_acted and not trial.budget.model_seconds:
         what = "check the command line of the agent, and whether its program is installed where it runs"
         raise InfrastructureError(f"the agent's program could not start: {how}: {what}", is_final=True)
-    trial.error = how
+    trial.error = f"{problem}; {how}" if problem else how
 
 
 def exit_code_in(observation: str) -> int | None:

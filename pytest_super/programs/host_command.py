@@ -125,7 +125,7 @@ def observation(
         trial.submit(answer.value)
         return ran.observation, ran.result.outcome
     has_acted = any(step.origin == "agent" for step in trial.history)
-    explain_no_answer(trial, code, ran.result.outputs, has_acted=has_acted)
+    explain_no_answer(trial, code, ran.result.outputs, answer.problem, has_acted=has_acted)
     return f"{ran.observation}\n{found}", ran.result.outcome if reading == "ok" else reading
 
 

@@ -170,8 +170,10 @@ def test_the_last_words_of_a_program_without_an_answer_are_in_its_line(project: 
 def test_an_answer_file_that_holds_no_answer_is_no_submission(project: CommandProject) -> None:
     queries = {id: query for id, (query, _) in NO_ANSWERS.items()}
     project.run_queries(queries, "A={answer_file}; . {query_file}")
+    told = {row["id"]: row["agent_error"] for row in project.results}
     for id, (_, why) in NO_ANSWERS.items():
         assert why in project.steps(id)[-1]["observation"]
+        assert why in told[id]
 
 
 @pytest.mark.slow
