@@ -164,6 +164,12 @@ class Controller:
         """Runs after xdist has ended its workers and pytest has written its XML, before the summary."""
         try:
             return (yield)
+        except OSError as error:
+            if self.folder is None:
+                raise
+            # Such as that of the JUnit XML on a full disk. Raised, it would lose the summary of a paid run.
+            self.trouble.append(f"the end of the session failed (JUnit XML, hooks): {words_of(error)}")
+            return None
         # Also if a hook of another plugin raised: the results were paid for.
         finally:
             if self.folder is not None:

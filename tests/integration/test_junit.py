@@ -151,6 +151,13 @@ def test_a_file_that_cannot_be_completed_is_one_line_below_the_summary(project: 
     result.stderr.no_fnmatch_line("*Traceback*")
 
 
+def test_a_file_that_pytest_cannot_write_leaves_the_summary_and_fails_the_run(project: Project) -> None:
+    project.add_task("right")
+    result = project.run("--junitxml=/dev/null/out.xml")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["all *", "the end of the session failed (JUnit XML, hooks): *Error: *"])
+
+
 def test_a_file_in_which_another_plugin_wrote_no_xml_is_one_line_below_the_summary(project: Project) -> None:
     project.add_task("right")
     project.add_to_conftest('def pytest_super_step(item):\n    item.user_properties.append(("\\x00", 1))\n')
