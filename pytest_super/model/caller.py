@@ -218,7 +218,8 @@ class Caller:
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
         call.usage += usage
-        self.ledger.charge(call.trial, usage, call.most, **facts)
+        with disk_errors(self.settings.calls, "--super-dir"):
+            self.ledger.charge(call.trial, usage, call.most, **facts)
 
     def _check_price(self, usage: Usage, model: str) -> None:
         """Raises ModelCallError, FATAL, which stops the run, if its limit of cost cannot be enforced."""
@@ -230,6 +231,17 @@ class Caller:
         if self.settings.record is None:
             return
         path = Path(self.settings.record, f"{call.trial}.jsonl")
-        path.parent.mkdir(parents=True, exist_ok=True)
         data = {"started": call.started, "request": call.request, "response": response}
-        append(path, to_line(data))
+        with disk_errors(path, "--super-record"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            append(path, to_line(data))
+
+
+@contextmanager
+def disk_errors(path: str | Path, option: str) -> Iterator[None]:
+    """Turns an OSError from writing to `path`, which `option` chooses, into a failure that ends the run."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{path} cannot be written: {error.strerror}: make room, or name another folder by {option}"
+        raise ModelCallError(Failure.FATAL, text) from None

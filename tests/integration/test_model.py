@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -223,6 +224,14 @@ def test_a_scripted_model_answers_without_a_key_and_is_recorded_by_run(
     runs = [path.name for path in (asking.path / ".super" / "runs").iterdir() if not path.is_symlink()]
     files = [asking.path / "calls" / run / "a" / "1.0.jsonl" for run in runs]
     assert [len(file.read_text().splitlines()) for file in files] == [2, 2]
+
+
+def test_a_record_that_cannot_be_written_stops_the_run_with_its_path_and_option(asking: Project) -> None:
+    asking.add_task("a")
+    script = asking_script(asking, ["submit 42"])
+    asking.run(script, "--super-record=/dev/null/calls").assert_outcomes(errors=1)
+    error = asking.results["a[1]"]["error"]
+    assert re.fullmatch(r"/dev/null/calls/\S+/a/1.0.jsonl cannot be written: .*--super-record", error)
 
 
 def test_a_users_prices_count_in_a_project_whose_files_have_the_names_of_modules(
