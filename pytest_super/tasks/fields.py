@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -28,8 +29,9 @@ def parse_size(value: object) -> int:
     """Bytes of a size such as `512m`, `4g` or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
+    # No more digits than any size has, because a number of hundreds of digits is infinite as a float.
     if isinstance(value, str) and (
-        match := re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)b?", value.strip().lower())
+        match := re.fullmatch(r"(\d{1,99}(?:\.\d+)?)([kmgt]?)b?", value.strip().lower())
     ):
         return int(float(match[1]) * SIZE_UNITS[match[2]])
     raise ValueError("is not a size: write it as 512m or 4g")
@@ -39,8 +41,12 @@ def check_regex(pattern: str) -> str:
     if SPECIAL.isdisjoint(pattern):
         return pattern
     try:
-        re.compile(pattern)
-    except re.error as error:
+        with warnings.catch_warnings():
+            # A project can turn the warning about a set such as `[[:x:]]` into an error.
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    # `re` raises the last two for a repetition number that is too large, and for nesting that is too deep.
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"is not a regular expression: {error}") from None
     return pattern
 

@@ -146,6 +146,9 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
         (MINIMAL.replace("answer: 1\n", ""), "`answer` is missing"),
         (MINIMAL.replace("answer: 1", "answer: {a: []}"), "4:9: `answer` has no value"),
         (MINIMAL.replace("answer: 1", "answer: null"), "`answer` has no value"),
+        (MINIMAL + "landmarks: ['x{99999999999}']\n", "5:13: `landmarks[0]` is not a regular expression"),
+        (MINIMAL + f"landmarks: [{'(' * 999}{')' * 999}]\n", "`landmarks[0]` is not a regular expression"),
+        (MINIMAL + f"sandbox: {{memory: {'9' * 400}g}}\n", "5:19: `sandbox.memory` is not a size"),
         (MINIMAL.replace("expert", "masked"), "needs a `category`"),
         ("id: a\nset: auto\nquery: run it\n", "needs an `entrypoint`"),
         (MINIMAL + "solution: {notebook: gone.ipynb}\n", "5:22: the notebook"),
@@ -166,6 +169,12 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
 )  # fmt: skip
 def test_a_mistake_has_one_clear_message(load: Any, text: str, message: str) -> None:
     assert any(message in error for error in errors_of(load, text))
+
+
+def test_a_pattern_of_which_re_warns_is_no_mistake(load: Any) -> None:
+    # These tests turn warnings into errors.
+    [task] = load(MINIMAL + "landmarks: ['[[:ascii:]]']\n")
+    assert task.landmarks == ["[[:ascii:]]"]
 
 
 @pytest.mark.parametrize(
