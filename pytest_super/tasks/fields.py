@@ -51,6 +51,14 @@ def check_regex(pattern: str) -> str:
     return pattern
 
 
+def check_variables(variables: dict[str, str]) -> dict[str, str]:
+    """Environment variables that a system can pass to a program."""
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"has the variable {name!r}, which no program can be given")
+    return variables
+
+
 def check_package(text: str) -> str:
     # Not at the top: most tasks name no package.
     from packaging.requirements import InvalidRequirement, Requirement
@@ -80,6 +88,7 @@ def has_leaf(value: object) -> bool:
 
 Size = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str)]
 Regex = Annotated[str, AfterValidator(check_regex)]
+Variables = Annotated[dict[str, str], AfterValidator(check_variables)]
 Package = Annotated[str, AfterValidator(check_package)]
 RelativePath = Annotated[str, AfterValidator(check_relative)]
 Text = Annotated[str, Field(min_length=1, pattern=NOT_BLANK)]

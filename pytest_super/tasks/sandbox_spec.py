@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pytest_super.tasks.fields import FieldModel, Package, Size, Text
+from pytest_super.tasks.fields import FieldModel, Package, Size, Text, Variables
 
 
 class SandboxSpec(FieldModel):
@@ -21,6 +21,6 @@ class SandboxSpec(FieldModel):
     network: bool | None = None
     """true: the task needs the network; false: it must not have one."""
     gpus: Annotated[int, Field(ge=0)] | None = None
-    env: dict[str, str] = {}
+    env: Variables = {}
     packages: list[Package] = []
     """The packages that the task's code imports, as pip names them. Images have to contain them."""

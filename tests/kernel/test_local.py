@@ -143,6 +143,17 @@ def test_a_kernel_that_cannot_start_says_why(tmp_path: Path) -> None:
         pass
 
 
+def test_a_python_that_cannot_start_says_why() -> None:
+    broken = LocalSandbox({"PYTHONHASHSEED": "all"})
+    with (
+        pytest.raises(
+            InfrastructureError, match=r"exit code 1: Fatal Python error: .*PYTHONHASHSEED must be"
+        ),
+        started(broken),
+    ):
+        pass
+
+
 def test_the_folder_is_gone_after_close() -> None:
     sandbox = LocalSandbox()
     with started(sandbox) as kernel:

@@ -162,6 +162,8 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
         (MINIMAL + "tolerance: -1\n", "should be at least 0"),
         (MINIMAL + "tolerance: .nan\n", "finite"),
         (MINIMAL + "sandbox: {memory: much}\n", "512m or 4g"),
+        (MINIMAL + "sandbox: {env: {a=b: x}}\n", "5:16: `sandbox.env` has the variable 'a=b'"),
+        (MINIMAL + 'sandbox: {env: {a: "\\0"}}\n', "5:16: `sandbox.env` has the variable 'a'"),
         (MINIMAL + "sandbox: {packages: ['num py']}\n", "5:22: `sandbox.packages[0]` is not a package"),
         (MINIMAL + f"answer3: {'9' * 5000}\n", "5,000 digits"),
         (MINIMAL + "--- \n" + MINIMAL, "the id `a` already appears at line 1"),

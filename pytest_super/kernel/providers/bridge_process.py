@@ -76,8 +76,11 @@ class BridgeProcess:
             return ""
         # Only the end: code inside can have made the log as large as the disk.
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - LONGEST_WORDS))
-        lines = self._log.read().decode("utf-8", "replace").split("\n")
-        return f": {lines[-2]}" if len(lines) > 1 else ""
+        *lines, _ = self._log.read().decode("utf-8", "replace").split("\n")
+        # A Python that cannot start says why first, and then where it was.
+        words = [line for line in lines if line.strip()]
+        fatal = [line for line in words if line.startswith("Fatal Python error")]
+        return "".join(f": {line}" for line in (fatal or words)[-1:])
 
     def close(self) -> None:
         """End the stream, which ends the bridge, or kill its processes. Idempotent; never raises."""
