@@ -11,7 +11,7 @@ from pytest_super.errors import TrialEnded
 from pytest_super.store.trajectory import Action, Step, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_super.kernel.cell import CellResult
     from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
@@ -31,6 +31,14 @@ def cell_fields(result: CellResult) -> dict[str, Any]:
     }
 
 
+def check_texts(action: Action, fields: Mapping[str, Any]) -> None:
+    """Raises TypeError for an action or an observation of an agent's own that is not text."""
+    own: dict[str, Any] = {"type": action.type, "content": action.content, **fields}
+    for name in ("type", "content", "observation"):
+        if not isinstance(own[name], str):
+            raise TypeError(f"the {name} of an action must be text, not {type(own[name]).__name__}")
+
+
 def facts_of(step: Step) -> tuple[str, Action, str]:
     """What equal steps have in common."""
     return step.origin, step.action, step.observation
@@ -48,6 +56,8 @@ class StepLog:
     ) -> None:
         """`before` contains the steps of earlier attempts. Numbers continue after them."""
         self.steps: list[Step] = []
+        self.shown: list[Step] = []
+        """The same for the agent, which can change the list but not the log."""
         self._write = write
         self._budget = budget
         self._landmarks = landmarks
@@ -72,7 +82,8 @@ class StepLog:
                 origin="agent",
                 action=action,
                 attempt=self._attempt,
-                thought=thought,
+                # Agents pass on what a model gave as its reasoning, such as None.
+                thought=str(thought or ""),
                 started=started,
                 ended=now(),
                 landmarks=self._new_hits(),
@@ -83,13 +94,16 @@ class StepLog:
                 **fields,
             )
             step = replace(step, repeats=self._repeats(step))
-            self.steps.append(step)
-            self._write(step)
+            self._append(step)
         return step
 
     def add_pre_executed(self, step: Step) -> None:
         step = replace(step, number=self.next_number, attempt=self._attempt)
+        self._append(step)
+
+    def _append(self, step: Step) -> None:
         self.steps.append(step)
+        self.shown.append(step)
         self._write(step)
 
     @contextmanager

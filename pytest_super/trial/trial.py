@@ -14,7 +14,7 @@ from pytest_super.store.trajectory import PROGRAM, Action, now
 from pytest_super.trial.compute_limit import ComputeLimit
 from pytest_super.trial.editing import edit_file
 from pytest_super.trial.observation import NOTHING_RUNS, ONLY_SUBMIT, STILL_RUNNING, observation_of
-from pytest_super.trial.step_log import StepLog, cell_fields
+from pytest_super.trial.step_log import StepLog, cell_fields, check_texts
 from pytest_super.trial.wall_limit import WallLimit, whole_step
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Trial:
         self.doing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
         """Told of each action, and of each question to the model, while it is under way."""
         self._log = StepLog(record, budget, landmarks, before)
-        self.history = self._log.steps
+        self.history = self._log.shown
         self.add_pre_executed = self._log.add_pre_executed
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
@@ -200,7 +200,7 @@ class Trial:
             raise ValueError(f"a submission must be a JSON value: {error}") from None
         self.submission, self.submitted = json.loads(text), True
         self.stop_reason = "submitted"
-        return self._add(Action(type="submit", content=text), thought, now())
+        return self._add(Action(type="submit", content=text), thought, now(), observation="")
 
     @property
     def all_steps(self) -> list[Step]:
@@ -283,6 +283,7 @@ class Trial:
         return step
 
     def _add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
+        check_texts(action, fields)
         self.budget.steps += 1
         # Any exception, because writing a step calls a hook of the project.
         with self._failures(Exception):

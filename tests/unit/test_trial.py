@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,30 @@ def test_each_action_is_recorded_before_it_returns() -> None:
     assert bench.recorded == [step]
     assert (step.number, step.origin, step.thought) == (1, "agent", "multiply")
     assert (step.outcome, step.observation) == ("ok", "42\n")
+
+
+def test_what_an_agent_does_to_its_history_does_not_change_the_log() -> None:
+    bench = Bench()
+    bench.trial.execute("1", thought=None)  # type: ignore[arg-type]
+    bench.trial.history.clear()
+    bench.trial.history.append("mine")  # type: ignore[arg-type]
+    assert [(step.number, step.thought) for step in bench.trial.all_steps] == [(1, "")]
+    assert bench.trial.execute("2").number == 2
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda trial: trial.reject(["no action"]),
+        lambda trial: trial.use(Action(type="count"), lambda _: (3, "ok")),
+        lambda trial: trial.use(Action(type="count", content=json.loads("[]")), lambda _: ("3", "ok")),
+    ],
+)
+def test_a_step_that_is_no_text_is_the_agents_own_mistake(act: Callable[[Trial], object]) -> None:
+    bench = Bench()
+    assert bench.run(act) == "agent_error"
+    assert bench.trial.failure is None
+    assert "must be text, not" in str(bench.trial.error)
 
 
 def test_an_agent_sees_nothing_gold() -> None:
