@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import traceback
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,14 @@ def run_agent(agent: Agent, trial: Trial, is_from_outside: Callable[[BaseExcepti
 
 def act(agent: Agent, trial: Trial) -> None:
     """Call the agent's `run`, and run it to its end if it is a coroutine."""
-    running = agent.run(trial)
-    if inspect.iscoroutine(running):
-        asyncio.run(running)
-    elif inspect.isgenerator(running) or inspect.isasyncgen(running):
-        raise TypeError("the agent's method `run` has a `yield`, so calling it only makes a generator")
+    process = os.getpid()
+    try:
+        running = agent.run(trial)
+        if inspect.iscoroutine(running):
+            asyncio.run(running)
+        elif inspect.isgenerator(running) or inspect.isasyncgen(running):
+            raise TypeError("the agent's method `run` has a `yield`, so calling it only makes a generator")
+    finally:
+        # A fork that the agent has let out of `run` would go on with the session and its results.
+        if os.getpid() != process:
+            os._exit(1)

@@ -51,6 +51,18 @@ def test_every_exception_of_an_agent_is_its_own_failure(project: Project, worker
     assert "\x1b" not in result.stdout.str()
 
 
+@pytest.mark.parametrize("ends", ["return", "raise ValueError", "trial.execute('1')"])
+def test_a_fork_that_leaves_run_does_not_go_on_with_the_session(project: Project, ends: str) -> None:
+    fork = f"import os\n    child = os.fork()\n    if not child:\n        {ends}\n        return"
+    set_agent(
+        project, {"a": f"{fork}\n    os.waitpid(child, 0)\n    trial.submit(42)", "b": "trial.submit(42)"}
+    )
+    result = project.run_in_subprocess()
+    result.assert_outcomes(passed=2)
+    assert result.stdout.str().count("results: ") == 1
+    assert [row["solved"] for row in project.results.values()] == [True, True]
+
+
 @pytest.mark.parametrize("code", ["raise ValueError('no map')", "sys.exit(3)"])
 def test_an_agent_that_cannot_be_made_has_failed(project: Project, code: str) -> None:
     set_agent(project, {"t": "pass"})
