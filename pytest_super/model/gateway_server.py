@@ -10,7 +10,9 @@ import asyncio
 import gc
 import hmac
 import json
+import os
 import traceback
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
@@ -172,15 +174,32 @@ async def serve(settings: ModelSettings, token: str, socket: Path, starter_is_go
         access_log=None,
     )
     await runner.setup()
-    await web.UnixSite(runner, str(socket), backlog=BACKLOG).start()
-    await until_idle(runner, starter_is_gone)
+    await listen(runner, socket)
+    await until_idle(runner, socket, starter_is_gone)
     await runner.cleanup()
 
 
-async def until_idle(runner: web.AppRunner, starter_is_gone: Event) -> None:
+async def listen(runner: web.AppRunner, socket: Path) -> None:
+    await web.UnixSite(runner, str(socket), backlog=BACKLOG).start()
+
+
+def is_cut_off(socket: Path) -> bool:
+    """Whether somebody, such as a cleaner of temporary files, has removed the socket, and it alone.
+
+    If the whole folder is gone, clients start another gateway, which has its id there.
+    """
+    pid = socket.with_name("pid")
+    return not socket.exists() and pid.exists() and pid.read_text() == str(os.getpid())
+
+
+async def until_idle(runner: web.AppRunner, socket: Path, starter_is_gone: Event) -> None:
     """Return when the starter is gone and no client has been connected for some seconds."""
     idle_since = monotonic()
     while monotonic() - idle_since < IDLE_SECONDS:
         await asyncio.sleep(0.2)
+        # The folder can disappear meanwhile.
+        with suppress(OSError):
+            if is_cut_off(socket):
+                await listen(runner, socket)
         if not starter_is_gone.is_set() or (runner.server is not None and runner.server.connections):
             idle_since = monotonic()

@@ -316,6 +316,16 @@ def test_a_gateway_that_hangs_is_killed_and_replaced(scripted: ModelSettings, ch
         assert "the gateway answered nothing for 0.5 s" in gateway.log.read_text()
 
 
+def test_a_gateway_whose_socket_somebody_removed_makes_another_and_stays(scripted: ModelSettings) -> None:
+    with opened(scripted) as gateway:
+        model = trial(gateway)
+        assert model.complete(ASK).text == "one"
+        process = (gateway.folder / "pid").read_text()
+        gateway.socket.unlink()
+        assert model.complete(ASK).text == "two"
+        assert (gateway.folder / "pid").read_text() == process
+
+
 def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:
