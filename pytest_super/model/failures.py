@@ -63,6 +63,7 @@ FATAL_CODES = frozenset(
 )
 CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 FILTER_CODES = frozenset({"content_policy_violation", "content_filter", "responsibleaipolicyviolation"})
+KNOWN_CODES = FATAL_CODES | CONTEXT_CODES | FILTER_CODES
 CONTEXT_EXCEPTION = "litellm.ContextWindowExceededError"
 REQUEST_EXCEPTION = "litellm.BadRequestError"
 FILTER_EXCEPTION = "litellm.ContentPolicyViolationError"

@@ -13,13 +13,14 @@ from math import isfinite
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.failures import Failure, ModelCallError, classify
+from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.model.redaction import environment_secrets, redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MAX_MESSAGE = 400
+NO_CODE = 422
 CODE_FIELDS = ("code", "type", "status", "reason")
 NESTED_FIELDS = ("error", "innererror", "details")
 # All that OpenAI's client says about any failure of a connection.
@@ -43,10 +44,13 @@ def explain(
     """The ModelCallError for one call's exception, without `secrets` and keys of the environment."""
     chain = list(causes(error))
     response = response_in(chain)
+    codes = codes_in([json_of(response), *(getattr(cause, "body", None) for cause in chain)])
     status = getattr(response, "status_code", None)
+    if status is None and (stated := code_in_answer(chain)) is not None:
+        status, codes = status_of(stated), codes | {str(stated).lower()}
     failure = classify(
         status,
-        codes_in([json_of(response), *(getattr(cause, "body", None) for cause in chain)]),
+        codes,
         frozenset().union(*map(class_names, chain)),
         is_sent=is_sent,
     )
@@ -101,6 +105,24 @@ def json_of(response: Any) -> Any:
     except Exception:
         # There is no response, it is not JSON, or nobody has read it.
         return None
+
+
+def code_in_answer(chain: list[BaseException]) -> Any:
+    """The code of an error that came with HTTP status 200; None without one.
+
+    litellm keeps it in an exception of no class of its own, and puts NO_CODE where the error has none.
+    """
+    return next(
+        (error.status_code for error in chain if type(error) is Exception and hasattr(error, "status_code")),
+        None,
+    )
+
+
+def status_of(code: Any) -> int:
+    """The HTTP status that an error with this code should have had."""
+    if isinstance(code, int) and code != NO_CODE and 400 <= code < 600:
+        return code
+    return 400 if str(code).lower() in KNOWN_CODES else 200
 
 
 def codes_in(bodies: Iterable[Any]) -> frozenset[str]:

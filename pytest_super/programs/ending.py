@@ -23,8 +23,9 @@ def explain_no_answer(
 ) -> None:
     """Put the end of the program, which exited with `code`, into the trial's error.
 
-    `problem` says why there is an answer file that cannot be used, if there is one. Raises InfrastructureError, final, if the program could not start. It did start if it `has_acted` in the
-    trial or has asked the model.
+    `problem` says why there is an answer file that cannot be used, if there is one. Raises
+    InfrastructureError, final, if the program could not start. It did start if it `has_acted` in the trial or
+    has asked the model.
     """
     last = readable(outputs).strip().rpartition("\n")[2][:LONGEST_LINE]
     how = ": ".join(filter(None, (exit_words(code), last)))

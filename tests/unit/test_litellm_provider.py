@@ -477,3 +477,23 @@ def test_seeds_are_for_providers_that_take_them() -> None:
     assert supports(litellm, "hosted_vllm/anything", "seed")
     assert not supports(litellm, "anthropic/claude-3-haiku-20240307", "seed")
     assert not supports(litellm, "no-such-provider/x", "seed")
+
+
+@pytest.mark.parametrize(
+    ("code", "failure"),
+    [
+        (429, Failure.RATE_LIMITED),
+        (402, Failure.FATAL),
+        (502, Failure.TRANSIENT),
+        ("insufficient_quota", Failure.FATAL),
+        ("some_code", Failure.UNCLEAR),
+        (None, Failure.UNCLEAR),
+    ],
+)
+def test_the_code_of_an_error_with_http_status_200_decides(
+    openai_server: OpenAIServer, code: object, failure: Failure
+) -> None:
+    openai_server.reply({"error": {"status": 200, "message": "it failed", "code": code}})
+    error = failure_of()
+    assert error.failure is failure
+    assert error.message.endswith("it failed")
