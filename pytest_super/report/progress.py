@@ -95,4 +95,5 @@ def clipped(text: str, width: int) -> str:
 
 def one_cell_each(text: str) -> str:
     """A provider's text can have characters of two cells, with which a line would not fit."""
-    return "".join(character if character.isascii() or character == ELLIPSIS else "?" for character in text)
+    line = text.replace("\t", " ")
+    return "".join(character if character.isascii() or character == ELLIPSIS else "?" for character in line)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_super.authoring.generate import command
@@ -95,6 +95,7 @@ def test_those_that_last_longest_are_shown() -> None:
     assert len(lines) == MOST_ACTIVITIES
 
 
+@example("", "", "\t", 0.0, 80)
 @given(TEXT, TEXT, TEXT, st.floats(-1e6, 1e6), st.integers(21, 200))
 def test_no_text_controls_the_terminal_or_is_wider(
     name: str, what: str, reason: str, since: float, width: int
