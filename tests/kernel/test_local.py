@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,7 @@ done = subprocess.run("env -i setsid sleep 600 > /dev/null & echo $!", shell=Tru
 """
 HOST = """
 import sys
+import time
 from pytest_super.kernel import connection
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.local import LocalSandbox
@@ -180,6 +182,8 @@ def test_a_kept_folder_stays_and_can_be_entered() -> None:
 
 def test_a_host_that_is_stopped_for_too_long_leaves_nothing() -> None:
     with host_process(own_silence_seconds=1) as (host, marker, _, _):
+        # The first ping, after a quarter of a second, tells the bridge how long it is to wait for the next.
+        time.sleep(0.6)
         host.send_signal(signal.SIGSTOP)
         assert until(lambda: not list(marked_processes(marker)))
 
