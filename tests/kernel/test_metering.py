@@ -124,7 +124,14 @@ def test_short_processes_in_the_background_are_charged(metered: Metered) -> None
     metered.kernel.execute(STOP)
 
 
-@pytest.mark.parametrize("hide", [STDIN, EXECUTABLE, LARGE], ids=["stdin", "executable", "large"])
+@pytest.mark.parametrize(
+    "hide",
+    [
+        pytest.param(STDIN, id="stdin"),
+        pytest.param(EXECUTABLE, id="executable"),
+        pytest.param(LARGE, id="large", marks=pytest.mark.slow),
+    ],
+)
 def test_nothing_inside_stops_the_metering(metered: Metered, hide: str) -> None:
     metered.meter()
     metered.kernel.execute(f"{hide}\nprocess = begin({BURN!r})")
