@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.files import READ_LIMIT, FileEntry, FileSearch
+from pytest_super.kernel.files import READ_LIMIT, Digests, FileEntry, FileSearch
 from pytest_super.kernel.live import LiveKernel
 
 if TYPE_CHECKING:
@@ -194,10 +194,30 @@ class Kernel:
         """
         return self._live.files.search(path, name=name, text=text, hidden=hidden, seconds=seconds)
 
+    def digests(self, path: str = ".", *, seconds: float = 60.0) -> Digests:
+        """The regular files at or below `path`, with the digests of their content. Links are not followed.
+
+        Raises OSError if there is no file or folder at `path`, or if it is a link.
+        """
+        return self._live.files.digests(path, seconds)
+
+    def remove(self, path: str) -> None:
+        """Remove the file, link or folder, if it is there. Raises OSError as `os.unlink` does."""
+        self.actions += 1
+        self._live.files.remove(path)
+
     def upload(self, tree: Path, path: str) -> None:
         """Copy the content of the folder `tree` into the folder `path`, which is made if it is missing."""
         self.actions += 1
         self._live.files.upload(tree, path)
+
+    def unpack(self, archive: Path, path: str) -> None:
+        """Unpack a tar archive of the host's own making in the folder `path`, which is made if it is missing.
+
+        Folders that its files need are made too. Absolute names leave the folder.
+        """
+        self.actions += 1
+        self._live.files.unpack(archive, path)
 
     def expect_script(self, path: str, content: bytes) -> None:
         """From now on, compare scripts whose path ends in `path` with `content` when a process runs them.

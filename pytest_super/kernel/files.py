@@ -25,6 +25,8 @@ READ_LIMIT = 2**28
 # Most files that a search lists, and most bytes of its result.
 NAMED = 1000
 NAMES_LIMIT = 2**25
+# Most files whose digests are listed.
+DIGESTED = 50_000
 # A sandbox that does not send the next piece of a file within this time hangs.
 ANSWER_SECONDS = 120.0
 
@@ -53,6 +55,27 @@ class FileSearch:
     """Number of matching lines in all these files."""
     is_complete: bool
     """False when the search ran out of time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileDigest:
+    """A regular file in the sandbox, found below a folder. `size` in bytes."""
+
+    name: str
+    """Its path relative to the folder; "" if it was asked for itself."""
+    is_executable: bool
+    size: int
+    sha256: str
+    """ "" for a file of more than READ_LIMIT bytes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Digests:
+    """The regular files at or below a path, without those that cannot be read."""
+
+    files: list[FileDigest]
+    is_complete: bool
+    """False when there were more than DIGESTED files, or reading them took too long."""
 
 
 class FileRequest:
@@ -132,6 +155,17 @@ class FileChannel:
         with self._turn:
             return FileSearch(**self._value("search", path, most=NAMED, **asked))
 
+    def digests(self, path: str, seconds: float) -> Digests:
+        with self._turn:
+            found = self._value("digests", path, most=DIGESTED, largest=READ_LIMIT, seconds=seconds)
+        return Digests(
+            files=[FileDigest(**file) for file in found["files"]], is_complete=found["is_complete"]
+        )
+
+    def remove(self, path: str) -> None:
+        with self._turn:
+            b"".join(self._pieces("remove", path, 0))
+
     def write(self, path: str, data: bytes) -> None:
         with self._sending("write", path, size=len(data)) as send:
             for start in range(0, len(data), CHUNK):
@@ -140,6 +174,11 @@ class FileChannel:
     def upload(self, tree: Path, path: str) -> None:
         with self._sending("upload", path) as send:
             write_archive(tree, send)
+
+    def unpack(self, archive: Path, path: str) -> None:
+        with archive.open("rb") as file, self._sending("upload", path) as send:
+            while chunk := file.read(CHUNK):
+                send(chunk)
 
     @contextmanager
     def _sending(self, op: str, path: str, **asked: Any) -> Iterator[Callable[[bytes], int]]:

@@ -19,6 +19,7 @@ from pytest_super.kernel.schema import (
     Misfit,
     bundle,
     flag,
+    inner_path,
     line,
     listed,
     mapping,
@@ -68,6 +69,7 @@ class Kind(NamedTuple):
 
 
 COUNT, SECONDS, PATH, CAUSE = whole(), number(LATEST), name(LONGEST_FILE_NAME), line(LONGEST_CAUSE)
+INNER_PATH = inner_path(LONGEST_FILE_NAME)
 ID = whole(least=1)
 NAMES = listed(PATH, 10_000)
 KEY = text(LONGEST_NAME)
@@ -129,6 +131,12 @@ FILE_ANSWERS: dict[str, Type] = {
         MOST_LISTED,
     ),
     "resolve": PATH,
+    "digests": record(
+        files=listed(
+            record(name=INNER_PATH, is_executable=flag, size=COUNT, sha256=text(LONGEST_NAME)), MOST_LISTED
+        ),
+        is_complete=flag,
+    ),
     "search": record(
         folder=PATH, found=listed(pair(PATH, COUNT), 10_000), files=COUNT, lines=COUNT, is_complete=flag
     ),

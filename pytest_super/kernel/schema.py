@@ -62,6 +62,18 @@ def name(most: int) -> Type:
     return lambda value: bounded(value, most)
 
 
+def inner_path(most: int) -> Type:
+    """The path of a file below a folder, relative to the folder; "" for the folder itself."""
+
+    def fit(value: Any) -> str:
+        path = bounded(value, most)
+        if path.startswith("/") or "\0" in path or ".." in path.split("/"):
+            raise Misfit("not a path below its folder")
+        return path
+
+    return fit
+
+
 def bounded(value: Any, most: int, is_clipped: bool = False) -> str:
     if not isinstance(value, str):
         raise Misfit("not text")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -122,3 +125,50 @@ def test_an_upload_that_fails_on_the_host_delays_no_other_file(shared_kernel: Ke
         shared_kernel.upload(tmp_path / "missing", "new")
     shared_kernel.write_file("after", b"1")
     assert shared_kernel.read_file("after") == b"1"
+
+
+def test_digests_are_of_regular_files_and_follow_no_link(shared_kernel: Kernel) -> None:
+    printed(
+        shared_kernel,
+        "!mkdir -p tree/sub; cd tree; printf abc > a; printf x > sub/run.sh; chmod +x sub/run.sh; "
+        "ln -s a link; ln -s sub folder; mkfifo pipe",
+    )
+    found = {file.name: file for file in shared_kernel.digests("tree").files}
+    assert found.keys() == {"a", "sub/run.sh"}
+    assert (found["a"].size, found["a"].sha256) == (3, hashlib.sha256(b"abc").hexdigest())
+    assert [found[name].is_executable for name in ("a", "sub/run.sh")] == [False, True]
+    assert [file.name for file in shared_kernel.digests("tree/a").files] == [""]
+    with pytest.raises(OSError, match="tree/link"):
+        shared_kernel.digests("tree/link")
+    with pytest.raises(FileNotFoundError):
+        shared_kernel.digests("tree/missing")
+
+
+def test_digests_that_take_too_long_or_are_too_many_are_not_complete(shared_kernel: Kernel) -> None:
+    printed(shared_kernel, "!mkdir many; truncate -s 200M many/file")
+    assert not shared_kernel.digests("many", seconds=0.0).is_complete
+
+
+def test_files_links_and_folders_are_removed(shared_kernel: Kernel) -> None:
+    printed(
+        shared_kernel,
+        "!mkdir -p gone/sub kept; touch gone/sub/a kept/b; ln -s ../kept gone/link; ln -s kept link",
+    )
+    for path in ("gone", "link", "never"):
+        shared_kernel.remove(path)
+    assert printed(shared_kernel, "!ls -d gone link kept/* 2>/dev/null") == "kept/b\n"
+
+
+def test_an_archive_is_unpacked_and_makes_the_folders_that_it_needs(
+    shared_kernel: Kernel, tmp_path: Path
+) -> None:
+    archive = tmp_path / "files.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name, data in (("new/deep/a", b"1" * MEGABYTE), ("existing/b", b"2")):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o755
+            tar.addfile(entry, io.BytesIO(data))
+    printed(shared_kernel, "!mkdir -m 700 existing; echo old > existing/b")
+    shared_kernel.unpack(archive, ".")
+    assert shared_kernel.read_file("new/deep/a") == b"1" * MEGABYTE
+    assert printed(shared_kernel, "!stat -c %a existing existing/b; cat existing/b") == "700\n755\n2"

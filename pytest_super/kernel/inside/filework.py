@@ -80,6 +80,19 @@ class FileWork:
         asked = {field: job[field] for field in ("name", "text", "hidden", "most", "seconds")}
         self._send_json(job, lookup.search(os.path.realpath(job["path"]), open_regular, **asked))
 
+    def _digests(self, job: dict[str, Any]) -> None:
+        asked = {field: job[field] for field in ("most", "largest", "seconds")}
+        self._send_json(job, lookup.digests(job["path"], open_regular, **asked))
+
+    def _remove(self, job: dict[str, Any]) -> None:
+        path = job["path"]
+        if os.path.isdir(path) and not os.path.islink(path):
+            import shutil
+
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.unlink(path)
+
     def _send_json(self, job: dict[str, Any], value: object) -> None:
         text = json.dumps(value).encode()
         for start in range(0, len(text), CHUNK):

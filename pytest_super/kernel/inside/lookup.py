@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
+import hashlib
 import os
+import stat
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,6 +52,50 @@ def search(
     except OutOfTime:
         result["is_complete"] = False
     return result
+
+
+def digests(
+    path: str, read: Callable[[str], Any], *, most: int, largest: int, seconds: float
+) -> dict[str, Any]:
+    """The fields of a files.Digests: the regular files at or below `path`, without following links.
+
+    Of files of more than `largest` bytes the content is not read. Raises OSError if there is nothing at
+    `path`, or only a link.
+    """
+    deadline = time.monotonic() + seconds
+    found: list[dict[str, Any]] = []
+    result = {"files": found, "is_complete": True}
+    try:
+        for name in [""] if is_file(path) else files_below(path, hidden=True):
+            if len(found) == most:
+                raise OutOfTime
+            file = os.path.join(path, name) if name else path
+            with suppress(OSError), read(file) as opened:
+                status = os.fstat(opened.fileno())
+                is_executable = status.st_mode & stat.S_IXUSR > 0
+                sha256 = digest(opened, deadline) if status.st_size <= largest else ""
+                found.append(
+                    {"name": name, "is_executable": is_executable, "size": status.st_size, "sha256": sha256}
+                )
+    except OutOfTime:
+        result["is_complete"] = False
+    return result
+
+
+def is_file(path: str) -> bool:
+    mode = os.lstat(path).st_mode
+    if stat.S_ISLNK(mode):
+        raise OSError(errno.ELOOP, "Is a link")
+    return stat.S_ISREG(mode)
+
+
+def digest(file: Any, deadline: float) -> str:
+    """Its SHA-256. Raises OutOfTime."""
+    sha256 = hashlib.sha256()
+    while chunk := file.read(CHUNK):
+        sha256.update(chunk)
+        check_time(deadline)
+    return sha256.hexdigest()
 
 
 def files_below(folder: str, hidden: bool) -> Iterator[str]:
