@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
@@ -25,18 +25,22 @@ TASKS_EXTRA = (
 class GoldAgent:
     """Runs every cell of the solution to its end. Continues after a cell that raises: it can be intended."""
 
-    def __init__(self, solution: GoldCells) -> None:
+    def __init__(self, solution: GoldCells, *, has_answer: bool = True) -> None:
+        """Without an answer the work of the cells is graded, and null is submitted."""
         self.solution = solution
+        self.has_answer = has_answer
 
     def run(self, trial: Trial) -> None:
         """Raises SuperError, naming the first cell that failed, when the answer's cell yields no answer."""
         steps = [run_to_end(trial, cell) for cell in self.solution.cells]
+        trial.submit(self.answer_in(steps) if self.has_answer else None)
+
+    def answer_in(self, steps: Sequence[Step]) -> Any:
         try:
-            answer = value_of(steps[self.solution.answer])
+            return value_of(steps[self.solution.answer])
         except ValueError as error:
             why = first_failure(steps) or f"the solution's answer cell yields {error}"
             raise SuperError(why) from None
-        trial.submit(answer)
 
 
 def run_to_end(trial: Trial, cell: str) -> Step:

@@ -136,7 +136,8 @@ def make_gold(task: Task, _settings: AgentSettings) -> Agent:
 
     if task.solution is None:
         pytest.skip("the agent gold cannot try this task: it has no solution")
-    return GoldAgent(read_solution(task.solution, Path(task._path).parent))
+    solution = read_solution(task.solution, Path(task._path).parent)
+    return GoldAgent(solution, has_answer="answer" in task.model_fields_set or task.grade is None)
 
 
 def make_program(kind: str, command: str) -> Factory:

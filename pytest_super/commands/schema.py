@@ -7,9 +7,9 @@ from argparse import ArgumentParser, Namespace
 from itertools import chain
 from typing import Any
 
-from pytest_super.tasks import sandbox_spec, task
+from pytest_super.tasks import grade, sandbox_spec, task
 
-MODULES = (task, sandbox_spec)
+MODULES = (task, sandbox_spec, grade)
 """The modules of the models."""
 HELP = "print the JSON Schema of task files"
 
@@ -45,5 +45,5 @@ def field_docs() -> dict[tuple[str, str], str]:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
                         value=ast.Constant(value=str(text))
                     ):
-                        docs[model.name, name] = inspect.cleandoc(text)
+                        docs[model.name, name.rstrip("_")] = inspect.cleandoc(text)
     return docs

@@ -29,6 +29,21 @@ class Landmark:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class GradedValue:
+    """One value of a task's grader."""
+
+    name: str
+    score: float
+    """From 0 to 1; 1 if it is right."""
+    found: str = ""
+    """The value, as a short text; "" without one."""
+    expected: str = ""
+    """What it should be, as a short text."""
+    why: str = ""
+    """Why there is no value."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Spent:
     """What the trial used of its budget."""
 
@@ -54,6 +69,8 @@ class Evidence:
     submitted: bool = False
     landmarks: Sequence[Landmark] = ()
     """One for each landmark of the task, in its order."""
+    graded: Sequence[GradedValue] = ()
+    """The values of the task's grader."""
     repository: str | None = None
     """Name of the folder in the working directory that holds the repository; None without one."""
     spent: Spent = Spent()

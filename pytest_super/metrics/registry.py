@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
@@ -35,7 +36,7 @@ PAPER, REFERENCE = "paper", "reference"
 SCORINGS = (PAPER, REFERENCE)
 """The values of `--super-scoring`."""
 
-BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED)
+BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED, GRADED)
 """In the order of the columns."""
 
 RESERVED = frozenset({
@@ -124,6 +125,13 @@ def as_number(metric: Metric, value: object) -> float | None:
     return float(value)
 
 
-def is_solved(metrics: Iterable[Metric], task_set: str, scores: Scores) -> bool:
-    """Whether the headline metric of the task's set has its best value."""
-    return any(scores[metric.name] == metric.best for metric in metrics if task_set in metric.headline_of)
+def is_solved(metrics: Iterable[Metric], task: Task, scores: Scores) -> bool:
+    """Whether the task's headline metric has its best value."""
+    return any(scores[metric.name] == metric.best for metric in metrics if is_headline(metric, task))
+
+
+def is_headline(metric: Metric, task: Task) -> bool:
+    """Where a task has a grader, that decides; otherwise the headline metric of the task's set."""
+    if task.grade is not None:
+        return metric.name == GRADED.name
+    return task.set in metric.headline_of

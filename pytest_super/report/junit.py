@@ -152,6 +152,7 @@ def figures_of_trial(result: TrialResult) -> Iterator[Figure]:
         "cost_usd": result.cost_usd,
         "compute_seconds": result.compute_seconds,
         "stop_reason": result.stop_reason,
+        **({"graded_in": result.graded_in} if result.graded_in else {}),
     }
     yield from ((f"super.{name}", value) for name, value in figures.items())
 

@@ -9,9 +9,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import printable_line
-from pytest_super.report.text import raised, script_state
+from pytest_super.report.text import graded_line, raised, script_state
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
+from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +58,12 @@ def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[t
     yield "score", clipped(", ".join(values) or f"none: {result.error}")
     yield "expected", clipped(answer)
     yield "submitted", clipped(submitted[-1]) if submitted else "nothing"
+    for value in result.graded:
+        yield "graded", clipped(graded_line(value))
+    if result.graded_in == SAME:
+        yield "graded", "in the agent's own sandbox, which can deceive the grader"
+    if result.changed_elsewhere:
+        yield "changed", clipped(f"but not collected: {', '.join(result.changed_elsewhere)}")
     for found in result.landmarks_found:
         step = "missed" if found["step"] is None else f"step {found['step']}"
         yield "landmark", f"{step}: {clipped(found['pattern'])}"

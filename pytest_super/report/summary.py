@@ -47,7 +47,7 @@ class Group:
 
     @property
     def solved(self) -> float | None:
-        return mean(float(result.solved) for result in self.valid)
+        return weighted_mean((float(result.solved), result.weight) for result in self.valid)
 
     def mean(self, metric: str) -> float | None:
         """None if the metric has a value in no valid trial."""
@@ -79,12 +79,17 @@ def why_invalid(results: Iterable[TrialResult], max_errors: float | None) -> str
 
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of the values that are known; None if there are none."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    return weighted_mean((value, 1.0) for value in values)
+
+
+def weighted_mean(values: Iterable[tuple[float | None, float]]) -> float | None:
+    """The same of values with their weights."""
+    known = [(value, weight) for value, weight in values if value is not None]
+    return fmean((value for value, _ in known), weights=[weight for _, weight in known]) if known else None
 
 
 def mean_of(results: Iterable[TrialResult], metric: str) -> float | None:
-    return mean(result.metrics.get(metric) for result in results)
+    return weighted_mean((result.metrics.get(metric), result.weight) for result in results)
 
 
 def by_epoch(results: Sequence[TrialResult]) -> list[list[TrialResult]]:
@@ -158,7 +163,7 @@ def mean_with_errors(results: Iterable[TrialResult], metric: Metric) -> float | 
 
     None if no trial has a value.
     """
-    return mean(value_with_error(result, metric) for result in results)
+    return weighted_mean((value_with_error(result, metric), result.weight) for result in results)
 
 
 def value_with_error(result: TrialResult, metric: Metric) -> float | None:

@@ -22,6 +22,7 @@ from pytest_super.report.summary import (
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import counted, describe
 from pytest_super.store.results import RUN_COST
+from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,14 +72,21 @@ def summary_lines(
     ended = without_interrupted(results)
     whole = Group(set="all", results=ended)
     if ended:
-        yield from table_lines(table_of([*rows(ended), whole], metrics), texts=2, width=width)
+        used = [metric for metric in metrics if any(is_used(metric, result) for result in ended)]
+        yield from table_lines(table_of([*rows(ended), whole], used), texts=2, width=width)
         yield from epoch_lines(ended)
         yield ""
     yield " · ".join(total_facts(ended, runs))
+    yield from deceivable_lines(ended)
     yield from agreement_lines(whole)
     yield from unsolved_lines(results, folder or PurePath())
     yield from trouble_lines(afterwards or {})
     yield from unended_lines(results, not_run)
+
+
+def deceivable_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    if same := sum(result.graded_in == SAME for result in results):
+        yield f"{counted(same, 'trial')} graded in the agent's own sandbox, which can deceive the grader"
 
 
 def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]:
@@ -106,6 +114,10 @@ def verdict_lines(
             yield f"gate: open, the run has no mean {gate.metric.name} of all trials"
         else:
             yield gate_line(gate, results, is_valid=not why)
+
+
+def is_used(metric: Metric, result: TrialResult) -> bool:
+    return metric.name in result.applicable or result.metrics.get(metric.name) is not None
 
 
 def table_of(groups: Sequence[Group], metrics: Sequence[Metric]) -> list[list[str]]:

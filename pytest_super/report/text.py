@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,6 +25,7 @@ CHAINED = re.compile(
     r"|The above exception was the direct cause of the following exception):\n\n"
 )
 MOST_LANDMARKS, LANDMARK_LIMIT = 3, 40
+MOST_VALUES = 3
 FRAME = re.compile(r' *File "(.+)", line (\d+), in (.+)')
 MOST_FRAMES = 3
 # Frames of this package and of libraries are not the agent's own.
@@ -97,7 +98,13 @@ def outcome_with_error(result: TrialResult) -> str:
 
 def describe(result: TrialResult) -> str:
     """The same, with the values that are wrong, the landmarks that were missed, and the entrypoint's run."""
-    parts = [outcome_with_error(result), result.difference, missed_landmarks(result), script_state(result)]
+    parts = [
+        outcome_with_error(result),
+        result.difference,
+        wrong_values(result),
+        missed_landmarks(result),
+        script_state(result),
+    ]
     return printable_line("; ".join(filter(None, parts)))
 
 
@@ -107,6 +114,23 @@ def missed_landmarks(result: TrialResult) -> str:
     more = [f"{len(texts) - MOST_LANDMARKS} more"] if len(texts) > MOST_LANDMARKS else []
     listed = ", ".join([*texts[:MOST_LANDMARKS], *more])
     return f"missed {'landmark' if len(missed) == 1 else 'landmarks'} {listed}" if missed else ""
+
+
+def wrong_values(result: TrialResult) -> str:
+    """The values of the task's grader that are not right."""
+    wrong = [value for value in result.graded if value["score"] < 1]
+    if len({value["why"] for value in wrong}) == 1 and wrong[0]["why"]:
+        return str(wrong[0]["why"])
+    more = [f"and {len(wrong) - MOST_VALUES} more"] if len(wrong) > MOST_VALUES else []
+    return "; ".join([*map(graded_line, wrong[:MOST_VALUES]), *more])
+
+
+def graded_line(value: dict[str, Any]) -> str:
+    """A value of a grader next to what it should be."""
+    if value["why"]:
+        return f"{value['name']}: {value['why']}"
+    wanted = f", not {value['expected']}" if value["expected"] and value["score"] < 1 else ""
+    return f"{value['name']} is {value['found']}{wanted}"
 
 
 def script_state(result: TrialResult) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_super.metrics.evidence import Landmark
+    from pytest_super.session.grading import TrialGrade
     from pytest_super.session.item import TaskItem
     from pytest_super.store.results import TrialResult
     from pytest_super.tasks.task import Task
@@ -34,6 +35,7 @@ class EndedTrial:
     task: Task
     trial: Trial
     landmarks: Sequence[Landmark]
+    graded: TrialGrade
     stop_reason: str
     started: str
     wall_seconds: float
@@ -57,6 +59,9 @@ class EndedTrial:
             started=self.started,
             steps=len(own),
             repeats=most_repeats(own),
+            graded_in=self.graded.where,
+            changed_elsewhere=self.graded.changed,
+            grade_seconds=self.graded.seconds,
             dropped=sum(sum(step.dropped.values()) for step in self.trial.all_steps),
             **self.item.stash.get(SANDBOX, {"isolated": False}),
             **asdict(spent),
@@ -94,6 +99,7 @@ class EndedTrial:
             submission=self.trial.submission,
             submitted=self.trial.submitted,
             landmarks=self.landmarks,
+            graded=self.graded.values,
             repository=self.item.stash.get(PROVIDED, None),
             spent=spent,
         )
@@ -105,7 +111,8 @@ class EndedTrial:
             "metrics": scores,
             "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
             "entrypoint_process": None if process is None else asdict(process),
-            "solved": is_solved(metrics, self.task.set, scores),
+            "graded": [asdict(value) for value in self.graded.values],
+            "solved": is_solved(metrics, self.task, scores),
             "difference": self.wrong_values(),
         }
 

@@ -82,6 +82,7 @@ class TaskItem(pytest.Function):
             agent=run.settings.agent,
             model=run.settings.model,
             sandbox=run.sandbox or "",
+            weight=self.task.weight,
             applicable=[metric.name for metric in metrics if metric.applies(self.task)],
             metrics={metric.name: None for metric in metrics},
         )

@@ -39,6 +39,7 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
         item.stash[PREFIX].close()
     ready = ahead.take(item, task) or first_ready(item, task)
     item.stash[PREFIX] = ready.prefix
+    item.stash[SANDBOX] = ready.facts
     # A trial can end before its prefix is run.
     item.addfinalizer(ready.prefix.close)
     if ready.repository is not None:
@@ -70,7 +71,7 @@ def ready_kernel(place: Placement, task: Task) -> ReadyKernel:
     from pytest_super.kernel.client import Kernel
 
     kernel = Kernel(place.sandbox)
-    ready = ReadyKernel(kernel, None, place.prefix)
+    ready = ReadyKernel(kernel, None, place.prefix, facts_of(place.sandbox, task))
     try:
         kernel.start()
         repository = task.repository
@@ -131,12 +132,16 @@ def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:
     """The sandbox that the hook makes. Raises UnsupportedError if it lacks something the task requires."""
     sandbox: Sandbox = item.ihook.pytest_super_make_sandbox(config=item.config, task=task)
     refuse_missing(task.id, task.sandbox, sandbox)
-    item.stash[SANDBOX] = {
+    return sandbox
+
+
+def facts_of(sandbox: Sandbox, task: Task) -> dict[str, Any]:
+    """Fields of the result that describe the sandbox."""
+    return {
         "sandbox": name_of(sandbox),
         "isolated": sandbox.capabilities.isolation,
         "environment": {name: task.sandbox.env.get(name, value) for name, value in FIXED_ENVIRONMENT.items()},
     }
-    return sandbox
 
 
 def make_sandbox(run: Run, task: Task) -> Sandbox:

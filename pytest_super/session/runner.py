@@ -16,6 +16,7 @@ from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import outcome_of
 from pytest_super.session.ended_trial import EndedTrial
 from pytest_super.session.ending import failure, is_from_outside, is_timeout
+from pytest_super.session.grading import TrialGrade, grade_trial
 from pytest_super.session.item import PREFIX, PROVIDED, RESULT, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
@@ -89,18 +90,26 @@ class TrialRunner:
         self.budget = budget
         self.landmarks = LandmarkMatcher(task.landmarks)
         self.stop_reason = "interrupted"
+        self.graded = TrialGrade()
         self.started, self.began = now(), monotonic()
         self.trial = self.new_trial(model, kernel)
 
     def run(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> BaseException | None:
-        """Run all attempts. Returns the exception that ended the trial from outside, if any."""
+        """Run all attempts, and grade the last. Returns the exception that ended the trial from outside."""
+        try:
+            self.run_until_timeout(agent, make_kernel)
+            self.grade()
+        except BaseException as error:
+            return error
+        return None
+
+    def run_until_timeout(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> None:
         try:
             self.run_attempts(agent, make_kernel)
         except BaseException as error:
             if not is_timeout(error):
-                return error
+                raise
             self.stop_reason = "timeout"
-        return None
 
     def run_attempts(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> None:
         """Run attempts, up to --super-attempts, until the agent submits or a budget is spent.
@@ -155,6 +164,12 @@ class TrialRunner:
         # A call during which the wall limit was reached can take much longer than that.
         self.charge_usage(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
         self.raise_outage()
+
+    def grade(self) -> None:
+        """What the grader takes is not the agent's. Raises InfrastructureError."""
+        if self.task.grade is not None:
+            self.trial.compute_limit.end()
+            self.graded = grade_trial(self.item, self.task, self.task.grade, self.trial.kernel)
 
     def entrypoint_script(self, kernel: Kernel) -> EntrypointScript | None:
         entrypoint = self.task.entrypoint
@@ -215,6 +230,7 @@ class TrialRunner:
             task=self.task,
             trial=self.trial,
             landmarks=self.landmarks.landmarks,
+            graded=self.graded,
             stop_reason=self.stop_reason,
             started=self.started,
             wall_seconds=round(monotonic() - self.began, 3),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -44,6 +44,8 @@ class ReadyKernel(NamedTuple):
     repository: str | None
     """The name of the repository's folder inside the working directory."""
     prefix: Prefix
+    facts: dict[str, Any]
+    """Fields of the result that describe the sandbox."""
 
     def close(self) -> None:
         self.kernel.close()

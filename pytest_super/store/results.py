@@ -57,6 +57,8 @@ class TrialResult:
     """None until the trial's sandbox is made."""
     environment: dict[str, str] = field(default_factory=dict)
     """The variables that all sandboxes fix, or what the task sets them to: time zone, hash seed, locale."""
+    weight: float = 1.0
+    """How much the task counts in means."""
     applicable: list[str] = field(default_factory=list)
     """Names of the metrics that apply to the task, known before the trial."""
     metrics: dict[str, float | None] = field(default_factory=dict)
@@ -64,6 +66,13 @@ class TrialResult:
     value is not known, or the trial is an error."""
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
     """For each landmark: pattern, step that hit it first (None: missed), is_echo, timed_out."""
+    graded: list[dict[str, Any]] = field(default_factory=list)
+    """For each value of the task's grader: name, score, found, expected, why."""
+    graded_in: str = ""
+    """`fresh` or `same`: the sandbox in which the grader ran; "" without one."""
+    changed_elsewhere: list[str] | None = None
+    """Files that the agent changed and the grader did not collect; None if that is not known."""
+    grade_seconds: float = 0.0
     entrypoint_process: dict[str, Any] | None = None
     """The observed process that ran the entrypoint; None without one."""
     difference: str = ""

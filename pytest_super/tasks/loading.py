@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
+    from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
     from pytest_super.tasks.yaml_reader import Location
@@ -198,9 +199,14 @@ def nearest(location: Location) -> str:
     model: type[BaseModel] = Task
     for name in location[:-1]:
         if isinstance(name, str):
-            model = models_in(model.model_fields[name].annotation)[0]
-    known = model.model_fields
+            model = models_in(fields_of(model)[name].annotation)[0]
+    known = fields_of(model)
     return did_you_mean(str(location[-1]), known) or f"; known are {', '.join(known)}"
+
+
+def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields by their names in files."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:

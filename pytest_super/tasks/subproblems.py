@@ -27,7 +27,7 @@ Broken = tuple[Location, str]
 # Later cells need nothing of a cell with this tag but the files that it writes.
 FILES_TAG = "files"
 INHERITED = (
-    *("repository", "answer", "answer_unknown", "tolerance", "landmarks", "entrypoint"),
+    *("repository", "answer", "answer_unknown", "tolerance", "grade", "landmarks", "entrypoint"),
     *("sandbox", "limits", "tags"),
 )
 # Mappings whose fields are inherited one by one.
@@ -100,6 +100,8 @@ def derived_task(
     given = parent.model_fields_set | set(unknown)
     inherits_answer = "answer" not in item.model_fields_set and not ANSWER.isdisjoint(given)
     skipped = CHECKED_IN_PARENT | (ANSWER if inherits_answer else frozenset())
+    if parent.grade is not None and "grade" not in item.model_fields_set:
+        skipped |= {"grade"}
     return task, list(broken_rules(task, Path(parent._path).parent, skipped))
 
 
@@ -236,8 +238,8 @@ def inherited(parent: Task, item: SubProblem) -> dict[str, Any]:
             # A default of the model must not override what the parent states.
             stated = {key: getattr(value, key) for key in value.model_fields_set}
             value = getattr(parent, name).model_copy(update=stated)
-        # Null leaves a field at its default, except an answer, for which it is an error, and an entrypoint,
-        # which it removes.
-        if value is not None or name in ("answer", "entrypoint"):
+        # Null leaves a field at its default, except an answer, for which it is an error, and a grader or an
+        # entrypoint, which it removes.
+        if value is not None or name in ("answer", "grade", "entrypoint"):
             fields[name] = value
     return fields

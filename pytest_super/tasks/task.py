@@ -25,6 +25,7 @@ from pytest_super.tasks.fields import (
     Seconds,
     Text,
 )
+from pytest_super.tasks.grade import Grade
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 TASK_SUFFIX = ".task.yaml"
@@ -208,6 +209,8 @@ class SubProblem(FieldModel):
     """The cells that solve it; by default all cells up to the goal that are not pre-executed."""
     answer: Any = None
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    grade: Grade | None = None
+    """null removes the grader."""
     landmarks: list[Regex] | None = None
     entrypoint: Entrypoint | None = None
     """null removes the entrypoint."""
@@ -246,6 +249,10 @@ class Task(FieldModel):
     """There is no gold answer, as in some published data, so accuracy is null."""
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.01
     """The largest absolute difference between a correct number and the gold number."""
+    grade: Grade | None = None
+    """A command decides whether the task is solved, instead of the answer."""
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    """How much the task counts in means."""
     landmarks: list[Regex] = []
     entrypoint: Entrypoint | None = None
     pre_execute: list[

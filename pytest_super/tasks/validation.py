@@ -29,7 +29,8 @@ def broken_rules(task: Task, folder: Path, unknown: Collection[str] = ()) -> Bro
 
 
 def missing_answer(task: Task, _folder: Path) -> Broken:
-    if task.set != "auto" and "answer" not in task.model_fields_set and not task.answer_unknown:
+    has_score = "answer" in task.model_fields_set or task.answer_unknown or task.grade is not None
+    if task.set != "auto" and not has_score:
         yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
 
 
@@ -78,6 +79,17 @@ def broken_path(task: Task, folder: Path) -> Broken:
         yield place, f"{tree} contains the solution, which the agent could read"
 
 
+def broken_grade(task: Task, folder: Path) -> Broken:
+    """The hidden files exist, where the agent cannot read them."""
+    tree = folder / task.repository.path if task.repository and task.repository.path else None
+    for target, source in (task.grade.files if task.grade else {}).items():
+        place = ("grade", "files", target)
+        if not (folder / source).exists():
+            yield place, f"there is no file {folder / source}"
+        elif tree and is_inside(folder / source, tree):
+            yield place, f"{folder / source} is in the repository's folder, where the agent could read it"
+
+
 def is_inside(path: Path, tree: Path) -> bool:
     return path.resolve().is_relative_to(tree.resolve())
 
@@ -85,12 +97,13 @@ def is_inside(path: Path, tree: Path) -> bool:
 RULES: list[tuple[frozenset[str], Callable[[Task, Path], Broken]]] = [
     (frozenset(needed), rule)
     for needed, rule in (
-        (("set", "answer", "answer_unknown"), missing_answer),
+        (("set", "answer", "answer_unknown", "grade"), missing_answer),
         (("answer",), empty_answer),
         (("answer", "answer_unknown"), contradicted_answer),
         (("set", "entrypoint"), missing_entrypoint),
         (("set", "category"), missing_category),
         (("solution",), broken_solution),
         (("repository",), broken_path),
+        (("grade", "repository"), broken_grade),
     )
 ]

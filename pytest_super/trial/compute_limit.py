@@ -25,6 +25,7 @@ class ComputeLimit:
         # Held while a cell is waited for.
         self._waiting = threading.Lock()
         self._has_stopped = False
+        self._is_over = False
 
     def start(self) -> None:
         """From now on, charge the budget for what runs in the sandbox."""
@@ -32,7 +33,14 @@ class ComputeLimit:
         self._budget.start_metering(lambda: kernel.busy_seconds)
         kernel.meter(self._charge)
 
+    def end(self) -> None:
+        """From now on, charge for nothing and stop nothing: what runs now is not the agent's."""
+        self._is_over = True
+        self._budget.stop_metering()
+
     def _charge(self, processor_seconds: float) -> None:
+        if self._is_over:
+            return
         self._budget.charge_work(processor_seconds)
         if self._waiting.acquire(blocking=False):
             try:

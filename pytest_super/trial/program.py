@@ -68,7 +68,9 @@ class ProgramResult:
 
     result: CellResult
     note: str
-    """How the program ended: its exit code, or the reason why we ended it."""
+    """How the program ended, for the agent: its exit code, or the reason why we ended it."""
+    exit_code: int | None = None
+    """-N for the signal N; None if the program did not end by itself."""
     spent: str | None = None
     """The limit that was reached, if any. All processes in the sandbox are then killed."""
 
@@ -172,7 +174,8 @@ class Program:
         # The cell ended in another way than by the end of the program.
         if code is None:
             return ProgramResult(result=whole, note="")
-        return ProgramResult(result=with_exit_code(whole, code), note=self._note(exit_note(code)))
+        note = self._note(exit_note(code))
+        return ProgramResult(result=with_exit_code(whole, code), note=note, exit_code=code)
 
     def _whole(self, result: CellResult) -> CellResult:
         processes = None if self._processes is None else list(self._processes.values())

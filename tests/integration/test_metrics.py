@@ -51,8 +51,8 @@ def test_a_metric_of_ten_lines_in_a_conftest_is_shown_stored_and_gated(
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "set * solved accuracy landmarks submitted executed cells errors",
-            "expert * 0.500    0.500         -     1.000        -   1.5      0",
+            "set * solved * accuracy * submitted * cells * errors",
+            "expert * 0.500 * 0.500 * 1.000 * 1.5 * 0",
             "missed  wrong: accuracy 0, cells 1; submitted; *",
             "gate: passed, mean accuracy 0.5000 is at least 0.5",
             "gate: passed, mean cells 1.5000 is below 1.6",
@@ -99,7 +99,7 @@ def test_a_metric_that_raises_makes_an_error_not_a_miss(project: Project) -> Non
     ("conftest", "option", "problem"),
     [
         (TEN_LINES, "cells:1", "*--super-fail-under=cells:1: lower is better: write 'cells<1'*"),
-        (TEN_LINES, "f1:1", "*no such metric: choose from accuracy, *, script_executed, cells*"),
+        (TEN_LINES, "f1:1", "*no such metric: choose from accuracy, *, script_executed, graded, cells*"),
         (TEN_LINES.replace('"cells"', '"tokens"'), "1", "*a metric cannot be named tokens*"),
         (TEN_LINES.replace('"cells"', '"accuracy"'), "1", "*there are 2 metrics named accuracy*"),
     ],

@@ -47,8 +47,8 @@ def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, worker
     }
     result.stdout.re_match_lines(
         [
-            r"expert +- +4 +0\.333 +0\.333 +0\.750 +0\.667 +- +1",
-            r"masked +data +1 +0\.000 +0\.000 +- +0\.000 +- +0",
+            r"expert +- +4 +0\.333 +0\.333 +0\.750 +0\.667 +1",
+            r"masked +data +1 +0\.000 +0\.000 +- +0\.000 +0",
             r"all +- +5 +0\.250",
             r"error   engine: the engine does not answer",
             r"missed  raises_data: accuracy 0; the agent raised "

@@ -26,7 +26,7 @@ from pytest_super.metrics.matching import landmark_matcher
 from pytest_super.options import OPTIONS
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
-from pytest_super.tasks import loading, task, yaml_reader
+from pytest_super.tasks import grade, loading, task, yaml_reader
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.pages import BLOCKS, PAGES, ROOT, Block, blocks_in
 
@@ -137,6 +137,20 @@ SECTIONS = {
 @pytest.mark.parametrize("model", SECTIONS, ids=lambda model: model.__name__)
 def test_the_fields_of_the_task_file_are_described(model: type[FieldModel]) -> None:
     assert names_in(section("task-format.md", SECTIONS[model])) == set(model.model_fields)
+
+
+GRADE_SECTIONS = {
+    grade.Grade: "## grade",
+    grade.Check: "## result",
+    grade.JsonValue: "### json",
+    grade.RegexValue: "### regex",
+}
+
+
+@pytest.mark.parametrize("model", GRADE_SECTIONS, ids=lambda model: model.__name__)
+def test_the_fields_of_a_grader_are_described(model: type[FieldModel]) -> None:
+    described = section("grading.md", GRADE_SECTIONS[model]).partition("\n### ")[0]
+    assert names_in(described) == set(loading.fields_of(model))
 
 
 def test_every_part_of_an_edit_is_described() -> None:

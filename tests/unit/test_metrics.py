@@ -38,8 +38,8 @@ def submit(content: str) -> Step:
 
 def test_the_metrics_that_ship_are_the_papers_in_the_order_of_the_columns() -> None:
     names = ["accuracy", "landmarks", "submitted", "script_executed"]
-    assert [metric.name for metric in installed_metrics()] == names
-    assert [metric.heading for metric in BUILT_IN] == [*names[:3], "executed"]
+    assert [metric.name for metric in installed_metrics()] == [*names, "graded"]
+    assert [metric.heading for metric in BUILT_IN] == [*names[:3], "executed", "graded"]
     assert {metric.best for metric in BUILT_IN} == {1.0}
 
 
@@ -98,6 +98,7 @@ def test_a_trial_has_a_value_for_each_metric_in_their_order() -> None:
         ("landmarks", None),
         ("submitted", 1.0),
         ("script_executed", None),
+        ("graded", None),
         ("a", 3.0),
     ]
 
@@ -155,7 +156,7 @@ def test_under_reference_scoring_the_published_code_computes_what_it_has() -> No
     stored = Evidence(steps=[submit("[1]")], submission=[1], submitted=True)
     values = score([metric(), *BUILT_IN], task(), stored, scoring="reference")
     expected = {"accuracy": 1.0, "landmarks": None, "submitted": 1, "script_executed": None}
-    assert values == {"cost": 1.0, **expected}
+    assert values == {"cost": 1.0, **expected, "graded": None}
 
 
 def test_under_reference_scoring_a_program_beside_the_trial_is_no_step() -> None:
@@ -184,4 +185,14 @@ def test_where_the_published_code_crashes_its_metrics_have_no_value_and_others_h
 def test_a_trial_is_solved_by_the_headline_of_its_set(
     task_set: str, values: dict[str, float | None], expected: bool
 ) -> None:
-    assert is_solved(BUILT_IN, task_set, values) == expected
+    task = Task.model_validate({"id": "t", "set": task_set, "query": "q"})
+    others = {"graded": None, "landmarks": None, "submitted": 1.0}
+    assert is_solved(BUILT_IN, task, others | values) == expected
+
+
+def test_a_grader_decides_instead_of_the_answer() -> None:
+    grade = {"collect": "all", "command": "true", "result": [{"exit": 0}]}
+    task = Task.model_validate({"id": "t", "set": "expert", "query": "q", "grade": grade})
+    scores: dict[str, float | None] = {metric.name: 1.0 for metric in BUILT_IN}
+    assert is_solved(BUILT_IN, task, scores | {"accuracy": 0.0})
+    assert not is_solved(BUILT_IN, task, scores | {"graded": 0.5})

@@ -46,7 +46,7 @@ class Starts:
     def start(self, _sandbox: Any, task: Task) -> ReadyKernel:
         self.begun.append(task.id)
         assert self.gate.wait(SECONDS)
-        return ReadyKernel(cast("Any", self.kernel), f"repository of {task.id}", Prefix(task))
+        return ReadyKernel(cast("Any", self.kernel), f"repository of {task.id}", Prefix(task), {})
 
 
 def choose(*_: Any) -> Any:

@@ -147,7 +147,10 @@ def test_the_gate_bounds_the_mean_of_a_metric(text: str, values: tuple[float, ..
         ("high", "'high' is not a number"),
         ("cost<inf", "'inf' is not a number"),
         ("cost<", "'' is not a number"),
-        ("f1:0.5", "no such metric: choose from accuracy, landmarks, submitted, script_executed, cost"),
+        (
+            "f1:0.5",
+            "no such metric: choose from accuracy, landmarks, submitted, script_executed, graded, cost",
+        ),
         ("cost:0.5", "lower is better: write 'cost<0.5'"),
         ("accuracy<0.5", "higher is better: write 'accuracy:0.5'"),
     ],
@@ -249,6 +252,7 @@ def test_the_table_fits_the_terminal_and_has_every_column(names: list[str], widt
         "landmarks",
         "submitted",
         "executed",
+        "graded",
         "a_metric_with_a_name_lo…",
         "errors",
     ]
@@ -262,10 +266,21 @@ def test_a_table_that_is_too_wide_goes_on_below_and_long_names_are_cut() -> None
         "expert  a-category-whose-name-i…  1   0.000     0.500          -      1.000",
         "all     -                         1   0.000     0.500          -      1.000",
         "",
-        "set     category                  executed  errors",
-        "expert  a-category-whose-name-i…         -       0",
-        "all     -                                -       0",
+        "set     category                  executed  graded  errors",
+        "expert  a-category-whose-name-i…         -       -       0",
+        "all     -                                -       -       0",
     ]
+
+
+def test_a_metric_that_no_task_has_gets_no_column() -> None:
+    trials = [result(accuracy=1.0, applicable=["accuracy", "submitted"])]
+    assert lines(trials)[0].split() == ["set", "category", "n", "solved", "accuracy", "submitted", "errors"]
+
+
+def test_each_task_counts_in_means_by_its_weight() -> None:
+    trials = [result(accuracy=1.0, solved=True, weight=3.0), result(id="u", accuracy=0.0)]
+    assert (group(*trials).mean("accuracy"), group(*trials).solved) == (0.75, 0.75)
+    assert mean_with_errors(trials, ACCURACY) == 0.75
 
 
 def epoch_trials(*epochs: Iterable[float | None]) -> list[TrialResult]:

@@ -60,7 +60,7 @@ def by_agent(rescored: Sequence[Rescored]) -> dict[Group, list[Rescored]]:
 
 def trial_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
     yield one_line(" ".join(filter(None, group)))
-    names = metric_names()
+    names = metric_names(trials)
     rows = [
         ["", *(head for metric in names for head in (metric, "", ""))],
         ["task", *("published", "ref.", "paper") * len(names)],
@@ -69,8 +69,10 @@ def trial_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
     yield from map(one_line, table_lines(rows))
 
 
-def metric_names() -> list[str]:
-    return [metric.name for metric in installed_metrics()]
+def metric_names(rescored: Sequence[Rescored]) -> list[str]:
+    """The metrics that have a figure in one of the trials."""
+    names = [metric.name for metric in installed_metrics()]
+    return [name for name in names if any(set(one.figures(name)) != {None} for one in rescored)]
 
 
 def cells(one: Rescored, metric: str) -> list[str]:
@@ -117,7 +119,7 @@ def total_lines(found: Sequence[Total]) -> Iterator[str]:
 
 
 def totals(rescored: Sequence[Rescored]) -> list[Total]:
-    names = metric_names()
+    names = metric_names(rescored)
     return [total(group, metric, trials) for group, trials in by_agent(rescored).items() for metric in names]
 
 
@@ -153,6 +155,7 @@ def rescore_data(rescored: Sequence[Rescored], broken: Sequence[str]) -> dict[st
 
 def one_data(one: Rescored) -> dict[str, Any]:
     result = one.trial.result
+    names = [metric.name for metric in installed_metrics()]
     return {
         "file": str(one.trial.path),
         "task": result.id,
@@ -161,6 +164,6 @@ def one_data(one: Rescored) -> dict[str, Any]:
         "set": result.set,
         "error": result.error,
         "submitted": one.trial.submit_step is not None,
-        "scores": {metric: dict(zip(COLUMNS, one.figures(metric), strict=True)) for metric in metric_names()},
+        "scores": {metric: dict(zip(COLUMNS, one.figures(metric), strict=True)) for metric in names},
         "differences": one.differences,
     }

@@ -11,7 +11,7 @@ from pytest_super.authoring.rescore.trials import MALFORMED, Figures
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
-from pytest_super.metrics.evidence import Evidence, Landmark, Spent
+from pytest_super.metrics.evidence import Evidence, GradedValue, Landmark, Spent
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
 from pytest_super.metrics.script_runs.programs import is_refused
@@ -103,6 +103,7 @@ def rescore(trial: StoredTrial, task: Task | None) -> Rescored:
         submission=trial.submission,
         submitted=trial.submit_step is not None,
         landmarks=landmarks_of(trial, task),
+        graded=[GradedValue(**value) for value in trial.result.graded],
         repository=provided_folder(task.repository),
         spent=Spent(**{field.name: getattr(trial.result, field.name) for field in fields(Spent)}),
     )

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.authoring.verify.exit_check import exits_pass
 from pytest_super.errors import SuperError
 from pytest_super.store.results import read_results
 from pytest_super.store.run_folder import last_reruns
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
 
 GOLD = "gold"
+# The first ends pytest when this process is killed.
+PLUGINS = ("pytest_super.session.end_with_parent", "pytest_super.authoring.verify.exit_check")
 # Exit statuses of pytest when all tests were run, whether or not they passed.
 DONE = (0, 1)
 
@@ -35,6 +38,8 @@ class GoldTrial:
     """The pre-executed steps."""
     submission: Any
     """None if nothing was submitted; since None can be submitted, see `result.submitted`."""
+    exits_pass: bool = False
+    """Whether its grader also passes if the collected files only end the program."""
 
 
 def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> Path:
@@ -56,8 +61,8 @@ def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> 
 
 def await_pytest(arguments: Sequence[str]) -> int:
     """The exit status of pytest. Ctrl-C reaches pytest too; wait until it has stored its results."""
-    # The plugin ends pytest when this process is killed.
-    command = [sys.executable, "-m", "pytest", "-p", "pytest_super.session.end_with_parent", *arguments]
+    plugins = [f"-p{plugin}" for plugin in PLUGINS]
+    command = [sys.executable, "-m", "pytest", *plugins, *arguments]
     with subprocess.Popen(command) as process:
         while True:
             with suppress(KeyboardInterrupt):
@@ -88,4 +93,5 @@ def read_trial(run: Path, result: TrialResult) -> GoldTrial:
         result=result,
         prefix=[step for step in steps if step.origin == "pre_execute"],
         submission=submission_of(given[-1].action.content) if given else None,
+        exits_pass=exits_pass(run / result.folder),
     )

@@ -11,7 +11,7 @@ from pytest_super.authoring.verify.finding import Finding
 from pytest_super.metrics.accuracy import ACCURACY, is_right
 from pytest_super.metrics.leaves import leaves, shown
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.text import counted, outcome_with_error
+from pytest_super.report.text import counted, graded_line, outcome_with_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,9 +40,20 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
         elif low or not result.submitted:
             place = f"{result.folder}/trajectory.jsonl"
             why = "; ".join(
-                [outcome_with_error(result), place, *wrong_values(task, trial), *missed_landmarks(trial)]
+                [
+                    *(outcome_with_error(result), place, *wrong_values(task, trial)),
+                    *(graded_line(value) for value in result.graded if value["score"] < 1),
+                    *missed_landmarks(trial),
+                ]
             )
             yield Finding(kind="fails", task=task.id, text=f"{result.name}: {why}", facts=facts)
+
+
+def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
+    """A finding if the task's grader passes although the collected code has done nothing."""
+    if any(trial.exits_pass for trial in trials):
+        text = f"{task.id}: its grader passes if each collected Python file begins with `os._exit(0)`"
+        yield Finding(kind="weak", task=task.id, text=text, facts={})
 
 
 def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:

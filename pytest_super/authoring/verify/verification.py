@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import leaks
-from pytest_super.authoring.verify.outcome import failures, variations
+from pytest_super.authoring.verify.outcome import failures, variations, weak_graders
 from pytest_super.authoring.verify.texts import repository_texts
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def findings_of(task: Task, trials: Sequence[GoldTrial], read_texts: ReadTexts) 
     if task.solution is not None and not trials:
         yield Finding(kind="unknown", task=task.id, text=f"{task.id}: the run has no trial of it")
     yield from failures(task, trials)
+    yield from weak_graders(task, trials)
     yield from variations(task, trials)
     prefixes = [trial.prefix for trial in trials if trial.prefix]
     yield from leaks(task, prefixes[0] if prefixes else [], read_texts)

@@ -34,7 +34,7 @@ class Pattern:
         self.timed_out = False
         self._allowance = time_limit
         self._required = required_literals(text)
-        self._compiled, self._is_limited = _compile(text)
+        self._compiled, self._is_limited = compile_pattern(text)
 
     def search(self, window: Window) -> str | None:
         """The text of the first match that begins in the window; None, too, if time is up (`timed_out`)."""
@@ -57,7 +57,7 @@ class Pattern:
         return {"timeout": max(self._allowance, 1e-6)} if self._is_limited else {}
 
 
-def _compile(text: str) -> tuple[Any, bool]:
+def compile_pattern(text: str) -> tuple[Any, bool]:
     """The compiled pattern, and whether its searches can be stopped."""
     import regex
 

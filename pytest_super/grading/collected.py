@@ -1,0 +1,178 @@
+"""What comes out of the agent's sandbox: files, as bytes, in an archive that is stored with the trial."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import tarfile
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.files import READ_LIMIT, FileDigest
+from pytest_super.tasks.grade import EVERYTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import Digests
+    from pytest_super.tasks.grade import Grade
+
+    Files = Mapping[str, FileDigest]
+    """Regular files of a sandbox by their paths: relative to its working directory, or absolute."""
+
+MOST_FILES = 10_000
+MOST_BYTES = READ_LIMIT
+# How long the files that stay behind are compared.
+COMPARE_SECONDS = 10.0
+# Their changes say nothing about an agent.
+IGNORED = frozenset({".git", "__pycache__", ".ipynb_checkpoints", ".pytest_cache"})
+MEBIBYTE = 2**20
+
+
+class CollectionError(Exception):
+    """What should be collected cannot be, by the agent's own doing; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """What came out of the agent's sandbox."""
+
+    archive: Path
+    files: Files
+    """The files in the archive."""
+    others: Files | None
+    """The other files of the working directory, which stay behind; None if they are too many."""
+
+
+def paths_of(grade: Grade, base: str) -> list[str]:
+    """What the grader collects, relative to the working directory or absolute.
+
+    `base` is the folder of the provided repository, "" without one.
+    """
+    if grade.collect == EVERYTHING:
+        return [""]
+    return [placed(path, base) for path in grade.collect or ()]
+
+
+def placed(path: str, base: str) -> str:
+    """A path of a task's grader, relative to the working directory or absolute."""
+    return str(PurePosixPath(base) / path)
+
+
+def collect(kernel: Kernel, paths: Iterable[str], archive: Path) -> Collected:
+    """Kill everything in the sandbox, and write the files at or below `paths` into `archive`.
+
+    Raises CollectionError, and InfrastructureError if the engine or the disk fails.
+    """
+    kernel.kill()
+    try:
+        files = {name: file for path in paths for name, file in files_at(kernel, path).items()}
+        check_bounds(files)
+        write_archive(kernel, files, archive)
+        everything = files_below_workdir(kernel)
+    except SandboxLostError as lost:
+        raise CollectionError(f"the sandbox was lost: {lost.detail}") from None
+    except OSError as error:
+        raise CollectionError(f"its files cannot be read: {error.strerror or error}") from None
+    others = everything and {name: file for name, file in everything.items() if name not in files}
+    return Collected(archive=archive, files=files, others=others)
+
+
+def files_at(kernel: Kernel, path: str) -> dict[str, FileDigest]:
+    """The regular files at or below a path. Raises CollectionError, SandboxLostError and OSError."""
+    try:
+        digests = kernel.digests(inside(kernel, path))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise CollectionError(f"{path} is a link, which is not collected") from None
+    if not digests.is_complete:
+        raise CollectionError(f"{path or 'the working directory'} has too many or too large files")
+    return named(digests, path)
+
+
+def files_below_workdir(kernel: Kernel) -> Files | None:
+    """None if they are too many or too large. Raises SandboxLostError and OSError."""
+    digests = kernel.digests(kernel.workdir, seconds=COMPARE_SECONDS)
+    return named(digests, "") if digests.is_complete else None
+
+
+def named(digests: Digests, path: str) -> dict[str, FileDigest]:
+    return {str(PurePosixPath(path) / file.name): file for file in digests.files}
+
+
+def inside(kernel: Kernel, path: str) -> str:
+    """The absolute path in the sandbox."""
+    return str(PurePosixPath(kernel.workdir) / path)
+
+
+def check_bounds(files: Files) -> None:
+    size = sum(file.size for file in files.values())
+    if len(files) > MOST_FILES:
+        raise CollectionError(f"there are {len(files):,} files to collect, more than {MOST_FILES:,}")
+    if size > MOST_BYTES:
+        raise CollectionError(
+            f"the files to collect have {size / MEBIBYTE:,.0f} MiB, more than {MOST_BYTES / MEBIBYTE:,.0f}"
+        )
+
+
+def write_archive(kernel: Kernel, files: Files, archive: Path) -> None:
+    """One file after the other, so that the largest one decides how much memory is needed."""
+    with tarfile.open(archive, "w") as tar:
+        for path, file in files.items():
+            add_file(tar, path, kernel.read_file(inside(kernel, path), file.size), file.is_executable)
+
+
+def add_file(tar: tarfile.TarFile, path: str, data: bytes, is_executable: bool) -> None:
+    entry = tarfile.TarInfo(path)
+    entry.size = len(data)
+    entry.mode = 0o755 if is_executable else 0o644
+    tar.addfile(entry, io.BytesIO(data))
+
+
+def read_collected(archive: Path) -> Collected:
+    """What was collected, from its archive. Raises OSError and tarfile.TarError."""
+    with tarfile.open(archive) as tar:
+        files = {
+            entry.name: FileDigest(
+                name=entry.name,
+                is_executable=entry.mode & 0o100 > 0,
+                size=entry.size,
+                sha256=hashlib.sha256(contents(tar, entry)).hexdigest(),
+            )
+            for entry in tar
+        }
+    return Collected(archive=archive, files=files, others=None)
+
+
+def contents(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(entry)
+    return b"" if file is None else file.read()
+
+
+def changed_elsewhere(collected: Collected, before: Files | None) -> list[str] | None:
+    """The paths of files that stay behind although the agent has made, changed or removed them.
+
+    `before` contains the files of a working directory in which nobody has acted. None if not all files are
+    known.
+    """
+    after = collected.others
+    if after is None or before is None:
+        return None
+    names = sorted({*after, *before}.difference(collected.files))
+    return [name for name in names if not is_ignored(name) and content(after, name) != content(before, name)]
+
+
+def content(files: Files, path: str) -> tuple[int, str] | None:
+    return (files[path].size, files[path].sha256) if path in files else None
+
+
+def is_ignored(path: str) -> bool:
+    return not IGNORED.isdisjoint(PurePosixPath(path).parts)

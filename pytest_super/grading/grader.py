@@ -1,0 +1,167 @@
+"""Runs the grader of a task in a sandbox of its own, or in the agent's."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tarfile
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.grading.collected import add_file, files_at, inside, paths_of, placed
+from pytest_super.grading.values import CommandRun, values_of
+from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.store.json_lines import disk_errors
+from pytest_super.tasks.task import Limits
+from pytest_super.trial.budget import Budget
+from pytest_super.trial.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    from pytest_super.grading.collected import Collected
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.metrics.evidence import GradedValue
+    from pytest_super.tasks.grade import Grade
+
+# Bytes of a file with values, and characters of the command's output.
+LONGEST_RESULT = LONGEST_OUTPUT = 16 * 2**20
+
+
+class Grader:
+    """Grades what an agent left behind, by the command of its task."""
+
+    def __init__(self, grade: Grade, *, task_folder: Path, base: str, log: Path) -> None:
+        """`task_folder` is that of the task file, which has the hidden files.
+
+        `base` is the folder of the provided repository in the working directory, "" without one. `log` gets
+        what the command prints.
+        """
+        self._grade = grade
+        self._task_folder = task_folder
+        self._base = base
+        self._log = log
+
+    def grade(self, kernel: Kernel, collected: Collected | None) -> list[GradedValue]:
+        """The values of the task's grader.
+
+        `kernel` is ready in a sandbox that starts as the agent's own did, or, without `collected`, in the
+        agent's. Raises InfrastructureError.
+        """
+        try:
+            if collected is None:
+                make_ready(kernel)
+            else:
+                self._put_collected(kernel, collected)
+            self._put_hidden(kernel)
+            run = self._run(kernel)
+            return self._values(kernel, run)
+        except SandboxLostError as lost:
+            return self.failed(f"the sandbox of the grader was lost: {lost.detail}")
+
+    def failed(self, why: str) -> list[GradedValue]:
+        """The values if nothing can be graded, by the agent's own doing."""
+        run = CommandRun(problem=why)
+        return [value for check in self._grade.result for value in values_of(check, run, no_file)]
+
+    def _put_collected(self, kernel: Kernel, collected: Collected) -> None:
+        for path in paths_of(self._grade, self._base):
+            for name in files_at(kernel, path).keys() - collected.files.keys():
+                kernel.remove(inside(kernel, name))
+        kernel.unpack(collected.archive, kernel.workdir)
+
+    def _put_hidden(self, kernel: Kernel) -> None:
+        """Last, so that nothing that the agent has written stands in their place or is read as a result."""
+        targets = {placed(target, self._base): source for target, source in self._grade.files.items()}
+        for path in [*targets, *self._results()]:
+            kernel.remove(inside(kernel, path))
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder) / "hidden.tar"
+            with tarfile.open(archive, "w") as tar:
+                for target, source in targets.items():
+                    add_hidden(tar, target, self._task_folder / source)
+            kernel.unpack(archive, kernel.workdir)
+
+    def _results(self) -> Iterator[str]:
+        """The paths of the files that the command is to write."""
+        for check in self._grade.result:
+            holders = (check.json_, check.regex)
+            files = (check.junit, check.number, *(holder.file for holder in holders if holder))
+            yield from (placed(path, self._base) for path in files if path is not None)
+
+    def _run(self, kernel: Kernel) -> CommandRun:
+        budget = Budget(Limits(compute=self._grade.timeout), tokens=1)
+        budget.start_metering(lambda: kernel.busy_seconds)
+        command = f"cd {shlex.quote(self._base or '.')} && {self._grade.command}"
+        with OutputFile(self._log) as output:
+            ran = Program(kernel, budget, None).run(command, {}, {}, output.write)
+        problem = ""
+        if ran.spent is not None:
+            problem = f"the grader's command did not end within {self._grade.timeout:g} s"
+        elif ran.exit_code is None:
+            problem = f"the grader's command was stopped: {ran.result.detail or ran.result.outcome.value}"
+        elif output.is_full:
+            problem = f"the grader's command printed more than {LONGEST_OUTPUT:,} characters"
+        return CommandRun(exit_code=ran.exit_code, output=output.text(), problem=problem)
+
+    def _values(self, kernel: Kernel, run: CommandRun) -> list[GradedValue]:
+        def read(path: str) -> bytes:
+            return kernel.read_file(inside(kernel, placed(path, self._base)), LONGEST_RESULT)
+
+        return [value for check in self._grade.result for value in values_of(check, run, read)]
+
+
+def make_ready(kernel: Kernel) -> None:
+    """Let the agent's kernel run cells again. If it has to be restarted, all processes inside end."""
+    if kernel.is_running:
+        kernel.interrupt()
+    if kernel.is_running or not kernel.is_alive:
+        kernel.restart()
+
+
+class OutputFile:
+    """What the command prints, up to LONGEST_OUTPUT characters, on disk as it arrives."""
+
+    def __init__(self, path: Path) -> None:
+        self.is_full = False
+        self._path = path
+        self._length = 0
+        with disk_errors(path):
+            # Surrogates are escaped, since they cannot be encoded.
+            self._file = path.open("w", encoding="utf-8", errors="backslashreplace")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with disk_errors(self._path):
+            self._file.close()
+
+    def write(self, text: str) -> None:
+        room = LONGEST_OUTPUT - self._length
+        self.is_full = self.is_full or len(text) > room
+        self._length += len(text[:room])
+        self._file.write(text[:room])
+        self._file.flush()
+
+    def text(self) -> str:
+        with disk_errors(self._path):
+            return self._path.read_text(encoding="utf-8")
+
+
+def add_hidden(tar: tarfile.TarFile, target: str, source: Path) -> None:
+    """Add the file, or the files below the folder. Raises InfrastructureError."""
+    try:
+        found = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
+        for path in found:
+            name = PurePosixPath(target, *path.relative_to(source).parts)
+            add_file(tar, str(name), path.read_bytes(), os.access(path, os.X_OK))
+    except OSError as error:
+        raise InfrastructureError(f"a file of the grader cannot be read: {error}") from error
+
+
+def no_file(path: str) -> bytes:
+    raise FileNotFoundError(path)

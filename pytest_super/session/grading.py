@@ -1,0 +1,98 @@
+"""Grades the trial of a task that has a grader, in a second sandbox or in the agent's."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.grading.collected import (
+    CollectionError,
+    changed_elsewhere,
+    collect,
+    files_below_workdir,
+    paths_of,
+)
+from pytest_super.grading.grader import Grader
+from pytest_super.session.item import PROVIDED
+from pytest_super.session.kernels import first_ready
+from pytest_super.tasks.grade import SAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.grading.collected import Collected
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.metrics.evidence import GradedValue
+    from pytest_super.session.item import TaskItem
+    from pytest_super.tasks.grade import Grade
+    from pytest_super.tasks.task import Task
+
+COLLECTED, LOG = "collected.tar", "grading.log"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialGrade:
+    """The work of the grader on one trial."""
+
+    values: list[GradedValue] = field(default_factory=list)
+    changed: list[str] | None = None
+    """Files that were changed but not collected; None if that is not known."""
+    where: str = ""
+    seconds: float = 0.0
+
+
+def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> TrialGrade:
+    """Grade what the agent has left in the sandbox of `kernel`. Raises InfrastructureError."""
+    began = monotonic()
+    folder = item.open_folder()
+    folder.activity.begin("grading")
+    grader = grader_of(item, task, grade, folder.path / LOG)
+    changed = None
+    if grade.where == SAME:
+        values = grader.grade(kernel, None)
+    else:
+        try:
+            paths = paths_of(grade, item.stash.get(PROVIDED, ""))
+            collected = collect(kernel, paths, folder.path / COLLECTED)
+        except CollectionError as error:
+            values = grader.failed(str(error))
+        else:
+            with second_kernel(item, task, grade) as second:
+                changed = changed_elsewhere(collected, files_below_workdir(second))
+                values = grader.grade(second, collected)
+    seconds = round(monotonic() - began, 3)
+    return TrialGrade(values=values, changed=changed, where=grade.where, seconds=seconds)
+
+
+def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Path) -> list[GradedValue]:
+    """Grade other files as if they had been collected. Raises InfrastructureError."""
+    with second_kernel(item, item.task, grade) as kernel:
+        return grader_of(item, item.task, grade, log).grade(kernel, collected)
+
+
+def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:
+    base = item.stash.get(PROVIDED, "")
+    return Grader(grade, task_folder=Path(task._path).parent, base=base, log=log)
+
+
+@contextmanager
+def second_kernel(item: TaskItem, task: Task, grade: Grade) -> Iterator[Kernel]:
+    """A kernel in a sandbox that starts as the agent's did, with what the grader requires instead."""
+    ready = first_ready(item, for_grader(task, grade))
+    try:
+        for _ in ready.prefix.steps(ready.kernel):
+            pass
+        yield ready.kernel
+    finally:
+        ready.close()
+
+
+def for_grader(task: Task, grade: Grade) -> Task:
+    """The task with the sandbox of its grader."""
+    if grade.sandbox is None:
+        return task
+    stated: dict[str, Any] = {name: getattr(grade.sandbox, name) for name in grade.sandbox.model_fields_set}
+    return task.model_copy(update={"sandbox": task.sandbox.model_copy(update=stated)})

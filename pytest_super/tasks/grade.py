@@ -1,0 +1,170 @@
+"""How a task is graded by a command: what is collected, what is run on it, and what it has to yield."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+
+from pytest_super.tasks.fields import FieldModel, Regex, RelativePath, Seconds, Text
+from pytest_super.tasks.sandbox_spec import SandboxSpec
+
+EVERYTHING = "all"
+"""The value of `collect` for the whole working directory."""
+FRESH, SAME = "fresh", "same"
+"""The values of `where`."""
+SOURCES = ("exit", "junit", "json", "regex", "number")
+
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def check_sandbox_path(path: str) -> str:
+    pure = PurePosixPath(path)
+    if ".." in pure.parts or not pure.name:
+        raise ValueError(f"must be a path of a file or a folder without `..`, not {path!r}")
+    return str(pure)
+
+
+def check_pointer(text: str) -> str:
+    if text and not text.startswith("/"):
+        raise ValueError("is not a JSON pointer, such as /metrics/auc")
+    return text
+
+
+def check_collect(value: object) -> object:
+    if value == EVERYTHING:
+        return value
+    # Here and not by the type of the items: pydantic's errors about a union name its parts.
+    if not isinstance(value, list) or not value or not all(isinstance(path, str) for path in value):
+        raise ValueError(f"should be a list of paths, or `{EVERYTHING}`")
+    return [check_sandbox_path(path) for path in value]
+
+
+def check_interval(bounds: list[float]) -> list[float]:
+    if bounds[0] > bounds[1]:
+        raise ValueError("should have its lower bound first")
+    return bounds
+
+
+SandboxPath = Annotated[str, AfterValidator(check_sandbox_path)]
+"""Absolute, or relative to the folder of the provided repository, or without one to the working directory."""
+
+
+class JsonValue(FieldModel):
+    """A value in a JSON file."""
+
+    file: SandboxPath
+    pointer: Annotated[str, AfterValidator(check_pointer)] = ""
+    """Where it is (RFC 6901); by default the whole content."""
+
+
+class RegexValue(FieldModel):
+    """What the last match of a pattern contains."""
+
+    pattern: Regex
+    group: Annotated[int, Field(ge=0)] = 1
+    file: SandboxPath | None = None
+    """By default the pattern is searched in what the command prints."""
+
+    @model_validator(mode="after")
+    def check_group(self) -> Self:
+        if self.group > (groups := re.compile(self.pattern).groups):
+            raise ValueError(f"has no group {self.group}: the pattern has {groups}")
+        return self
+
+
+class Check(FieldModel):
+    """Where one or several values come from, and what they should be.
+
+    Without `expected` and `interval` the value itself is the score, from 0 to 1.
+    """
+
+    # `json` is a method of pydantic's models.
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    name: Text | None = None
+    """What it is called in reports; by default its source."""
+    exit: int | None = None
+    """The exit code that the command should have."""
+    junit: SandboxPath | None = None
+    """A JUnit XML file; each testcase is a value, which is right if the test passed."""
+    json_: Annotated[JsonValue | None, Field(alias="json")] = None
+    regex: RegexValue | None = None
+    number: SandboxPath | None = None
+    """A file that contains nothing but a number."""
+    expected: Any = None
+    rel: NotNegative = 0.0
+    """The largest relative difference between a right number and the expected one."""
+    abs: NotNegative = 0.0
+    """The largest absolute one; the larger of the two counts."""
+    interval: (
+        Annotated[list[float], Field(min_length=2, max_length=2), AfterValidator(check_interval)] | None
+    ) = None
+    """The bounds of a right number, inclusive."""
+
+    @property
+    def source(self) -> str:
+        return next(name for name in SOURCES if self.stated(name))
+
+    def stated(self, name: str) -> bool:
+        return getattr(self, "json_" if name == "json" else name) is not None
+
+    @property
+    def has_expected(self) -> bool:
+        return "expected" in self.model_fields_set
+
+    @model_validator(mode="after")
+    def check_source(self) -> Self:
+        if sum(map(self.stated, SOURCES)) != 1:
+            raise ValueError(f"needs exactly one of {', '.join(SOURCES)}")
+        return self
+
+    @model_validator(mode="after")
+    def check_bounds(self) -> Self:
+        given = {name for name in ("expected", "interval", "rel", "abs") if name in self.model_fields_set}
+        if given and self.source in ("exit", "junit"):
+            raise ValueError(f"with {self.source} takes no {' and no '.join(sorted(given))}")
+        if {"expected", "interval"} <= given:
+            raise ValueError("takes one of expected, interval")
+        if given & {"rel", "abs"} and "expected" not in given:
+            raise ValueError("needs `expected` with rel and abs")
+        return self
+
+
+class Grade(FieldModel):
+    """The grader of a task: a command that is run on what the agent leaves behind.
+
+    It runs in a second sandbox, which starts as the agent's own did, so that nothing else of the agent's
+    sandbox can help it.
+    """
+
+    collect: (
+        Annotated[
+            Literal["all"] | list[str],
+            BeforeValidator(check_collect, json_schema_input_type=Literal["all"] | list[str]),
+        ]
+        | None
+    ) = None
+    """The files and folders that come out of the agent's sandbox; required unless `where` is `same`."""
+    files: dict[SandboxPath, RelativePath] = {}
+    """Files and folders that only the grader gets: where they are put, and where they are, relative to the
+    task file."""
+    command: Text
+    """A line for `sh`. It starts in the folder of the provided repository, or in the working directory."""
+    result: Annotated[list[Check], Field(min_length=1)]
+    where: Literal["fresh", "same"] = "fresh"
+    """`same` is the agent's own sandbox, with the processes that it left, which can deceive the grader."""
+    timeout: Seconds = 600.0
+    """How long the command can run."""
+    sandbox: SandboxSpec | None = None
+    """Its fields override those of the task."""
+
+    @model_validator(mode="after")
+    def check_where(self) -> Self:
+        if self.where == FRESH and self.collect is None:
+            raise ValueError("needs `collect`: what comes out of the agent's sandbox")
+        if self.where == SAME and (self.collect is not None or self.sandbox is not None):
+            raise ValueError("takes neither `collect` nor `sandbox` where it is graded in the `same` sandbox")
+        return self

@@ -1,0 +1,233 @@
+"""Tasks with a grader: what comes out of the agent's sandbox, and what a second sandbox makes of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from typing import Any
+
+import pytest
+
+# The agent's part is `mean`, which the hidden test and the command use.
+MODEL = "def mean(values):\n    raise NotImplementedError\n"
+RIGHT = "def mean(values):\n    return sum(values) / len(values)\n"
+RUN = """\
+import json, sys
+from model import mean
+print("first value = 7.0")
+print("value =", mean([1, 2, 3]))
+json.dump({"mean": mean([1.0, 2.0]), "all": [mean([1]), mean([2])]}, open("out.json", "w"))
+sys.exit(3)
+"""
+HIDDEN = """\
+from model import mean
+
+def test_mean():
+    assert mean([4, 6]) == 5
+
+def test_one():
+    assert mean([1]) == 1
+"""
+TEST = "python -m pytest -q -p no:cacheprovider --rootdir=. --junitxml=report.xml tests"
+GRADE: dict[str, Any] = {
+    "collect": ["model.py"],
+    "files": {"tests/test_model.py": "hidden/model.py"},
+    "command": f"{TEST}; python run.py",
+    "timeout": 60,
+    "result": [
+        {"exit": 3},
+        {"junit": "report.xml"},
+        {"json": {"file": "out.json", "pointer": "/mean"}, "expected": 1.5, "rel": 0.01},
+        {"json": {"file": "out.json", "pointer": "/all"}, "expected": [1, 2]},
+        {"name": "value", "regex": {"pattern": "value = (.*)"}, "interval": [1.9, 2.1]},
+    ],
+}
+# What an agent named in a task's id does before it submits.
+AGENT = """
+import time
+
+RIGHT = {right!r}
+
+class Agent:
+    def run(self, trial):
+        if trial.task.id == "busy":
+            trial.execute("import _thread; _thread.start_new_thread(exec, ('while True: pass',))")
+            time.sleep(3)
+            return trial.submit(None)
+        if trial.task.id == "waits":
+            trial.execute("import time; time.sleep(600)")
+            return trial.submit(None)
+        cells = {{
+            "right": f"open('project/model.py', 'w').write({{RIGHT!r}})",
+            "nothing": "1",
+            "elsewhere": "open('project/run.py', 'w').write('import sys; sys.exit(3)'); open('new.txt', 'w')",
+            "plants": "import os; os.makedirs('project/tests'); "
+                "open('project/tests/test_model.py', 'w').write('def test(): pass'); "
+                "open('project/out.json', 'w').write('{{\\"mean\\": 1.5, \\"all\\": [1, 2]}}'); "
+                "open('project/report.xml', 'w').write('<testcase/>')",
+            "exits": "open('project/model.py', 'w').write('import os; os._exit(3)')",
+            "hangs": "open('project/model.py', 'w').write('import time; time.sleep(600)')",
+            "floods": "open('project/model.py', 'w').write('while True: print(\\"x\\" * 1000000)')",
+            "link": "import os; os.remove('project/model.py'); os.symlink('/etc/passwd', 'project/model.py')",
+            "removes": "import os; os.remove('project/model.py')",
+            "huge": "open('project/model.py', 'w').truncate(2**40)",
+            "lost": "import os; os.kill(os.getppid(), 9)",
+        }}
+        trial.execute(cells[trial.task.id])
+        trial.submit(None)
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(agents=AGENT.format(right=RIGHT))
+    pytester.makeini("[pytest]\npythonpath = .\nsuper_sandbox = local\n")
+    (pytester.mkdir("project") / "model.py").write_text(MODEL)
+    (pytester.path / "project" / "run.py").write_text(RUN)
+    (pytester.mkdir("hidden") / "model.py").write_text(HIDDEN)
+    return pytester
+
+
+def write_tasks(project: pytest.Pytester, *ids: str, **grade: Any) -> None:
+    for id in ids:
+        task = {
+            "id": id,
+            "set": "expert",
+            "query": "Write `mean`.",
+            "repository": {"path": "project", "provide": True},
+            "grade": {name: value for name, value in {**GRADE, **grade}.items() if value is not None},
+        }
+        (project.path / f"{id}.task.yaml").write_text(json.dumps(task))
+
+
+def run(project: pytest.Pytester, *ids: str, **grade: Any) -> dict[str, Any]:
+    write_tasks(project, *ids, **grade)
+    return run_written(project)
+
+
+def run_written(project: pytest.Pytester) -> dict[str, Any]:
+    project.runpytest("--super-agent=agents:Agent", ".")
+    lines = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    return {row["id"]: row for row in map(json.loads, lines)}
+
+
+def scores(row: dict[str, Any]) -> dict[str, float]:
+    return {value["name"]: value["score"] for value in row["graded"]}
+
+
+def test_a_right_solution_passes_and_each_value_is_stored(project: pytest.Pytester) -> None:
+    row = run(project, "right")["right"]
+    assert row["error"] is None
+    assert row["solved"], row["graded"]
+    assert row["metrics"]["graded"] == 1.0
+    assert row["metrics"]["accuracy"] is None
+    assert list(scores(row)) == [
+        "exit code",
+        "tests.test_model.test_mean",
+        "tests.test_model.test_one",
+        "out.json/mean",
+        "out.json/all [0]",
+        "out.json/all [1]",
+        "value",
+    ]
+    assert row["changed_elsewhere"] == []
+    folder = project.path / ".super/runs/latest" / row["folder"]
+    with tarfile.open(folder / "collected.tar") as archive:
+        assert archive.getnames() == ["project/model.py"]
+    assert "value = 2.0" in (folder / "grading.log").read_text()
+
+
+def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_told(
+    project: pytest.Pytester,
+) -> None:
+    rows = run(project, "nothing", "elsewhere", "plants")
+    assert not any(row["error"] or row["solved"] for row in rows.values())
+    assert scores(rows["nothing"])["tests.test_model.test_mean"] == 0.0
+    assert rows["elsewhere"]["changed_elsewhere"] == ["new.txt", "project/run.py"]
+    # Its exit code would have been right.
+    assert scores(rows["elsewhere"])["exit code"] == 0.0
+    assert not any(scores(rows["plants"]).values())
+
+
+def test_results_and_hidden_files_that_the_agent_planted_do_not_count_where_all_is_collected(
+    project: pytest.Pytester,
+) -> None:
+    rows = run(project, "plants", "elsewhere", collect="all", command=TEST)
+    for row in rows.values():
+        assert row["changed_elsewhere"] == []
+        assert not any(scores(row).values())
+
+
+def test_an_exit_in_the_agents_code_passes_only_checks_that_trust_the_exit_code(
+    project: pytest.Pytester,
+) -> None:
+    row = run(project, "exits")["exits"]
+    assert scores(row) == {
+        "exit code": 1.0,
+        "report.xml": 0.0,
+        "out.json/mean": 0.0,
+        "out.json/all": 0.0,
+        "value": 0.0,
+    }
+    assert row["graded"][1]["why"] == "report.xml cannot be read: No such file or directory"
+    assert row["graded"][-1]["why"] == "what the command printed has no match"
+
+
+def test_what_the_agent_broke_is_a_miss_with_the_reason(project: pytest.Pytester) -> None:
+    reasons = {
+        "hangs": "the grader's command did not end within 2 s",
+        "floods": "the grader's command did not end within 2 s",
+        "link": "project/model.py is a link, which is not collected",
+        "huge": "the files to collect have 1,048,576 MiB, more than 256",
+        "lost": "the sandbox was lost: killed by signal 9",
+    }
+    rows = run(project, *reasons, timeout=2)
+    assert not any(row["error"] for row in rows.values())
+    assert {id: {value["why"] for value in row["graded"]} for id, row in rows.items()} == {
+        id: {why} for id, why in reasons.items()
+    }
+    assert {row["metrics"]["graded"] for row in rows.values()} == {0.0}
+
+
+def test_a_file_that_the_agent_removed_is_not_there_for_the_grader(project: pytest.Pytester) -> None:
+    row = run(project, "removes", command="test ! -e model.py", result=[{"exit": 0}])["removes"]
+    assert row["solved"]
+
+
+def test_in_the_same_sandbox_everything_of_the_agent_counts(project: pytest.Pytester) -> None:
+    given = {"where": "same", "collect": None}
+    row = run(project, "elsewhere", **given, result=[{"exit": 3}])["elsewhere"]
+    assert (row["solved"], row["graded_in"], row["changed_elsewhere"]) == (True, "same", None)
+
+
+def test_in_the_same_sandbox_the_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
+    project: pytest.Pytester,
+) -> None:
+    given = {
+        "where": "same",
+        "collect": None,
+        "command": "sleep 1; echo 1 > number",
+        "result": [{"number": "number"}],
+    }
+    write_tasks(project, "busy", "waits", **given)
+    for id in ("busy", "waits"):
+        path = project.path / f"{id}.task.yaml"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "limits": {"compute": 2, "cell": 1}}))
+    rows = run_written(project)
+    assert all(row["solved"] for row in rows.values()), rows
+    assert max(row["compute_seconds"] for row in rows.values()) < 3
+
+
+def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: pytest.Pytester) -> None:
+    write_tasks(project, "sound")
+    write_tasks(project, "weak", command="python run.py || true", result=[{"exit": 0}])
+    for path in project.path.glob("*.task.yaml"):
+        task = json.loads(path.read_text())
+        cell = f"open('project/model.py', 'w').write({RIGHT!r})"
+        path.write_text(json.dumps({**task, "solution": {"cells": [cell]}}))
+    code = "import sys; from pytest_super.cli import main; sys.exit(main())"
+    done = project.run(sys.executable, "-c", code, "verify", ".", "--epochs=1", "--sandbox=local")
+    assert done.ret == 1
+    text = "weak    weak: its grader passes if each collected Python file begins with `os._exit(0)`"
+    assert [line for line in done.outlines if line.startswith(("weak ", "fails "))] == [text]

@@ -1,0 +1,276 @@
+"""Graders in task files, and the values that their commands yield."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.errors import TaskFileError
+from pytest_super.grading.values import CommandRun, values_of
+from pytest_super.tasks.grade import Check
+from pytest_super.tasks.loading import load_tasks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.metrics.evidence import GradedValue
+
+GRADE: dict[str, Any] = {"collect": ["a.py"], "command": "true", "result": [{"exit": 0}]}
+
+
+def errors_of(folder: Path, **grade: Any) -> str:
+    """The messages about a task file with this grader, without its path."""
+    path = folder / "t.task.yaml"
+    given = {name: value for name, value in {**GRADE, **grade}.items() if value is not None}
+    path.write_text(json.dumps({"id": "t", "set": "expert", "query": "q", "grade": given}))
+    try:
+        load_tasks(path, shown="t")
+    except TaskFileError as error:
+        return "\n".join(line.partition(": ")[2] for line in str(error).splitlines())
+    return ""
+
+
+# Task files
+
+
+@pytest.mark.parametrize(
+    ("grade", "message"),
+    [
+        ({}, ""),
+        ({"collect": "all"}, ""),
+        ({"where": "same", "collect": None}, ""),
+        ({"collect": "everything"}, "`grade.collect` should be a list of paths, or `all`"),
+        ({"collect": []}, "`grade.collect` should be a list of paths, or `all`"),
+        ({"collect": None}, "`grade` needs `collect`: what comes out of the agent's sandbox"),
+        (
+            {"collect": ["../a"]},
+            "`grade.collect` must be a path of a file or a folder without `..`, not '../a'",
+        ),
+        (
+            {"where": "same"},
+            "`grade` takes neither `collect` nor `sandbox` where it is graded in the `same` sandbox",
+        ),
+        ({"files": {"a": "missing.py"}}, "there is no file "),
+        ({"files": {"a": "../x.py"}}, "`grade.files.a` must be a relative path that stays in its folder"),
+        ({"result": []}, "`grade.result` should not be empty"),
+        ({"result": [{}]}, "`grade.result[0]` needs exactly one of exit, junit, json, regex, number"),
+        ({"result": [{"exit": 0, "number": "n"}]}, "`grade.result[0]` needs exactly one of exit, junit"),
+        ({"result": [{"exit": 0, "expected": 1}]}, "`grade.result[0]` with exit takes no expected"),
+        ({"result": [{"number": "n", "rel": 1}]}, "`grade.result[0]` needs `expected` with rel and abs"),
+        (
+            {"result": [{"number": "n", "expected": 1, "interval": [0, 1]}]},
+            "`grade.result[0]` takes one of expected, interval",
+        ),
+        (
+            {"result": [{"number": "n", "interval": [1, 0]}]},
+            "`grade.result[0].interval` should have its lower bound first",
+        ),
+        (
+            {"result": [{"json": {"file": "a", "pointer": "x"}}]},
+            "`grade.result[0].json.pointer` is not a JSON pointer",
+        ),
+        (
+            {"result": [{"json": {"fil": "a"}}]},
+            "unknown field `grade.result[0].json.fil`; did you mean `file`?",
+        ),
+        (
+            {"result": [{"regex": {"pattern": "("}}]},
+            "`grade.result[0].regex.pattern` is not a regular expression",
+        ),
+        (
+            {"result": [{"regex": {"pattern": "a"}}]},
+            "`grade.result[0].regex` has no group 1: the pattern has 0",
+        ),
+        ({"timeout": 0}, "`grade.timeout` should be more than 0"),
+        ({"colect": []}, "unknown field `grade.colect`; did you mean `collect`?"),
+    ],
+)
+def test_a_mistake_in_a_grader_is_told(tmp_path: Path, grade: dict[str, Any], message: str) -> None:
+    told = errors_of(tmp_path, **grade)
+    assert message in told
+    assert bool(told) == bool(message)
+
+
+def test_a_hidden_file_in_the_folder_of_the_repository_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "hidden.py").touch()
+    task = {"id": "t", "set": "expert", "query": "q", "repository": {"path": "repo"}}
+    grade = {**GRADE, "files": {"tests/a.py": "repo/hidden.py"}}
+    (tmp_path / "t.task.yaml").write_text(json.dumps({**task, "grade": grade}))
+    with pytest.raises(TaskFileError, match="is in the repository's folder, where the agent could read it"):
+        load_tasks(tmp_path / "t.task.yaml")
+
+
+# Values
+
+
+def graded(
+    check: dict[str, Any], content: str | bytes = "", *, output: str = "", code: int | None = 0
+) -> list[GradedValue]:
+    """The values of a check, of which every file has this content."""
+    data = content.encode() if isinstance(content, str) else content
+    return values_of(Check.model_validate(check), CommandRun(exit_code=code, output=output), lambda _: data)
+
+
+def scores(check: dict[str, Any], content: str | bytes = "", **run: Any) -> list[float]:
+    return [value.score for value in graded(check, content, **run)]
+
+
+def reason(check: dict[str, Any], content: str | bytes = "", **run: Any) -> str:
+    """Why the check has no value."""
+    (value,) = graded(check, content, **run)
+    assert value.score == 0.0
+    return value.why
+
+
+@pytest.mark.parametrize(("code", "score"), [(3, 1.0), (0, 0.0), (-9, 0.0)])
+def test_an_exit_code_is_equal_or_wrong(code: int, score: float) -> None:
+    assert scores({"exit": 3}, code=code) == [score]
+
+
+def test_a_command_that_did_not_end_by_itself_has_no_right_value() -> None:
+    for check in ({"exit": 0}, {"junit": "a"}, {"json": {"file": "a"}}, {"regex": {"pattern": "(.)"}}):
+        run = CommandRun(exit_code=0, output="a", problem="it hung")
+        (value,) = values_of(Check.model_validate(check), run, lambda _: b"1")
+        assert (value.score, value.why) == (0.0, "it hung")
+
+
+def test_each_testcase_is_a_value_and_a_skipped_one_is_wrong() -> None:
+    cases = ["", "<failure/>", "<error/>", "<skipped/>", "<system-out/>"]
+    xml = "".join(f'<testcase classname="m" name="t{n}">{case}</testcase>' for n, case in enumerate(cases))
+    values = graded({"junit": "r.xml"}, f"<testsuites><testsuite>{xml}</testsuite></testsuites>")
+    assert [value.score for value in values] == [1.0, 0.0, 0.0, 0.0, 1.0]
+    assert [value.found for value in values] == ["passed", "failure", "error", "skipped", "passed"]
+    assert values[0].name == "m.t0"
+
+
+def test_an_entity_that_grows_without_end_is_an_error_of_the_file() -> None:
+    entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
+    bomb = f'<!DOCTYPE a [<!ENTITY a0 "aaaaaaaaaa">{entities}]><testcase name="&a11;"/>'
+    assert "is not XML" in reason({"junit": "r.xml"}, bomb)
+
+
+@pytest.mark.parametrize(
+    ("check", "content", "why"),
+    [
+        ({"junit": "r"}, "<testsuite/>", "r has 0 testcases, not 1 to 10,000"),
+        ({"junit": "r"}, "<testcase/>" * 2, "r is not XML: "),
+        ({"junit": "r"}, "\0", "r is not XML: "),
+        ({"json": {"file": "o"}}, "{", "o is not JSON: "),
+        ({"json": {"file": "o"}}, b"\xff", "o is not JSON: "),
+        ({"json": {"file": "o"}}, "[" * 100_000, "o is nested too deeply"),
+        ({"json": {"file": "o", "pointer": "/a/9"}}, '{"a": [1]}', "there is nothing at /a/9"),
+        ({"json": {"file": "o"}}, "2", "2 is not a number from 0 to 1"),
+        ({"json": {"file": "o"}}, "NaN", "NaN is not a number from 0 to 1"),
+        ({"json": {"file": "o"}}, "true", "true is not a number from 0 to 1"),
+        ({"json": {"file": "o"}}, "9" * 5000, "o is not JSON: "),
+        ({"regex": {"pattern": "a = (.*)"}}, "", "what the command printed has no match"),
+        ({"regex": {"pattern": "a(b)?", "file": "o"}}, "a", "o has no match"),
+        ({"regex": {"pattern": "(.+)", "file": "o"}}, "x\x1b[2J", "'x\\x1b[2J' is not a number"),
+        (
+            {"regex": {"pattern": "(a|aa)+$", "file": "o"}},
+            "a" * 60 + "b",
+            "the search in o took more",
+        ),
+        ({"number": "n"}, "1e400", "Infinity is not a number from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_read_is_wrong_and_says_why(
+    check: dict[str, Any], content: str | bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_super.grading.values.REGEX_SECONDS", 0.2)
+    assert reason(check, content).startswith(why)
+
+
+def test_a_file_that_is_missing_is_wrong() -> None:
+    def missing(path: str) -> bytes:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    (value,) = values_of(Check.model_validate({"number": "n"}), CommandRun(exit_code=0), missing)
+    assert value.why == "n cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("pointer", "found"),
+    [("", '{"a/b": {"m~n": [7]}}'), ("/a~1b/m~0n/0", "7"), ("/a~1b", '{"m~n": [7]}')],
+)
+def test_a_json_pointer_is_that_of_its_standard(pointer: str, found: str) -> None:
+    check = {"json": {"file": "o", "pointer": pointer}, "expected": json.loads(found)}
+    assert scores(check, '{"a/b": {"m~n": [7]}}') == [1.0]
+
+
+def test_each_value_of_an_expected_mapping_counts_and_further_ones_are_wrong() -> None:
+    check = {"json": {"file": "o"}, "expected": {"a": [1, 2], "b": "x", "c": None}}
+    values = graded(check, '{"a": [1, 3, 4], "b": " x\\n", "d": 0}')
+    assert {value.name: value.score for value in values} == {
+        "o a[0]": 1.0,
+        "o a[1]": 0.0,
+        "o b": 1.0,
+        "o c": 0.0,
+        "o a[2]": 0.0,
+        "o d": 0.0,
+    }
+    assert [value.expected for value in values[-2:]] == ["nothing", "nothing"]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "bounds", "score"),
+    [
+        ("0.81", 0.8, {"abs": 0.01}, 1.0),
+        ("0.8101", 0.8, {"abs": 0.01}, 0.0),
+        ("102", 100, {"rel": 0.02}, 1.0),
+        ("-102", -100, {"rel": 0.02}, 1.0),
+        ("102.1", 100, {"rel": 0.02, "abs": 2.1}, 1.0),
+        ("0", 0, {"rel": 0.5}, 1.0),
+        ("1e-9", 0, {"rel": 0.5}, 0.0),
+        ("1.0", 1, {}, 1.0),
+        ("true", 1, {}, 0.0),
+        ("1", True, {}, 0.0),
+        ('"1"', 1, {}, 0.0),
+        ("NaN", 1, {"abs": 9}, 0.0),
+        ("Infinity", 1, {"abs": 9}, 0.0),
+        ("[1]", 1, {}, 0.0),
+        ("null", None, {}, 1.0),
+    ],
+)
+def test_a_number_is_right_within_the_larger_of_two_bounds(
+    found: str, expected: object, bounds: dict[str, float], score: float
+) -> None:
+    assert scores({"json": {"file": "o"}, "expected": expected, **bounds}, found)[0] == score
+
+
+@pytest.mark.parametrize(("found", "score"), [("0.5", 1.0), ("1", 1.0), ("1.01", 0.0), ("NaN", 0.0)])
+def test_a_number_in_its_interval_is_right(found: str, score: float) -> None:
+    assert scores({"json": {"file": "o"}, "interval": [0.5, 1]}, found) == [score]
+
+
+def test_the_last_match_counts_as_a_number_or_as_the_expected_text() -> None:
+    output = "acc = 0.1\nacc = 0.75 \n"
+    check = {"regex": {"pattern": "acc = (.*)"}}
+    assert scores(check, output=output) == [0.75]
+    assert scores({**check, "expected": 0.75}, output=output) == [1.0]
+    assert scores({**check, "expected": "0.75"}, output=output) == [1.0]
+    assert scores({**check, "expected": "0.1"}, output=output) == [0.0]
+
+
+@pytest.mark.parametrize(("text", "score"), [("0.25\n", 0.25), ("1", 1.0), ("0", 0.0)])
+def test_without_an_expected_value_the_number_is_the_score(text: str, score: float) -> None:
+    assert scores({"number": "/logs/reward.txt"}, text) == [score]
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_raise(data: bytes) -> None:
+    for check in (
+        {"junit": "r"},
+        {"json": {"file": "o"}, "expected": {"a": 1}},
+        {"number": "n"},
+        {"regex": {"pattern": "(.*)", "file": "o"}, "interval": [0, 1]},
+    ):
+        values = graded(check, data)
+        assert values
+        assert all(0 <= value.score <= 1 and math.isfinite(value.score) for value in values)
