@@ -121,7 +121,7 @@ def end_processes(root: Path, engine: subprocess.Popen[bytes]) -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_engine_that_dies_is_not_the_agents_failure(
     root: Path, own_engine: subprocess.Popen[bytes], how: signal.Signals
 ) -> None:

@@ -212,6 +212,7 @@ def project(
     return Project(pytester, cache)
 
 
+@pytest.mark.slow
 def test_a_prefix_is_run_once_for_all_workers_epochs_and_runs(project: Project) -> None:
     project.task()
     stamps = project.stamps("--super-epochs=4", "-n2")

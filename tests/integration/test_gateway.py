@@ -228,6 +228,7 @@ def test_a_provider_that_fails_until_the_wall_limit_is_to_blame(
     assert (ask_for(gateway, 1.5).outage() or "").startswith(why)
 
 
+@pytest.mark.slow
 def test_a_provider_that_answers_is_not_to_blame_for_the_wall_limit(
     gateway: Gateway, server: OpenAIServer
 ) -> None:

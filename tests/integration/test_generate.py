@@ -195,6 +195,7 @@ def test_ctrl_c_loses_no_answer_that_came(openai_server: OpenAIServer, presses: 
     assert len(openai_server.requests) == before + 8 - known
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on(openai_server: OpenAIServer) -> None:
     named = make_repositories("a", "b")
     openai_server.by(scripted())

@@ -65,6 +65,7 @@ def test_silence_is_filled_and_the_output_of_pytest_stays_as_it_is(project: Proj
     assert "running" not in screen.text
 
 
+@pytest.mark.slow
 def test_a_rate_limit_is_shown_while_it_lasts_and_named_when_it_is_interrupted(
     project: Project, openai_environment: OpenAIServer
 ) -> None:

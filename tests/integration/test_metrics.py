@@ -150,7 +150,7 @@ def test_a_metric_of_a_package_is_shown_stored_and_gated_and_rescore_knows_it(
     result = project.run_in_subprocess("--super-fail-under=steps_taken:3")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["set * executed steps errors", "gate: passed, mean steps_taken 3.0000 is at least 3"]
+        ["set * steps * errors", "gate: passed, mean steps_taken 3.0000 is at least 3"]
     )
     command = ["rescore", str(project.latest), "--tasks", "tasks", "--json", "out.json"]
     program = "import sys; from pytest_super.cli import main; sys.exit(main())"

@@ -134,6 +134,7 @@ def test_a_wrong_key_stops_the_run_with_one_message(asking: Project, openai_serv
     assert json.loads(first)["response"]["error"]["code"] == "fatal"
 
 
+@pytest.mark.slow
 def test_a_provider_that_is_down_until_the_wall_limit_is_an_error_and_no_miss(
     asking: Project, openai_server: OpenAIServer
 ) -> None:
