@@ -177,12 +177,15 @@ class Observer:
             process.stopped = 0.0
         process.image = image = Image(process.pid, layout)
         above = self._processes[parent].image if parent in self._processes else None
-        is_python = self._is_python(process.pid)
-        if image.is_fork_of(above) or self._reported[bool(is_python)] >= MOST_REPORTS:
+        if image.is_fork_of(above) or min(self._reported.values()) >= MOST_REPORTS:
             return
         named = named_files(process.pid, image, above.folder if above else None)
         files = {name: path for name, path in named.items() if not path.startswith(self._own_folder)}
         if not files:
+            return
+        # Not for every process: it opens the program, and reads one that was not seen before.
+        is_python = self._is_python(process.pid)
+        if self._reported[bool(is_python)] >= MOST_REPORTS:
             return
         self._reported[bool(is_python)] += 1
         image.number = sum(self._reported.values())
