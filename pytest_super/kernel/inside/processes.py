@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from signal import SIGCONT, SIGKILL, SIGSTOP
+from signal import SIGKILL, SIGSTOP
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 # A folder that contains this file is not removed, so that a person can look into it.
 KEEP = ".keep"
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 # Positions among the fields of `stat_of`. Times are in ticks: two of the process itself, two of the processes
 # that it waited for, and its start, counted from the machine's.
 STATE, PARENT, TIMES, START = 0, 1, 11, 19
@@ -170,31 +169,6 @@ def memory_files() -> list[str]:
         if group[1] in ("memory", "")
     ]
     return [*paths, two.format(""), one.format("")]
-
-
-def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends, so that `kill_descendants` finds it."""
-    control_process(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def go_on_when_parent_ends() -> None:
-    """Have SIGCONT sent to us when our parent ends: if code inside has stopped us, we wake up and end too."""
-    control_process(PR_SET_PDEATHSIG, SIGCONT)
-
-
-def refuse_tracers() -> None:
-    """Let no process that is not privileged on the host read or change our memory, even one of root's."""
-    control_process(PR_SET_DUMPABLE, 0)
-
-
-def control_process(option: int, value: int) -> None:
-    import ctypes
-
-    try:
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (OSError, AttributeError):
-        # Only Linux has prctl.
-        return
 
 
 def descendants(root: int, known: dict[int, int] | None = None) -> set[int]:

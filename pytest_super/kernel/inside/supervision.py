@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-from pytest_super.kernel.inside import processes
+from pytest_super.kernel.inside import process_control, processes
 
 
 def supervise(folders: list[str]) -> None:
@@ -17,7 +17,7 @@ def supervise(folders: list[str]) -> None:
     Before that it kills what a bridge that was killed has left, and removes the folders.
     """
     # The bridge inherits it.
-    processes.refuse_tracers()
+    process_control.refuse_tracers()
     bridge = os.fork()
     if bridge == 0:
         return
@@ -29,8 +29,8 @@ def supervise(folders: list[str]) -> None:
     signal.signal(signal.SIGCONT, lambda *_: processes.send_signal(bridge, signal.SIGCONT))
     # As the first process of a container we get only the signals that we handle: the engine's SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: processes.send_signal(bridge, signal.SIGTERM))
-    processes.go_on_when_parent_ends()
-    processes.adopt_orphans()
+    process_control.go_on_when_parent_ends()
+    process_control.adopt_orphans()
     status = os.waitpid(bridge, 0)[1]
     processes.kill_descendants()
     processes.remove(folders)
