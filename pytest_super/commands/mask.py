@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.proposal import skeleton, subproblems_yaml
 from pytest_super.authoring.masking.propose import propose
+from pytest_super.commands.sandboxes import (
+    add_sandbox_arguments,
+    kernel_starter,
+    refuse_sandbox_arguments,
+)
 from pytest_super.errors import SuperError, printable_line
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.tasks.fields import legal_id
@@ -22,12 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_super.kernel.client import Kernel
+    from pytest_super.session.start_ahead import ReadyKernel
     from pytest_super.tasks.solution import SolutionCell
     from pytest_super.tasks.task import Task
 
 HELP = "propose sub-problems of a solution, or prove those of a task file"
-# The options that need --check, each with its name in the namespace.
-OF_CHECK = {"--id": "id", "--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,19 +40,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--id", action="append", default=[], help="with --check: only this sub-problem; can be repeated"
     )
-    parser.add_argument(
-        "--sandbox", metavar="NAME", help="with --check: the provider of sandboxes (default: auto)"
-    )
-    parser.add_argument("--image", help="with --check: the container image")
-    parser.add_argument("--pip-config", type=Path, help="with --check: a pip.conf for containers")
+    add_sandbox_arguments(parser, "--check")
 
 
 def run(arguments: Namespace) -> int:
     if arguments.check:
-        sandbox = arguments.sandbox or "auto"
-        return check(arguments.path, arguments.id, sandbox, arguments.image, arguments.pip_config)
-    if idle := [option for option, name in OF_CHECK.items() if getattr(arguments, name)]:
-        raise SuperError(f"only with --check: {', '.join(idle)}")
+        return check(arguments.path, arguments.id, kernel_starter(arguments, "mask-check"))
+    refuse_sandbox_arguments(arguments, "--check", {"--id": "id"})
     return write_proposal(arguments.path, arguments.output)
 
 
@@ -104,14 +100,13 @@ def proposal(id: str, cells: Sequence[SolutionCell], answer: int) -> str:
     return subproblems_yaml(id, cells, blocks, answer)
 
 
-def check(path: Path, ids: Sequence[str], sandbox: str, image: str | None, pip_config: Path | None) -> int:
+def check(path: Path, ids: Sequence[str], start: Callable[[Task], ReadyKernel]) -> int:
     """Prove the sub-problems `ids`, or all, and print a line for each. Exit status 1 if any is not proven."""
     tasks = [task for task in load_tasks(path) if task._derivation is not None]
     if unknown := sorted(set(ids) - {task.id for task in tasks}):
         raise SuperError(f"{path}: there is no sub-problem {unknown[0]}")
     if not tasks:
         raise SuperError(f"{path}: it has no `subproblems`")
-    start = kernel_starter(sandbox, image, pip_config)
     chosen = [task for task in tasks if not ids or task.id in ids]
     proofs: list[Proof] = []
     with LiveCommand(lambda: f"{len(proofs)}/{len(chosen)} sub-problems checked") as live:
@@ -120,14 +115,14 @@ def check(path: Path, ids: Sequence[str], sandbox: str, image: str | None, pip_c
     return 0 if all(proof.is_proven for proof in proofs) else 1
 
 
-def shown_proof(task: Task, start: Callable[[Task], Kernel], live: LiveCommand) -> Proof:
+def shown_proof(task: Task, start: Callable[[Task], ReadyKernel], live: LiveCommand) -> Proof:
     """Prove one sub-problem and print the result."""
     runs = iter(("its cells", "its cells without the masked ones"))
     with live.activity(task.id, "") as activity:
 
         def start_shown(task: Task) -> Kernel:
             activity.begin("sandbox start")
-            kernel = start(task)
+            kernel = start(task).kernel
             activity.begin(next(runs))
             return kernel
 
@@ -135,30 +130,3 @@ def shown_proof(task: Task, start: Callable[[Task], Kernel], live: LiveCommand) 
     verdict = "proven" if proof.is_proven else "not proven"
     live.print_line(printable_line(f"{proof.id}: {verdict}: {proof.reason}"))
     return proof
-
-
-def kernel_starter(name: str, image: str | None, pip_config: Path | None) -> Callable[[Task], Kernel]:
-    """Starts a kernel in which the task's repository is provided, and raises InfrastructureError.
-
-    The provider of sandboxes need not isolate, as for the agent gold. Raises SuperError if there is none.
-    """
-    from pytest_super.kernel.providers.host_environment import trusted_certificates
-    from pytest_super.kernel.providers.registry import choose_provider, find_provider
-    from pytest_super.kernel.sandbox import SandboxSettings, refuse_missing
-    from pytest_super.session.kernels import ready_kernel
-    from pytest_super.session.start_ahead import Placement
-    from pytest_super.snapshots.prefix import Prefix
-
-    settings = SandboxSettings(image=image, pip_config=pip_config, ca_bundle=trusted_certificates(os.environ))
-    chosen = choose_provider(name, settings, is_trusted=True)
-    if chosen.note:
-        print(f"sandbox: {chosen.name}, {chosen.note}", file=sys.stderr)
-
-    def start(task: Task) -> Kernel:
-        labels = {"run": "mask-check", "task": task.id, "worker": "main"}
-        for_task = replace(settings, labels=labels, hidden=(Path(task._path).parent,))
-        sandbox = find_provider(chosen.name).make(task.sandbox, for_task)
-        refuse_missing(task.id, task.sandbox, sandbox)
-        return ready_kernel(Placement(sandbox, Prefix(task)), task).kernel
-
-    return start

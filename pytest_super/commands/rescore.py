@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.json_file import write_json
+from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
 from pytest_super.commands.task_files import valid_tasks
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Mapping, Sequence
 
+    from pytest_super.authoring.rescore.scores import Rescored
+    from pytest_super.authoring.rescore.trials import StoredTrial
+    from pytest_super.metrics.evidence import GradedValue
+    from pytest_super.session.start_ahead import ReadyKernel
     from pytest_super.tasks.task import Task
 
 HELP = "score stored trajectories again, as the paper and as the published code do"
@@ -33,6 +39,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="also write all figures and reasons to this file"
     )
+    parser.add_argument(
+        "--grade", action="store_true", help="run the tasks' graders again, on the files that were collected"
+    )
+    add_sandbox_arguments(parser, "--grade")
 
 
 def run(arguments: Namespace) -> int:
@@ -43,13 +53,37 @@ def run(arguments: Namespace) -> int:
 
     tasks = known_tasks(arguments.tasks, arguments.answers)
     trials, unread = read_trials(arguments.paths)
-    rescored, unscored = rescore_all(trials, tasks)
+    if arguments.grade:
+        rescored, unscored = rescore_and_grade(trials, tasks, kernel_starter(arguments, "rescore"))
+    else:
+        refuse_sandbox_arguments(arguments, "--grade")
+        rescored, unscored = rescore_all(trials, tasks)
     broken = [*unread, *unscored]
     for line in rescore_lines(rescored, broken):
         print(line)
     if arguments.json is not None:
         write_json(arguments.json, rescore_data(rescored, broken))
     return 1 if broken else 0
+
+
+def rescore_and_grade(
+    trials: Sequence[StoredTrial], tasks: Mapping[str, Task], start: Callable[[Task], ReadyKernel]
+) -> tuple[list[Rescored], list[str]]:
+    from pytest_super.authoring.rescore.regrading import grade_again
+    from pytest_super.authoring.rescore.scores import rescore_all
+    from pytest_super.report.live_command import LiveCommand
+
+    done = 0
+    with LiveCommand(lambda: f"{done}/{len(trials)} trials graded again") as live:
+
+        def grade(trial: StoredTrial, task: Task) -> list[GradedValue] | None:
+            nonlocal done
+            with live.activity(trial.result.name, "grading"):
+                values = grade_again(trial, task, start)
+            done += 1
+            return values
+
+        return rescore_all(trials, tasks, grade)
 
 
 def known_tasks(tasks: Path | None, answers: Path | None) -> dict[str, Task]:

@@ -226,8 +226,43 @@ def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: 
         task = json.loads(path.read_text())
         cell = f"open('project/model.py', 'w').write({RIGHT!r})"
         path.write_text(json.dumps({**task, "solution": {"cells": [cell]}}))
-    code = "import sys; from pytest_super.cli import main; sys.exit(main())"
-    done = project.run(sys.executable, "-c", code, "verify", ".", "--epochs=1", "--sandbox=local")
+    done = command(project, "verify", ".", "--epochs=1", "--sandbox=local")
     assert done.ret == 1
     text = "weak    weak: its grader passes if each collected Python file begins with `os._exit(0)`"
     assert [line for line in done.outlines if line.startswith(("weak ", "fails "))] == [text]
+
+
+def command(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    code = "import sys; from pytest_super.cli import main; sys.exit(main())"
+    return project.run(sys.executable, "-c", code, *arguments)
+
+
+def test_rescore_grades_the_collected_files_again(project: pytest.Pytester) -> None:
+    run(project, "right", "nothing", "link")
+    # The test that the agents were graded by was wrong.
+    changed = HIDDEN.replace("== 5", "== 6")
+    (project.path / "hidden" / "model.py").write_text(changed)
+    again = ("rescore", ".super/runs/latest", "--tasks=.", "--json=again.json")
+    assert command(project, *again).ret == 0
+    assert set(paper_scores(project).values()) == {1.0, 0.0}
+    assert command(project, *again, "--grade", "--sandbox=local").ret == 0
+    found = paper_scores(project)
+    assert round(found["right"], 3) == 0.857
+    assert found["nothing"] == found["link"] == 0.0
+
+
+def paper_scores(project: pytest.Pytester) -> dict[str, float]:
+    trials = json.loads((project.path / "again.json").read_text())["trajectories"]
+    return {one["task"]: one["scores"]["graded"]["paper"] for one in trials}
+
+
+def test_rescore_says_which_trials_cannot_be_graded_again(project: pytest.Pytester) -> None:
+    run(project, "elsewhere", where="same", collect=None, result=[{"exit": 3}])
+    again = ("rescore", ".super/runs/latest", "--tasks=.")
+    done = command(project, *again, "--grade", "--sandbox=local")
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(
+        "broken * cannot be scored: its grader ran in the agent's sandbox, which is gone"
+    )
+    refused = command(project, *again, "--sandbox=local")
+    refused.stderr.fnmatch_lines("*only with --grade: --sandbox")

@@ -22,6 +22,8 @@ from pytest_super.model.completion import Completion, FilteredError
 from pytest_super.report import live
 from pytest_super.report.live import LOG, TERMINAL, LiveDisplay, Style
 from pytest_super.report.progress import MOST_ACTIVITIES, Progress, activity_lines, clipped
+from pytest_super.session.start_ahead import ReadyKernel
+from pytest_super.snapshots.prefix import Prefix
 from pytest_super.store.activity import Activity, Doing
 from pytest_super.testing import FakeClock, FakeKernel
 from tests.terminals import COLUMNS, Screen, Terminal, terminal
@@ -29,6 +31,8 @@ from tests.terminals import COLUMNS, Screen, Terminal, terminal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from pytest_super.tasks.task import Task
 
 PROGRESS = Progress(
     all=70,
@@ -306,7 +310,10 @@ def test_a_check_of_sub_problems_shows_which_cells_run(
                 errors.wait_for(f"part  0 s  {next(shown)}")
             return super().execute(*arguments, **named)
 
-    monkeypatch.setattr("pytest_super.commands.mask.kernel_starter", lambda *_: lambda _task: Kernel())
+    def ready(task: Task) -> ReadyKernel:
+        return ReadyKernel(Kernel(), None, Prefix(task), {})  # type: ignore[arg-type]
+
+    monkeypatch.setattr("pytest_super.commands.mask.kernel_starter", lambda *_: ready)
     cells = ["x = 1", "x = 2", "1 + 1\nx"]
     task = {
         "id": "whole",

@@ -23,10 +23,13 @@ from pytest_super.store.trajectory import PROGRAM
 from pytest_super.store.user_cache import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from pytest_super.authoring.rescore.trials import StoredTrial
     from pytest_super.tasks.task import Repository, Task
+
+    Regrader: TypeAlias = Callable[[StoredTrial, Task], list[GradedValue] | None]
 
 NOT_REPRODUCED = "the stored figure does not follow from the stored steps and this task"
 CRASH = "the published code raises an error on this trial"
@@ -80,30 +83,36 @@ def differ(one: float | None, other: float | None) -> bool:
     return not math.isclose(one, other, abs_tol=1e-9)
 
 
-def rescore_all(trials: Sequence[StoredTrial], tasks: Mapping[str, Task]) -> tuple[list[Rescored], list[str]]:
-    """The scored trials, and a message for each other one. Raises SuperError when no trial has a task."""
+def rescore_all(
+    trials: Sequence[StoredTrial], tasks: Mapping[str, Task], grade: Regrader | None = None
+) -> tuple[list[Rescored], list[str]]:
+    """The scored trials, and a message for each other one. Raises SuperError when no trial has a task.
+
+    `grade` runs the grader of a trial again.
+    """
     if trials and not any(trial.result.id in tasks for trial in trials):
         some = ", ".join(sorted({trial.result.id for trial in trials})[:3])
         raise SuperError(f"neither --tasks nor --answers contains any of these tasks: {some}, …")
     rescored, broken = [], []
     for trial in trials:
         try:
-            rescored.append(rescore(trial, tasks.get(trial.result.id)))
+            rescored.append(rescore(trial, tasks.get(trial.result.id), grade))
         except (SuperError, *MALFORMED) as error:
             broken.append(f"{trial.path} cannot be scored: {words_of(error)}")
     return rescored, broken
 
 
-def rescore(trial: StoredTrial, task: Task | None) -> Rescored:
+def rescore(trial: StoredTrial, task: Task | None, grade: Regrader | None = None) -> Rescored:
     """A trial with an infrastructure error, or of an unknown task, keeps only its published figures."""
     if task is None or trial.result.error is not None:
         return Rescored(trial=trial)
+    graded = grade(trial, task) if grade else None
     evidence = Evidence(
         steps=trial.steps,
         submission=trial.submission,
         submitted=trial.submit_step is not None,
         landmarks=landmarks_of(trial, task),
-        graded=[GradedValue(**value) for value in trial.result.graded],
+        graded=[GradedValue(**value) for value in trial.result.graded] if graded is None else graded,
         repository=provided_folder(task.repository),
         spent=Spent(**{field.name: getattr(trial.result, field.name) for field in fields(Spent)}),
     )

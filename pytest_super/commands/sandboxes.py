@@ -1,0 +1,69 @@
+"""Sandboxes that a subcommand starts, and the options for them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Mapping
+
+    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.tasks.task import Task
+
+# Each option with its name in the namespace.
+OPTIONS = {"--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
+
+
+def add_sandbox_arguments(parser: ArgumentParser, mode: str) -> None:
+    """`mode` is the option without which no sandbox is started."""
+    parser.add_argument(
+        "--sandbox", metavar="NAME", help=f"with {mode}: the provider of sandboxes (default: auto)"
+    )
+    parser.add_argument("--image", help=f"with {mode}: the container image")
+    parser.add_argument("--pip-config", type=Path, help=f"with {mode}: a pip.conf for containers")
+
+
+def refuse_sandbox_arguments(
+    arguments: Namespace, mode: str, others: Mapping[str, str] | None = None
+) -> None:
+    """Raises SuperError for options that need `mode`: those of sandboxes, and `others`."""
+    options = {**(others or {}), **OPTIONS}
+    if idle := [option for option, name in options.items() if getattr(arguments, name)]:
+        raise SuperError(f"only with {mode}: {', '.join(idle)}")
+
+
+def kernel_starter(arguments: Namespace, run: str) -> Callable[[Task], ReadyKernel]:
+    """Starts a kernel in which the task's repository is provided, and raises InfrastructureError.
+
+    `run` is a word for the labels of the sandboxes. The provider need not isolate, as for the agent gold.
+    Raises SuperError if there is none.
+    """
+    from pytest_super.kernel.providers.host_environment import trusted_certificates
+    from pytest_super.kernel.providers.registry import choose_provider, find_provider
+    from pytest_super.kernel.sandbox import SandboxSettings, refuse_missing
+    from pytest_super.session.kernels import ready_kernel
+    from pytest_super.session.start_ahead import Placement
+    from pytest_super.snapshots.prefix import Prefix
+
+    settings = SandboxSettings(
+        image=arguments.image, pip_config=arguments.pip_config, ca_bundle=trusted_certificates(os.environ)
+    )
+    chosen = choose_provider(arguments.sandbox or "auto", settings, is_trusted=True)
+    if chosen.note:
+        print(f"sandbox: {chosen.name}, {chosen.note}", file=sys.stderr)
+
+    def start(task: Task) -> ReadyKernel:
+        labels = {"run": run, "task": task.id, "worker": "main"}
+        for_task = replace(settings, labels=labels, hidden=(Path(task._path).parent,))
+        sandbox = find_provider(chosen.name).make(task.sandbox, for_task)
+        refuse_missing(task.id, task.sandbox, sandbox)
+        return ready_kernel(Placement(sandbox, Prefix(task)), task)
+
+    return start
