@@ -25,6 +25,7 @@ SCRIPTS: dict[str, list[str]] = {
     "kernel.py": [],
     "trial.py": [],
     "collection.py": ["--large"],
+    "masking.py": [],
     "steps.py": [],
     "load.py": [],
     "agents_peer.py": [],

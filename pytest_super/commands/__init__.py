@@ -19,6 +19,7 @@ COMMANDS = (
     "schema",
     "import",
     "mask",
+    "mask-functions",
     "generate",
     "rescore",
     "stats",
@@ -31,5 +32,5 @@ COMMANDS = (
 
 def load_command(name: str) -> Any:
     """The module of a subcommand. `import` is in `import_.py`, since a keyword cannot name a module."""
-    module = f"{name}_" if iskeyword(name) else name
+    module = f"{name}_" if iskeyword(name) else name.replace("-", "_")
     return import_module(f"{__name__}.{module}")

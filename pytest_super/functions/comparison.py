@@ -1,0 +1,62 @@
+"""Compares the syntax tree of a masked file with what it should be."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_super.functions.definitions import Function
+    from pytest_super.functions.regions import Region
+
+Lists: TypeAlias = "dict[tuple[int, str], list[Any]]"
+"""Lists of a tree that are expected to be others, by the node's `id` and the field's name."""
+
+
+def expect_in_place(lists: Lists, function: Function, region: Region, stub: Sequence[ast.stmt]) -> bool:
+    """Expect `stub` in place of a region's statements; False if the region contains no whole statement."""
+    waiting: list[ast.AST] = [function]
+    while waiting:
+        node = waiting.pop(0)
+        for field, value in ast.iter_fields(node):
+            if not isinstance(value, list):
+                waiting += [value] if isinstance(value, ast.AST) else []
+                continue
+            inside = [one for one in value if isinstance(one, ast.stmt) and is_inside(one, region)]
+            if inside:
+                current = lists.get((id(node), field), value)
+                position = current.index(inside[0])
+                rest = [one for one in current if one not in inside]
+                lists[id(node), field] = [*rest[:position], *stub, *rest[position:]]
+                return True
+            waiting += [one for one in value if isinstance(one, ast.AST)]
+    return False
+
+
+def is_inside(statement: ast.stmt, region: Region) -> bool:
+    first = min(one.lineno for one in (statement, *getattr(statement, "decorator_list", ())))
+    return region.begin < first and (statement.end_lineno or first) < region.end
+
+
+def are_equal(original: ast.AST, masked: ast.AST, lists: Mapping[tuple[int, str], list[Any]]) -> bool:
+    """Whether two trees are equal but for positions, where `lists` replaces lists of the original."""
+    waiting: list[tuple[Any, Any]] = [(original, masked)]
+    while waiting:
+        one, other = waiting.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, list):
+            if len(one) != len(other):
+                return False
+            waiting += zip(one, other, strict=True)
+        elif isinstance(one, ast.AST):
+            for field in one._fields:
+                value = getattr(one, field, None)
+                if isinstance(value, list):
+                    value = lists.get((id(one), field), value)
+                waiting.append((value, getattr(other, field, None)))
+        elif one != other:
+            return False
+    return True

@@ -1,0 +1,98 @@
+"""Edits of a file's lines: whole lines are replaced, and no other byte changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from pytest_super.functions.source import SourceError
+from pytest_super.functions.spans import indent_of, parts_of
+from pytest_super.functions.stubs import stub_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_super.functions.definitions import Definition
+    from pytest_super.functions.regions import Region
+    from pytest_super.functions.source import PythonSource
+    from pytest_super.functions.spans import Place
+    from pytest_super.functions.stubs import Stub
+
+Docstrings: TypeAlias = Literal["keep", "drop"] | Mapping[str, str]
+"""What happens to the docstrings of masked functions; a mapping has the new ones by target."""
+
+
+class Edit(NamedTuple):
+    """The lines `first` to `last` become `text`, which contains `statements` instead of the original ones."""
+
+    first: int
+    last: int
+    text: str
+    statements: Sequence[str]
+    keeps_docstring: bool = False
+
+
+def applied(source: PythonSource, edits: Iterable[Edit]) -> str:
+    lines = list(source.lines)
+    # From the end, so that the numbers of the lines before stay valid.
+    for edit in sorted(edits, key=lambda one: one.first, reverse=True):
+        lines[edit.first - 1 : edit.last] = [edit.text]
+    return "".join(lines)
+
+
+def body_edit(source: PythonSource, definition: Definition, docstring: str, stub: Stub) -> Edit:
+    """Replace a function's body by a stub. `docstring` is "keep", "drop", or a new one in quotes."""
+    parts = parts_of(source, definition)
+    end = source.line_end(definition.node.lineno)
+    kept_to, keeps, statements = parts.colon, False, stub_lines(definition, stub)
+    if docstring == "keep" and parts.docstring:
+        begin, kept_to = parts.docstring
+        keeps = begin.line > parts.colon.line
+        if not keeps:
+            # The header and the docstring share a line; the docstring gets one of its own.
+            kept_to, docstring = parts.colon, text_between(source, begin, kept_to)
+    if docstring not in {"keep", "drop"}:
+        statements = [docstring, *statements]
+    kept = source.lines[kept_to.line - 1]
+    rest = kept[kept_to.column :]
+    if not rest.endswith(("\r", "\n")) or not (rest.isspace() or rest.lstrip().startswith("#")):
+        kept = kept[: kept_to.column] + end
+    new = "".join(f"{parts.indent}{one}{end}" for one in statements)
+    return Edit(
+        kept_to.line, parts.last_line, as_ended(source, parts.last_line, kept + new), statements, keeps
+    )
+
+
+def region_edit(source: PythonSource, definition: Definition, region: Region, stub: Stub) -> Edit:
+    """Replace the lines between the marks of a region. Raises SourceError if there is no code."""
+    inside = range(region.begin + 1, region.end)
+    code = [line for line in inside if (text := source.lines[line - 1].strip()) and text[0] != "#"]
+    if not code:
+        raise SourceError(f"{source.name}:{region.begin}: there is no code in the region `{region.name}`")
+    first = source.lines[code[0] - 1]
+    indent, end = first[: len(first) - len(first.lstrip())], source.line_end(code[0])
+    # Unlike a body, a region may have nothing to return.
+    statements = stub_lines(definition, stub) if stub == "raise" else ["pass"]
+    new = "".join(f"{indent}{one}{end}" for one in statements)
+    return Edit(inside.start, region.end - 1, new, statements)
+
+
+def text_between(source: PythonSource, begin: Place, end: Place) -> str:
+    lines = source.lines[begin.line - 1 : end.line]
+    lines[-1] = lines[-1][: end.column]
+    lines[0] = lines[0][begin.column :]
+    return "".join(lines)
+
+
+def as_ended(source: PythonSource, line: int, text: str) -> str:
+    """The text that replaces lines up to `line`: a file whose last line has no end keeps it so."""
+    return text if source.lines[line - 1].endswith(("\r", "\n")) else text.rstrip("\r\n")
+
+
+def quoted(source: PythonSource, definition: Definition, text: str) -> str:
+    """A docstring with this text, in the file's encoding and indented like the body."""
+    indent, end = indent_of(source, definition.node), source.line_end(definition.node.lineno)
+    escaped = text.strip().replace("\\", "\\\\").replace('"', '\\"').replace("\0", "\\0")
+    encodable = escaped.encode(source.encoding, "backslashreplace").decode(source.encoding)
+    first, *others = encodable.splitlines() or [""]
+    return '"""' + end.join([first, *(f"{indent}{one}" if one.strip() else "" for one in others)]) + '"""'

@@ -1,0 +1,161 @@
+"""Masks functions of a Python file, and checks that nothing else has changed."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_super.functions.comparison import are_equal, expect_in_place
+from pytest_super.functions.definitions import definitions, find
+from pytest_super.functions.edits import applied, body_edit, quoted, region_edit
+from pytest_super.functions.regions import find_region
+from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.spans import docstring_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_super.functions.comparison import Lists
+    from pytest_super.functions.definitions import Definition
+    from pytest_super.functions.edits import Docstrings, Edit
+    from pytest_super.functions.regions import Region
+    from pytest_super.functions.stubs import Stub
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function to mask, or a region in it."""
+
+    definition: Definition
+    region: Region | None
+    edit: Edit
+
+    @property
+    def name(self) -> str:
+        return self.definition.name + (f"@{self.region.name}" if self.region else "")
+
+    @property
+    def lines(self) -> range:
+        """The lines of the whole definition or region, decorators included."""
+        node = self.definition.node
+        if self.region:
+            return range(self.region.begin, self.region.end + 1)
+        first = min(one.lineno for one in (node, *node.decorator_list))
+        return range(first, (node.end_lineno or first) + 1)
+
+
+class MaskedFunction(NamedTuple):
+    """What was masked."""
+
+    name: str
+    first_line: int
+    body_lines: int
+    """Lines from the first statement after the docstring to the last."""
+    sha256: str
+    """Of the original definition or region, as UTF-8."""
+
+
+class MaskedFile(NamedTuple):
+    data: bytes
+    functions: list[MaskedFunction]
+
+
+def mask_file(
+    name: str, data: bytes, targets: Iterable[str], *, docstrings: Docstrings = "keep", stub: Stub = "raise"
+) -> MaskedFile:
+    """Replace the bodies of some functions by stubs.
+
+    Args:
+        name: the file's path, for messages.
+        data: the file. All bytes that are not in a body come back unchanged.
+        targets: in any order. `Class.method`; `method` if no other function has this name; `function#2` for
+            the second of that name; `function@part` for the lines between `# region part` and `# endregion`.
+        docstrings: kept, dropped, or replaced by new ones.
+        stub: what the functions do instead.
+
+    Raises:
+        SourceError: the file is not Python 3, or a target is not in it, has no body to mask, or is a part of
+            another one.
+    """
+    return mask_source(PythonSource.read(name, data), targets, docstrings=docstrings, stub=stub)
+
+
+def mask_source(
+    source: PythonSource, targets: Iterable[str], *, docstrings: Docstrings = "keep", stub: Stub = "raise"
+) -> MaskedFile:
+    """The same for a file that is read already."""
+    known = definitions(source)
+    found = [target_of(source, known, target, docstrings, stub) for target in dict.fromkeys(targets)]
+    refuse_overlaps(source, found)
+    masked = source.encode(applied(source, [one.edit for one in found]))
+    check(source, masked, found)
+    return MaskedFile(masked, [fact(source, one) for one in found])
+
+
+def target_of(
+    source: PythonSource, known: Sequence[Definition], name: str, docstrings: Docstrings, stub: Stub
+) -> Target:
+    function, _, region_name = name.partition("@")
+    definition = find(source, function, known)
+    if region_name:
+        region = find_region(source, definition, region_name)
+        return Target(definition, region, region_edit(source, definition, region, stub))
+    if isinstance(docstrings, str):
+        docstring: str = docstrings
+    elif name in docstrings:
+        docstring = quoted(source, definition, docstrings[name])
+    else:
+        raise SourceError(f"{source.name}: there is no new docstring for `{name}`")
+    return Target(definition, None, body_edit(source, definition, docstring, stub))
+
+
+def refuse_overlaps(source: PythonSource, targets: Iterable[Target]) -> None:
+    for one, other in pairwise(sorted(targets, key=lambda target: target.edit[:2])):
+        if other.edit.first <= one.edit.last:
+            raise SourceError(f"{source.name}: `{one.name}` and `{other.name}` overlap")
+
+
+def check(source: PythonSource, masked: bytes, targets: Sequence[Target]) -> None:
+    """Raises SourceError unless the masked file differs in the targets only."""
+    lists: Lists = {}
+    is_whole = True
+    for target in targets:
+        node, stub = target.definition.node, ast.parse("\n".join(target.edit.statements)).body
+        if target.region is None:
+            docstring = docstring_of(node) if target.edit.keeps_docstring else None
+            lists[id(node), "body"] = [docstring, *stub] if docstring else stub
+        else:
+            is_whole = expect_in_place(lists, node, target.region, stub) and is_whole
+    try:
+        tree = PythonSource.read(source.name, masked).tree
+        is_whole = is_whole and are_equal(source.tree, tree, lists)
+    except SourceError:
+        is_whole = False
+    if not is_whole:
+        names = ", ".join(f"`{one.name}`" for one in targets)
+        raise SourceError(f"{source.name}: masking {names} would change other statements, too")
+    if any(one.region for one in targets):
+        refuse_uncompilable(source, tree)
+
+
+def refuse_uncompilable(source: PythonSource, tree: ast.Module) -> None:
+    """A region can contain the only assignment of a name that a function inside declares `nonlocal`."""
+    try:
+        compile(source.tree, source.name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return
+    try:
+        compile(tree, source.name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise SourceError(f"{source.name}: it would not compile after masking: {error}") from None
+
+
+def fact(source: PythonSource, target: Target) -> MaskedFunction:
+    lines, edit, body = target.lines, target.edit, target.definition.node.body
+    first = body[1 if docstring_of(target.definition.node) else 0].lineno
+    count = edit.last - edit.first + 1 if target.region else lines.stop - first
+    original = "".join(source.lines[lines.start - 1 : lines.stop - 1])
+    return MaskedFunction(target.name, lines.start, count, hashlib.sha256(original.encode()).hexdigest())

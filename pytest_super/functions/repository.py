@@ -1,0 +1,113 @@
+"""Masks functions of the files in a folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import defaultdict
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.functions.masking import mask_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_super.functions.edits import Docstrings
+    from pytest_super.functions.masking import MaskedFile
+    from pytest_super.functions.stubs import Stub
+
+SEPARATOR = "::"
+
+
+def mask_functions(
+    repository: Path,
+    targets: Iterable[str],
+    *,
+    output: Path | None = None,
+    docstrings: Docstrings = "keep",
+    stub: Stub = "raise",
+) -> dict[str, MaskedFile]:
+    """Mask functions in a folder, or in a copy of it.
+
+    Args:
+        repository: the folder.
+        targets: `path/to/file.py::Class.method`; see `mask_file` for the names.
+        output: where to write the copy, which must not exist. None changes the folder itself.
+        docstrings: kept, dropped, or new ones by target.
+        stub: what the functions do instead.
+
+    Returns:
+        The changed files by path.
+
+    Raises:
+        SourceError: a target cannot be masked. Nothing is written then.
+        SuperError: a target has no valid path, or the output cannot be written.
+    """
+    masked = {
+        path: mask_file(
+            path,
+            read(repository, path),
+            names,
+            docstrings=docstrings if isinstance(docstrings, str) else of_file(docstrings, path),
+            stub=stub,
+        )
+        for path, names in by_file(targets).items()
+    }
+    write(repository, output, masked)
+    return masked
+
+
+def by_file(targets: Iterable[str]) -> dict[str, list[str]]:
+    """The names of functions by file. Raises SuperError for a target without a path inside the folder."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for target in targets:
+        path, separator, name = target.partition(SEPARATOR)
+        if not (path and separator and name):
+            raise SuperError(f"`{target}`: write a target as path/to/file.py{SEPARATOR}Class.method")
+        place = PurePosixPath(path)
+        if place.is_absolute() or ".." in place.parts:
+            raise SuperError(f"`{target}`: the path must be relative to the folder and inside it")
+        names[str(place)].append(name)
+    return dict(names)
+
+
+def of_file(docstrings: Mapping[str, str], path: str) -> dict[str, str]:
+    parts = ((target.partition(SEPARATOR), text) for target, text in docstrings.items())
+    return {name: text for (file, _, name), text in parts if str(PurePosixPath(file)) == path}
+
+
+def read(repository: Path, path: str) -> bytes:
+    file = repository / path
+    try:
+        if not file.resolve(strict=True).is_relative_to(repository.resolve()):
+            raise SuperError(f"{path}: it is a link to a file outside {repository}")
+        return file.read_bytes()
+    except FileNotFoundError:
+        files = [one.relative_to(repository).as_posix() for one in repository.rglob("*.py")]
+        raise SuperError(f"{path}: {repository} has no such file{did_you_mean(path, files)}") from None
+    except OSError as error:
+        raise SuperError(f"{path}: it cannot be read: {error.strerror}") from None
+
+
+def write(repository: Path, output: Path | None, masked: dict[str, MaskedFile]) -> None:
+    """Write the files; in `output` only after the whole folder is copied."""
+    try:
+        if output is not None:
+            if output.exists():
+                raise SuperError(f"{output} exists")
+            shutil.copytree(repository, output, symlinks=True)
+        for path, file in masked.items():
+            replace_content((output or repository) / path, file.data)
+    except OSError as error:
+        raise SuperError(f"{output or repository} cannot be written: {error.strerror or error}") from None
+
+
+def replace_content(file: Path, data: bytes) -> None:
+    """Replace a file's content at once, so that no kill leaves a part of it; its mode stays."""
+    file = file.resolve()
+    new = file.with_name(f".{file.name}.masked")
+    new.write_bytes(data)
+    shutil.copymode(file, new)
+    os.replace(new, file)

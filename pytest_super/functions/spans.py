@@ -1,0 +1,118 @@
+"""Where the parts of a function are in its file's text."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_super.functions.definitions import last_name
+from pytest_super.functions.source import SourceError
+
+if TYPE_CHECKING:
+    from pytest_super.functions.definitions import Definition, Function
+    from pytest_super.functions.source import PythonSource
+
+
+class Place(NamedTuple):
+    """A line, from 1, and a column in characters, from 0."""
+
+    line: int
+    column: int
+
+
+class Parts(NamedTuple):
+    """The parts of a function that a mask distinguishes."""
+
+    colon: Place
+    """The end of the header."""
+    docstring: tuple[Place, Place] | None
+    last_line: int
+    """The last line of the body, comments included."""
+    indent: str
+
+
+def parts_of(source: PythonSource, definition: Definition) -> Parts:
+    """Raises SourceError if there is no body to mask."""
+    node = definition.node
+    docstring = docstring_of(node)
+    if why := why_nothing(node, node.body[1:] if docstring else node.body):
+        raise SourceError(f"{source.name}:{node.lineno}: `{definition.name}` cannot be masked: {why}")
+    return Parts(
+        header_end(source, node),
+        (begin_of(source, docstring), end_of(source, docstring)) if docstring else None,
+        last_line(source, node),
+        indent_of(source, node),
+    )
+
+
+def docstring_of(node: Function) -> ast.stmt | None:
+    first = node.body[0]
+    value = first.value if isinstance(first, ast.Expr) else None
+    return first if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+
+
+def why_nothing(node: Function, statements: list[ast.stmt]) -> str:
+    if any(last_name(one).startswith("abstract") for one in node.decorator_list):
+        return "it is abstract"
+    if all(isinstance(one, ast.Pass) or is_ellipsis(one) for one in statements):
+        return "it has no body"
+    if isinstance(statements[0], ast.Raise):
+        return "it does nothing but raise"
+    return ""
+
+
+def is_ellipsis(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and value.value is ...
+
+
+def begin_of(source: PythonSource, node: ast.stmt) -> Place:
+    return Place(node.lineno, source.column(node.lineno, node.col_offset))
+
+
+def end_of(source: PythonSource, node: Any) -> Place:
+    return Place(node.end_lineno, source.column(node.end_lineno, node.end_col_offset))
+
+
+def header_end(source: PythonSource, node: Function) -> Place:
+    """The place after the colon of the header: the first colon after its last expression."""
+    parts = [*ast.iter_child_nodes(node.args), *getattr(node, "type_params", ())]
+    if node.returns:
+        parts.append(node.returns)
+    line, column = max([begin_of(source, node), *(end_of(source, part) for part in parts)])
+    while True:
+        text = source.lines[line - 1]
+        code = text[column:].partition("#")[0]
+        if ":" in code:
+            return Place(line, column + code.index(":") + 1)
+        line, column = line + 1, 0
+
+
+def last_line(source: PythonSource, node: Function) -> int:
+    """The last line of the body, with the comments after it that are indented deeper than the header."""
+    outer = depth(source.lines[node.lineno - 1])
+    last = line = node.end_lineno or node.lineno
+    for text in source.lines[line:]:
+        line += 1
+        if text.lstrip().startswith("#") and depth(text) > outer:
+            last = line
+        elif text.strip():
+            break
+    return last
+
+
+def depth(line: str) -> int:
+    """How deep a line is indented; a tab goes to the next multiple of eight, as in Python."""
+    expanded = line.expandtabs()
+    return len(expanded) - len(expanded.lstrip())
+
+
+def indent_of(source: PythonSource, node: Function) -> str:
+    """The indentation of the body, or what it would be if the body had a line of its own."""
+    header = source.lines[node.lineno - 1]
+    outer = header[: len(header) - len(header.lstrip())]
+    line, column = begin_of(source, node.body[0])
+    inner = source.lines[line - 1][:column]
+    if not inner.strip() and inner.startswith(outer) and inner != outer:
+        return inner
+    return outer + ("\t" if outer.startswith("\t") else "    ")
