@@ -26,7 +26,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_package_and_the_shipped_tasks(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     files = [path for path in (ROOT / "pytest_super").rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    shipped = {f"pytest_super/authoring/starter/tasks/{path.name}" for path in (ROOT / "tasks").iterdir()}
+    tasks = [path for path in (ROOT / "tasks").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    folder = "pytest_super/authoring/starter"
+    shipped = {f"{folder}/{path.relative_to(ROOT).as_posix()}" for path in tasks}
     assert names >= shipped | {path.relative_to(ROOT).as_posix() for path in files}
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
 

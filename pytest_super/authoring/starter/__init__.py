@@ -61,9 +61,11 @@ def content(folder: Path, *, with_shipped_tasks: bool) -> Iterator[tuple[Path, s
     ci_file = (HERE / "agent.yml").read_text(encoding="utf-8")
     inside = folder.resolve().relative_to(repository).as_posix()
     yield repository / ".github/workflows/agent.yml", ci_file.replace("FOLDER", inside)
-    for path in sorted(TASKS.iterdir()) if with_shipped_tasks else ():
-        if path.suffix in (".yaml", ".ipynb"):
-            yield folder / "tasks" / path.name, path.read_text(encoding="utf-8")
+    # Graders take their files from `hidden`.
+    shipped = [*TASKS.iterdir(), *(TASKS / "hidden").iterdir()] if with_shipped_tasks else []
+    for path in sorted(shipped):
+        if path.suffix in (".yaml", ".ipynb", ".py"):
+            yield folder / "tasks" / path.relative_to(TASKS), path.read_text(encoding="utf-8")
 
 
 def repository_of(folder: Path) -> Path:
