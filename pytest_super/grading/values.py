@@ -6,10 +6,8 @@ What the agent wrote is run by the command, so nothing that is read here is know
 from __future__ import annotations
 
 import json
-import math
 from collections import deque
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -18,6 +16,7 @@ from pytest_super.metrics.difference import brief, clipped, value_at
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.leaves import leaves, shown
 from pytest_super.metrics.matching.patterns import compile_pattern
+from pytest_super.metrics.numbers import exact, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,16 +206,6 @@ def is_right(found: Any, wanted: Any, check: Check) -> bool:
     return type(found) is type(wanted) and bool(found == wanted)
 
 
-def is_number(value: Any) -> bool:
-    """Whether it is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def is_near(found: float, wanted: float, check: Check) -> bool:
     allowed = max(exact(check.rel) * abs(exact(wanted)), exact(check.abs))
     return abs(exact(found) - exact(wanted)) <= allowed
-
-
-def exact(number: float) -> Fraction:
-    """The decimal that the number is written as: in binary, 0.61 - 0.60 is more than 0.01."""
-    return Fraction(repr(number))

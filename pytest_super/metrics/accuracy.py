@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.metric import Metric
+from pytest_super.metrics.numbers import exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from fractions import Fraction
 
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.tasks.task import Task
@@ -43,7 +44,7 @@ def is_right(gold: object, given: object, tolerance: float) -> bool:
 
 def _compare(gold: object, submission: object, tolerance: float) -> Iterator[bool]:
     """Whether each leaf of the gold is right."""
-    allowed = Fraction(float.__repr__(float(tolerance)))
+    allowed = exact(float(tolerance))
     # Not recursive: answers can be nested deeper than the interpreter's stack.
     todo = [(gold, submission)]
     while todo:
@@ -76,19 +77,10 @@ def _is_right(gold: object, given: object, allowed: Fraction) -> bool:
 
 
 def _is_near(gold: int | float, given: int | float, allowed: Fraction) -> bool:
-    exact, other = _exact(gold), _exact(given)
-    if exact is None or other is None:
-        # JSON's reader accepts NaN, which is right for NaN although Python says that they differ.
-        return gold == given or (gold != gold and given != given)
-    return abs(exact - other) <= allowed
-
-
-def _exact(number: int | float) -> Fraction | None:
-    """The shortest decimal (in binary 0.61 - 0.60 is more than 0.01); None if it is not finite."""
-    if isinstance(number, int):
-        return Fraction(number)
-    # float's own repr: subclasses such as numpy's put a type name around theirs.
-    return Fraction(float.__repr__(number)) if math.isfinite(number) else None
+    if all(isinstance(number, int) or math.isfinite(number) for number in (gold, given)):
+        return abs(exact(gold) - exact(given)) <= allowed
+    # JSON's reader accepts NaN, which is right for NaN although Python says that they differ.
+    return gold == given or (gold != gold and given != given)
 
 
 def _has_answer(task: Task) -> bool:

@@ -35,6 +35,8 @@ CATEGORY = r"^[a-z][a-z0-9_-]*$"
 
 # Token budgets of the SUPER paper (section 4): the sum of prompt tokens over all calls of a trial.
 TOKEN_BUDGETS = {"expert": 600_000, "auto": 600_000, "masked": 400_000, "functions": 600_000}
+# Larger than any budget, and small enough for floats.
+MOST_TOKENS = 10**15
 # The longest published trajectory of SUPER's expert set has 74 steps.
 MAX_STEPS = 500
 # Published trajectories took up to 34 minutes, and up to 16 seconds of model time a step. The default leaves
@@ -124,7 +126,7 @@ class Limits(FieldModel):
     """Running time of all cells; model time is not counted (SUPER, section 4)."""
     cell: Seconds = 300.0
     """A cell that runs longer times out: the agent then waits again or interrupts it."""
-    tokens: Annotated[int, Field(gt=0)] | None = None
+    tokens: Annotated[int, Field(gt=0, le=MOST_TOKENS)] | None = None
     """Sum of prompt tokens over all calls; by default the paper's limit for the set."""
     cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """US dollars."""

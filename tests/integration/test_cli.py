@@ -34,7 +34,7 @@ def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]
         main(["--help"])
     listed = capsys.readouterr().out
     for name in COMMANDS:
-        assert re.search(rf"^    {name} +\w", listed, re.MULTILINE), name
+        assert re.search(rf"^    {name}\s+\w", listed, re.MULTILINE), name
 
 
 def test_the_version_is_that_of_the_installed_package(capsys: pytest.CaptureFixture[str]) -> None:

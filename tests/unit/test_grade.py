@@ -234,6 +234,7 @@ def test_each_value_of_an_expected_mapping_counts_and_further_ones_are_wrong() -
         ('"1"', 1, {}, 0.0),
         ("NaN", 1, {"abs": 9}, 0.0),
         ("Infinity", 1, {"abs": 9}, 0.0),
+        ("1" * 400, 1, {"abs": 9}, 0.0),
         ("[1]", 1, {}, 0.0),
         ("null", None, {}, 1.0),
     ],
@@ -244,7 +245,9 @@ def test_a_number_is_right_within_the_larger_of_two_bounds(
     assert scores({"json": {"file": "o"}, "expected": expected, **bounds}, found)[0] == score
 
 
-@pytest.mark.parametrize(("found", "score"), [("0.5", 1.0), ("1", 1.0), ("1.01", 0.0), ("NaN", 0.0)])
+@pytest.mark.parametrize(
+    ("found", "score"), [("0.5", 1.0), ("1", 1.0), ("1.01", 0.0), ("NaN", 0.0), ("1" * 400, 0.0)]
+)
 def test_a_number_in_its_interval_is_right(found: str, score: float) -> None:
     assert scores({"json": {"file": "o"}, "interval": [0.5, 1]}, found) == [score]
 

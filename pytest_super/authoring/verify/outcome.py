@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.metrics.accuracy import ACCURACY, is_right
 from pytest_super.metrics.leaves import leaves, shown
+from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.text import counted, graded_line, outcome_with_error
 
@@ -121,11 +121,6 @@ def are_different(values: Sequence[Any]) -> bool:
         return not math.isclose(least, greatest, rel_tol=NOISE, abs_tol=NOISE_AT_ZERO)
     # By `repr`, because True equals 1.
     return len({repr(value) for value in values}) > 1
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a number that floats can compare."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def written(value: Any) -> str:
