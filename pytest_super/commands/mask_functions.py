@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands.json_file import write_json
 from pytest_super.errors import SuperError, printable_line
+from pytest_super.functions.leaks import find_leaks, gold_of
 from pytest_super.functions.repository import SEPARATOR, mask_functions
+from pytest_super.report.text import counted
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from pytest_super.functions.edits import Docstrings
+    from pytest_super.functions.leaks import Leak
+    from pytest_super.functions.masking import MaskedFunction
 
 HELP = "replace the bodies of functions in a folder of Python files by stubs"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = "Exit status: 0 masked, 1 masked, and --leaks has found something."
     parser.add_argument("repository", type=Path, metavar="REPOSITORY", help="a folder with Python files")
     parser.add_argument(
         "--target",
@@ -43,6 +48,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="with --docstring=replace: a JSON file with the new docstring of each target",
     )
+    parser.add_argument(
+        "--leaks", action="store_true", help="also report what else in the folder gives the bodies away"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was masked there")
 
 
@@ -53,17 +61,22 @@ def run(arguments: Namespace) -> int:
     masked = mask_functions(
         arguments.repository, arguments.targets, output=arguments.output, docstrings=docstrings
     )
-    rows = [
-        {"target": f"{path}{SEPARATOR}{one.name}", **one._asdict()}
-        for path, file in masked.items()
-        for one in file.functions
+    functions = [
+        (f"{path}{SEPARATOR}{one.name}", one) for path, file in masked.items() for one in file.functions
     ]
-    for row in rows:
-        line = f"{row['target']}: {row['body_lines']} lines masked (sha256 {row['sha256']})"
-        print(printable_line(line))
+    for target, one in functions:
+        print(printable_line(f"{target}: {counted(one.body_lines, 'line')} masked (sha256 {one.sha256})"))
+    leaks: list[Leak] = []
+    if arguments.leaks:
+        gold = [gold_of(target, one.body) for target, one in functions]
+        leaks = list(find_leaks(arguments.output or arguments.repository, gold))
+    for leak in leaks:
+        about = f" ({leak.target})" if leak.target else ""
+        print(printable_line(f"leak: {leak.path}: {leak.detail}{about}"))
     if arguments.json:
-        write_json(arguments.json, rows)
-    return 0
+        rows = [{"target": target, **facts(one)} for target, one in functions]
+        write_json(arguments.json, {"functions": rows, "leaks": [leak._asdict() for leak in leaks]})
+    return 1 if leaks else 0
 
 
 def docstrings_of(choice: str, file: Path | None) -> Docstrings:
@@ -79,3 +92,8 @@ def docstrings_of(choice: str, file: Path | None) -> Docstrings:
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
         raise SuperError(f"{file}: it must be an object with a text for each target")
     return found
+
+
+def facts(function: MaskedFunction) -> dict[str, Any]:
+    """Without the body, so that a file of them can lie next to the masked folder."""
+    return {name: value for name, value in function._asdict().items() if name != "body"}

@@ -13,7 +13,7 @@ from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.edits import applied, body_edit, quoted, region_edit
 from pytest_super.functions.regions import find_region
 from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.spans import docstring_of
+from pytest_super.functions.spans import body_text, docstring_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,6 +56,8 @@ class MaskedFunction(NamedTuple):
     """Lines from the first statement after the docstring to the last."""
     sha256: str
     """Of the original definition or region, as UTF-8."""
+    body: str
+    """The original lines."""
 
 
 class MaskedFile(NamedTuple):
@@ -154,8 +156,11 @@ def refuse_uncompilable(source: PythonSource, tree: ast.Module) -> None:
 
 
 def fact(source: PythonSource, target: Target) -> MaskedFunction:
-    lines, edit, body = target.lines, target.edit, target.definition.node.body
-    first = body[1 if docstring_of(target.definition.node) else 0].lineno
-    count = edit.last - edit.first + 1 if target.region else lines.stop - first
+    lines, edit = target.lines, target.edit
     original = "".join(source.lines[lines.start - 1 : lines.stop - 1])
-    return MaskedFunction(target.name, lines.start, count, hashlib.sha256(original.encode()).hexdigest())
+    if target.region:
+        body = "".join(source.lines[edit.first - 1 : edit.last])
+    else:
+        body = body_text(source, target.definition.node)
+    digest = hashlib.sha256(original.encode()).hexdigest()
+    return MaskedFunction(target.name, lines.start, len(body.splitlines()), digest, body)

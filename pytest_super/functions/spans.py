@@ -45,6 +45,13 @@ def parts_of(source: PythonSource, definition: Definition) -> Parts:
     )
 
 
+def body_text(source: PythonSource, node: Function) -> str:
+    """The lines of a function from its first statement after the docstring to its last."""
+    statements = node.body[1:] if docstring_of(node) and node.body[1:] else node.body
+    first = min(one.lineno for one in (statements[0], *getattr(statements[0], "decorator_list", ())))
+    return "".join(source.lines[first - 1 : node.end_lineno])
+
+
 def docstring_of(node: Function) -> ast.stmt | None:
     first = node.body[0]
     value = first.value if isinstance(first, ast.Expr) else None
