@@ -10,8 +10,8 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
+from pytest_super.grading.junit import PASSED, NotJunitError, testcases
 from pytest_super.metrics.difference import brief, clipped, value_at
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.leaves import leaves, shown
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     Read = Callable[[str], bytes]
     """Reads a file of the grader's sandbox. Raises OSError."""
 
-MOST_TESTCASES = 10_000
+# Of a JSON file, each of which takes up to 100 bytes of memory.
+MOST_VALUES = 500_000
 # Values beyond the expected ones, each of which is wrong.
 MOST_EXTRA = 10
 REGEX_SECONDS = 10.0
@@ -77,24 +78,23 @@ def junit_values(check: Check, _run: CommandRun, read: Read) -> Iterator[GradedV
     """One for each testcase. A skipped test is not right: the code under test can skip it."""
     path = str(check.junit)
     try:
-        cases = list(ElementTree.fromstring(bytes_of(path, read)).iter("testcase"))
-    except ElementTree.ParseError as error:
-        raise NoValue(f"{path} is not XML: {error}") from None
-    if not 0 < len(cases) <= MOST_TESTCASES:
-        raise NoValue(f"{path} has {len(cases):,} testcases, not 1 to {MOST_TESTCASES:,}")
+        cases = testcases(bytes_of(path, read))
+    except NotJunitError as error:
+        raise NoValue(f"{path} {error}") from None
     for case in cases:
-        names = filter(None, (check.name, case.get("classname"), case.get("name")))
-        found = next((child.tag for child in case if child.tag in ("failure", "error", "skipped")), "passed")
-        yield GradedValue(
-            name=clipped(".".join(names)), score=float(found == "passed"), found=found, expected="passed"
-        )
+        name = ".".join(filter(None, (check.name, case.name)))
+        is_right = case.outcome == PASSED
+        yield GradedValue(name=clipped(name), score=float(is_right), found=case.outcome, expected=PASSED)
 
 
 def json_values(check: Check, _run: CommandRun, read: Read) -> Iterator[GradedValue]:
     assert check.json_ is not None
     path, pointer = check.json_.file, check.json_.pointer
+    data = bytes_of(path, read)
+    if sum(map(data.count, (b"[", b"{", b","))) > MOST_VALUES:
+        raise NoValue(f"{path} has more than {MOST_VALUES:,} values")
     try:
-        value = json.loads(bytes_of(path, read))
+        value = json.loads(data)
         yield from compared(check, resolve(value, pointer))
     except ValueError as error:
         raise NoValue(f"{path} is not JSON: {error}") from None

@@ -73,6 +73,9 @@ class Agent:
             "removes": "import os; os.remove('project/model.py')",
             "huge": "open('project/model.py', 'w').truncate(2**40)",
             "lost": "import os; os.kill(os.getppid(), 9)",
+            "integer": "open('project/model.py', 'w').write('9' * 400)",
+            "encoding": "open('project/model.py', 'w').write('"
+                "<?xml version=\\"1.0\\" encoding=\\"x\\"?><a/>')",
         }}
         trial.execute(cells[trial.task.id])
         trial.submit(None)
@@ -188,6 +191,15 @@ def test_what_the_agent_broke_is_a_miss_with_the_reason(project: pytest.Pytester
         id: {why} for id, why in reasons.items()
     }
     assert {row["metrics"]["graded"] for row in rows.values()} == {0.0}
+
+
+def test_a_result_that_no_parser_reads_is_a_miss(project: pytest.Pytester) -> None:
+    checks = [{"junit": "report.xml"}, {"json": {"file": "out.json"}, "expected": 1}]
+    copies = "cp model.py out.json; cp model.py report.xml"
+    rows = run(project, "integer", "encoding", command=copies, result=checks)
+    assert not any(row["error"] or row["solved"] for row in rows.values())
+    assert rows["integer"]["graded"][1]["found"].startswith("9999")
+    assert rows["encoding"]["graded"][0]["why"] == "report.xml is not XML: unknown encoding: x"
 
 
 def test_a_file_that_the_agent_removed_is_not_there_for_the_grader(project: pytest.Pytester) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -149,16 +150,28 @@ def test_each_testcase_is_a_value_and_a_skipped_one_is_wrong() -> None:
     assert values[0].name == "m.t0"
 
 
-def test_an_entity_that_grows_without_end_is_an_error_of_the_file() -> None:
+def test_a_long_output_is_no_long_tag_and_a_failure_belongs_to_its_own_testcase() -> None:
+    output = f"<system-out><![CDATA[{'a' * 2**22}]]></system-out><system-err>{'b' * 2**22}</system-err>"
+    xml = f"<testcase name='a'><testcase name='b'/>{output}<failure/></testcase>"
+    assert scores({"junit": "r.xml"}, xml) == [0.0, 1.0]
+
+
+def test_entities_that_grow_without_end_are_refused() -> None:
     entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
     bomb = f'<!DOCTYPE a [<!ENTITY a0 "aaaaaaaaaa">{entities}]><testcase name="&a11;"/>'
-    assert "is not XML" in reason({"junit": "r.xml"}, bomb)
+    assert reason({"junit": "r.xml"}, bomb) == "r.xml has a document type, which JUnit XML has not"
 
 
 @pytest.mark.parametrize(
     ("check", "content", "why"),
     [
-        ({"junit": "r"}, "<testsuite/>", "r has 0 testcases, not 1 to 10,000"),
+        ({"junit": "r"}, "<testsuite/>", "r has no testcases"),
+        ({"junit": "r"}, f"<a>{'<testcase/>' * 10_001}</a>", "r has more than 10,000 testcases"),
+        ({"junit": "r"}, "<a>" * 101, "r is nested deeper than 100"),
+        ({"junit": "r"}, f"<a b='{' ' * 2**21}'/>", "r has a tag of more than 1 MiB"),
+        ({"junit": "r"}, "<?xml version='1.0' encoding='foo'?><a/>", "r is not XML: unknown encoding"),
+        ({"junit": "r"}, "<?xml version='1.0' encoding='utf-7'?><a/>", "r is not XML: multi-byte"),
+        ({"junit": "r"}, "<?xml version='1.0' encoding='hex'?><a/>", "r is not XML: 'hex' is not a text"),
         ({"junit": "r"}, "<testcase/>" * 2, "r is not XML: "),
         ({"junit": "r"}, "\0", "r is not XML: "),
         ({"json": {"file": "o"}}, "{", "o is not JSON: "),
@@ -169,6 +182,8 @@ def test_an_entity_that_grows_without_end_is_an_error_of_the_file() -> None:
         ({"json": {"file": "o"}}, "NaN", "NaN is not a number from 0 to 1"),
         ({"json": {"file": "o"}}, "true", "true is not a number from 0 to 1"),
         ({"json": {"file": "o"}}, "9" * 5000, "o is not JSON: "),
+        ({"json": {"file": "o"}}, "9" * 400, "9999999999"),
+        ({"json": {"file": "o"}}, "[" + "[]," * 300_000 + "1]", "o has more than 500,000 values"),
         ({"regex": {"pattern": "a = (.*)"}}, "", "what the command printed has no match"),
         ({"regex": {"pattern": "a(b)?", "file": "o"}}, "a", "o has no match"),
         ({"regex": {"pattern": "(.+)", "file": "o"}}, "x\x1b[2J", "'x\\x1b[2J' is not a number"),
@@ -264,6 +279,27 @@ def test_the_last_match_counts_as_a_number_or_as_the_expected_text() -> None:
 @pytest.mark.parametrize(("text", "score"), [("0.25\n", 0.25), ("1", 1.0), ("0", 0.0)])
 def test_without_an_expected_value_the_number_is_the_score(text: str, score: float) -> None:
     assert scores({"number": "/logs/reward.txt"}, text) == [score]
+
+
+@pytest.mark.parametrize(
+    ("check", "unit"),
+    [
+        ({"junit": "r"}, "<a/>"),
+        ({"junit": "r"}, "<a b='' c=''/>"),
+        ({"json": {"file": "o"}}, "[],"),
+        ({"json": {"file": "o"}}, '{"":{}},'),
+    ],
+)
+@pytest.mark.parametrize("length", [2**20, 2**24])
+def test_a_result_of_any_content_takes_little_memory(check: dict[str, Any], unit: str, length: int) -> None:
+    before, after = ("<a>", "</a>") if "junit" in check else ("[", "1]")
+    data = f"{before}{unit * (length // len(unit) - 2)}{after}".encode()
+    tracemalloc.start()
+    try:
+        assert scores(check, data) == [0.0]
+        assert tracemalloc.get_traced_memory()[1] < 48 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.binary(max_size=300))
