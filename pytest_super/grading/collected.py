@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.files import READ_LIMIT, FileDigest
+from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.grade import EVERYTHING
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def collect(kernel: Kernel, paths: Iterable[str], archive: Path) -> Collected:
     except SandboxLostError as lost:
         raise CollectionError(f"the sandbox was lost: {lost.detail}") from None
     except OSError as error:
-        raise CollectionError(f"its files cannot be read: {error.strerror or error}") from None
+        raise CollectionError(unreadable(error)) from None
     others = everything and {name: file for name, file in everything.items() if name not in files}
     return Collected(archive=archive, files=files, others=others)
 
@@ -124,13 +125,29 @@ def check_bounds(files: Files) -> None:
 
 
 def write_archive(kernel: Kernel, files: Files, archive: Path) -> None:
-    """One file after the other, so that the largest one decides how much memory is needed."""
+    """One file after the other, so that the largest one decides how much memory is needed.
+
+    Raises CollectionError, SandboxLostError, and InfrastructureError if the disk fails.
+    """
     # An archive of this name is complete, so that it can be graded again.
     incomplete = archive.with_suffix(".incomplete")
-    with tarfile.open(incomplete, "w") as tar:
-        for path, file in files.items():
-            add_file(tar, path, kernel.read_file(inside(kernel, path), file.size), file.is_executable)
-    incomplete.replace(archive)
+    with disk_errors(archive.parent):
+        with tarfile.open(incomplete, "w") as tar:
+            for path, file in files.items():
+                add_file(tar, path, read_whole(kernel, path, file), file.is_executable)
+        incomplete.replace(archive)
+
+
+def read_whole(kernel: Kernel, path: str, file: FileDigest) -> bytes:
+    """Raises CollectionError and SandboxLostError, not OSError, which is that of the archive."""
+    try:
+        return kernel.read_file(inside(kernel, path), file.size)
+    except OSError as error:
+        raise CollectionError(unreadable(error)) from None
+
+
+def unreadable(error: OSError) -> str:
+    return f"its files cannot be read: {error.strerror or error}"
 
 
 def add_file(tar: tarfile.TarFile, path: str, data: bytes, is_executable: bool) -> None:

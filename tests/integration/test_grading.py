@@ -73,6 +73,7 @@ class Agent:
             "removes": "import os; os.remove('project/model.py')",
             "huge": "open('project/model.py', 'w').truncate(2**40)",
             "lost": "import os; os.kill(os.getppid(), 9)",
+            "large": "[open(f'project/{{n}}', 'w').write('x' * 1_000_000) for n in range(3)]",
             "integer": "open('project/model.py', 'w').write('9' * 400)",
             "encoding": "open('project/model.py', 'w').write('"
                 "<?xml version=\\"1.0\\" encoding=\\"x\\"?><a/>')",
@@ -200,6 +201,18 @@ def test_a_result_that_no_parser_reads_is_a_miss(project: pytest.Pytester) -> No
     assert not any(row["error"] or row["solved"] for row in rows.values())
     assert rows["integer"]["graded"][1]["found"].startswith("9999")
     assert rows["encoding"]["graded"][0]["why"] == "report.xml is not XML: unknown encoding: x"
+
+
+def test_a_disk_without_room_for_the_collected_files_is_an_error_and_not_a_miss(
+    project: pytest.Pytester,
+) -> None:
+    # Each file of the agent is below the limit, and the archive is not.
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))"
+    project.makeconftest(limit)
+    write_tasks(project, "large", collect="all")
+    done = project.runpytest_subprocess("--super-agent=agents:Agent", ".")
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines("*results cannot be written under *: File too large")
 
 
 def test_a_file_that_the_agent_removed_is_not_there_for_the_grader(project: pytest.Pytester) -> None:
