@@ -159,7 +159,8 @@ def add_file(tar: tarfile.TarFile, path: str, data: bytes, is_executable: bool) 
 
 def read_collected(archive: Path) -> Collected:
     """What was collected, from its archive. Raises OSError and tarfile.TarError."""
-    with tarfile.open(archive) as tar:
+    # Not compressed: a damaged archive can look so, and what is damaged in it raises other errors.
+    with tarfile.open(archive, "r:") as tar:
         files = {
             entry.name: FileDigest(
                 name=entry.name,

@@ -281,6 +281,17 @@ def paper_scores(project: pytest.Pytester) -> dict[str, float]:
     return {one["task"]: one["scores"]["graded"]["paper"] for one in trials}
 
 
+# Two begin as compressed files do.
+@pytest.mark.parametrize("damaged", [b"", bytes(100), b"\x1f\x8b\x08\0\0\0\0\0damaged", b"BZh9damaged"])
+def test_rescore_says_which_collected_files_are_damaged(project: pytest.Pytester, damaged: bytes) -> None:
+    row = run(project, "nothing")["nothing"]
+    archive = project.path / ".super/runs/latest" / row["folder"] / "collected.tar"
+    archive.write_bytes(damaged)
+    done = command(project, "rescore", ".super/runs/latest", "--tasks=.", "--grade", "--sandbox=local")
+    assert done.ret == 1
+    done.stdout.fnmatch_lines("broken * cannot be scored: *collected.tar cannot be read: *")
+
+
 def test_rescore_says_which_trials_cannot_be_graded_again(project: pytest.Pytester) -> None:
     run(project, "elsewhere", where="same", collect=None, result=[{"exit": 3}])
     again = ("rescore", ".super/runs/latest", "--tasks=.")
