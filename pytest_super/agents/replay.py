@@ -132,8 +132,9 @@ def read_steps(path: Path) -> list[Step]:
         return read_history(path).steps
     try:
         steps = read_trajectory(path)
-    except (OSError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise SuperError(f"{path} is not a trajectory: {error!r}") from None
+    except (OSError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
+        # Not its `repr`, which has the whole content of a file that is not UTF-8.
+        raise SuperError(f"{path} is not a trajectory: {type(error).__name__}: {error}") from None
     if not steps:
         raise SuperError(f"{path} is not a trajectory: it has no steps")
     return steps

@@ -196,3 +196,11 @@ def test_what_holds_no_trajectory_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "empty/d.ipynb").write_text("{}")
     with pytest.raises(SuperError, match=name):
         stored_steps(tmp_path / name, "t")
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 10_000, b"[" * 100_000 + b"\n"])
+def test_a_file_of_other_content_is_refused_in_a_short_message(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(content)
+    with pytest.raises(SuperError, match="is not a trajectory") as raised:
+        stored_steps(tmp_path / "t.jsonl", "t", 1)
+    assert len(str(raised.value)) < 500
