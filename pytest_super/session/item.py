@@ -92,6 +92,8 @@ class TaskItem(pytest.Function):
         self._folder = None
         if RESULT in self.stash:
             del self.stash[RESULT]
+        # Before the fixtures: when the worker dies in one, the folder says which trial has no result.
+        self.open_folder()
         refuse_rerun_mark(self)
         super().setup()
 

@@ -344,6 +344,26 @@ def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Projec
     assert xml.count("<testcase") == 3
 
 
+def test_a_worker_that_dies_before_the_trial_begins_is_an_error_that_the_gate_counts(
+    project: Project,
+) -> None:
+    (project.path / "conftest.py").write_text("""
+import os, pytest
+
+@pytest.fixture
+def super_agent(super_agent, super_task):
+    if super_task.id == "crash":
+        os._exit(1)
+    return super_agent
+""")
+    for id in ("right", "crash"):
+        project.add_task(id)
+    result = project.run("-n2", "--super-max-errors=0.9", "--super-fail-under=0.9")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert project.results["crash[1]"]["error"].startswith("the process that ran this trial died")
+    result.stdout.fnmatch_lines(["gate: FAILED, mean accuracy 0.5000 is under 0.9"])
+
+
 def test_the_order_pairs_long_tasks_with_short_ones(project: Project) -> None:
     for minutes in (1, 2, 3, 4, 5):
         project.add_task(f"t{minutes}", limits={"compute": 60 * minutes})
