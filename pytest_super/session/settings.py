@@ -155,7 +155,7 @@ def parse_parameter(text: str) -> tuple[str, Any]:
         raise pytest.UsageError(f"--super-model-arg={name}: keys come from the environment, as for litellm")
     try:
         parsed = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = value
     # The gateway applies it; everything else is checked by litellm or the provider.
     if name == "timeout" and not (isinstance(parsed, int | float) and 0 < parsed < inf):

@@ -69,6 +69,10 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-model=scripted:missing.yaml"], "*missing.yaml*"),
         (["--super-model=openai/gpt-4o", "--super-model-arg=api_key=x"], "*keys come from the environment*"),
         (
+            ["--super-model=openai/gpt-4o", f"--super-model-arg=timeout={'[' * 5000}"],
+            "*must be a number of seconds above 0*",
+        ),
+        (
             ["--super-model=openai/gpt-4o", "--super-model-arg=timeout=5s"],
             "*timeout=5s: must be a number of *",
         ),
