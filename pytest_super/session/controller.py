@@ -18,7 +18,7 @@ from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.summary import why_invalid
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines, verdict_lines, write_lines
-from pytest_super.report.text import words_of
+from pytest_super.report.text import counted, words_of
 from pytest_super.session.outcome import REQUEUED, is_task, trial_of
 from pytest_super.session.run import HINTS, REFUSED, facts_of
 from pytest_super.session.scoring import SCORING
@@ -47,6 +47,7 @@ class Controller:
         self.selected: set[str] = set()
         """Names of the trials that are to run."""
         self.reported: set[str] = set()
+        self.collection_errors = 0
         self.failed_reports = 0
         self.failed_by_error = 0
         self.trouble: list[str] = []
@@ -72,14 +73,24 @@ class Controller:
     # First, because the hook ends with the plugin that runs the tests.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        may_run = not session.testsfailed or self.config.option.continue_on_collection_errors
         # With workers the controller has no items: the next hook opens the folder.
-        if may_run:
+        if self.may_run:
             self.expect(item.nodeid for item in session.items)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self.collection_errors += report.failed
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Raises pytest.Session.Interrupted after errors, as pytest does without workers."""
+        # A worker with errors ends by itself. Later xdist would send it items, which raises then.
+        if not self.may_run:
+            raise pytest.Session.Interrupted(f"{counted(self.collection_errors, 'error')} during collection")
         self.expect(ids)
+
+    @property
+    def may_run(self) -> bool:
+        return bool(not self.collection_errors or self.config.option.continue_on_collection_errors)
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note the trials that are to run, and make the run's folder if there are any."""

@@ -256,6 +256,22 @@ def test_a_broken_file_stops_the_run_before_money_is_spent(
     assert not list(project.path.glob(".super/runs/*/trials"))
 
 
+def test_a_broken_file_stops_the_run_although_one_worker_collects_more_slowly(project: Project) -> None:
+    (project.path / "conftest.py").write_text("""
+import os, time
+
+def pytest_collection_finish():
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        time.sleep(2)
+""")
+    project.add_task("right")
+    project.write("tasks/bad.task.yaml", "id: x\n")
+    result = project.run("-n2")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["tasks/bad.task.yaml:1:1: *", "*Interrupted: 1 error during collection*"])
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
 def test_a_broken_file_cannot_forge_a_line_of_the_terminal(project: Project) -> None:
     project.write("tasks/bad.task.yaml", json.dumps({"id": "a", "\x1b[2K\n\x1b[31mforged": 1}))
     result = project.run()
