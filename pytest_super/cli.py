@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+# As shells report a program that SIGINT has ended.
+INTERRUPTED = 130
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit status.
 
     0: done. 1: the command's input is wrong, or the command found a problem. 2: the command line itself is
-    wrong. A subcommand can define more.
+    wrong. 130: interrupted by Ctrl-C. A subcommand can define more.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     # Import only the named subcommand, because `trial` runs once for each action of an agent.
@@ -30,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SuperError as error:
         print(f"pytest-super: {printable(str(error))}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("pytest-super: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output, such as `head`, has ended. Python would complain when it flushes the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

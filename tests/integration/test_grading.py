@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 import tarfile
+import time
 from typing import Any
 
 import pytest
@@ -279,6 +282,24 @@ def test_rescore_grades_the_collected_files_again(project: pytest.Pytester) -> N
 def paper_scores(project: pytest.Pytester) -> dict[str, float]:
     trials = json.loads((project.path / "again.json").read_text())["trajectories"]
     return {one["task"]: one["scores"]["graded"]["paper"] for one in trials}
+
+
+def test_ctrl_c_ends_rescore_with_one_line(project: pytest.Pytester) -> None:
+    run(project, "nothing")
+    write_tasks(project, "nothing", command="sleep 60")
+    code = "import sys; from pytest_super.cli import main; sys.exit(main())"
+    arguments = ["rescore", ".super/runs/latest", "--tasks=.", "--grade", "--sandbox=local"]
+    # A shell's background job ignores SIGINT, and so would its children.
+    command = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {code}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, *arguments], stderr=subprocess.PIPE, text=True, cwd=project.path
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "pytest-super: interrupted"
+    assert "Traceback" not in errors
 
 
 # Two begin as compressed files do.
