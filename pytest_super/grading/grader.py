@@ -61,6 +61,12 @@ class Grader:
             return self._values(kernel, run)
         except SandboxLostError as lost:
             return self.failed(f"the sandbox of the grader was lost: {lost.detail}")
+        except OSError as error:
+            why = f"the grader's files cannot be put in place: {error}"
+            if collected is None:
+                # In the agent's own sandbox, by folders that it has made unwritable.
+                return self.failed(why)
+            raise InfrastructureError(why) from error
 
     def failed(self, why: str) -> list[GradedValue]:
         """The values if nothing can be graded, by the agent's own doing."""
@@ -80,7 +86,7 @@ class Grader:
             kernel.remove(inside(kernel, path))
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder) / "hidden.tar"
-            with tarfile.open(archive, "w") as tar:
+            with disk_errors(archive), tarfile.open(archive, "w") as tar:
                 for target, source in targets.items():
                     add_hidden(tar, target, self._task_folder / source)
             kernel.unpack(archive, kernel.workdir)
@@ -95,7 +101,8 @@ class Grader:
     def _run(self, kernel: Kernel) -> CommandRun:
         budget = Budget(Limits(compute=self._grade.timeout), tokens=1)
         budget.start_metering(lambda: kernel.busy_seconds)
-        command = f"cd {shlex.quote(self._base or '.')} && {self._grade.command}"
+        # Absolute, because the agent's kernel can have changed its directory.
+        command = f"cd {shlex.quote(inside(kernel, self._base))} && {self._grade.command}"
         with OutputFile(self._log) as output:
             ran = Program(kernel, budget, None).run(command, {}, {}, output.write)
         problem = ""

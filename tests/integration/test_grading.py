@@ -64,6 +64,7 @@ class Agent:
         cells = {{
             "right": f"open('project/model.py', 'w').write({{RIGHT!r}})",
             "nothing": "1",
+            "moves": "%cd project",
             "elsewhere": "open('project/run.py', 'w').write('import sys; sys.exit(3)'); open('new.txt', 'w')",
             "plants": "import os; os.makedirs('project/tests'); "
                 "open('project/tests/test_model.py', 'w').write('def test(): pass'); "
@@ -75,6 +76,11 @@ class Agent:
             "link": "import os; os.remove('project/model.py'); os.symlink('/etc/passwd', 'project/model.py')",
             "removes": "import os; os.remove('project/model.py')",
             "huge": "open('project/model.py', 'w').truncate(2**40)",
+            "folder": "import os; os.makedirs('project/model.py/a/b'); open('project/model.py/a/b/c', 'w')",
+            "file": "import shutil; shutil.rmtree('project/lib'); open('project/lib', 'w')",
+            "parent": "open('project/tests', 'w')",
+            "deep": "import os; os.makedirs('project/lib/d'); os.chdir('project/lib/d'); "
+                "[(os.mkdir('d'), os.chdir('d')) for _ in range(1200)]; open('a', 'w')",
             "lost": "import os; os.kill(os.getppid(), 9)",
             "large": "[open(f'project/{{n}}', 'w').write('x' * 1_000_000) for n in range(3)]",
             "integer": "open('project/model.py', 'w').write('9' * 400)",
@@ -223,10 +229,27 @@ def test_a_file_that_the_agent_removed_is_not_there_for_the_grader(project: pyte
     assert row["solved"]
 
 
+@pytest.mark.parametrize("where", ["fresh", "same"])
+def test_a_file_in_place_of_a_folder_is_the_agents_own_doing(project: pytest.Pytester, where: str) -> None:
+    (project.mkdir("project/lib") / "a.py").write_text("")
+    (project.path / "project" / "model.py").unlink()
+    paths = None if where == "same" else ["model.py", "lib", "tests"]
+    given = {"command": "cat tests/test_model.py", "collect": paths, "where": where, "result": [{"exit": 0}]}
+    rows = run(project, "folder", "file", "parent", "deep", **given)
+    assert {(row["error"], row["solved"]) for row in rows.values()} == {(None, True)}
+
+
 def test_in_the_same_sandbox_everything_of_the_agent_counts(project: pytest.Pytester) -> None:
     given = {"where": "same", "collect": None}
     row = run(project, "elsewhere", **given, result=[{"exit": 3}])["elsewhere"]
     assert (row["solved"], row["graded_in"], row["changed_elsewhere"]) == (True, "same", None)
+
+
+def test_in_the_same_sandbox_the_command_runs_in_the_repository_wherever_the_agent_was(
+    project: pytest.Pytester,
+) -> None:
+    given = {"where": "same", "collect": None, "command": "cat tests/test_model.py"}
+    assert run(project, "moves", **given, result=[{"exit": 0}])["moves"]["solved"]
 
 
 def test_in_the_same_sandbox_the_grader_runs_after_a_spent_limit_and_beside_a_running_cell(

@@ -162,13 +162,34 @@ def test_files_links_and_folders_are_removed(shared_kernel: Kernel) -> None:
 def test_an_archive_is_unpacked_and_makes_the_folders_that_it_needs(
     shared_kernel: Kernel, tmp_path: Path
 ) -> None:
-    archive = tmp_path / "files.tar"
-    with tarfile.open(archive, "w") as tar:
-        for name, data in (("new/deep/a", b"1" * MEGABYTE), ("existing/b", b"2")):
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(data), 0o755
-            tar.addfile(entry, io.BytesIO(data))
+    archive = archive_of(tmp_path, {"new/deep/a": b"1" * MEGABYTE, "existing/b": b"2"})
     printed(shared_kernel, "!mkdir -m 700 existing; echo old > existing/b")
     shared_kernel.unpack(archive, ".")
     assert shared_kernel.read_file("new/deep/a") == b"1" * MEGABYTE
     assert printed(shared_kernel, "!stat -c %a existing existing/b; cat existing/b") == "700\n755\n2"
+
+
+def test_an_archive_is_unpacked_over_whatever_is_in_its_place(shared_kernel: Kernel, tmp_path: Path) -> None:
+    deep = "d/" * 1500
+    names = ["folder", "file/a", "nowhere/a", "loop/a", "link", "sub/folder", f"{deep}a"]
+    printed(
+        shared_kernel,
+        "!mkdir -p over/folder/a over/sub/folder && cd over && touch file target && "
+        "ln -s /nonexistent/x nowhere && ln -s loop loop && ln -s target link",
+    )
+    shared_kernel.unpack(archive_of(tmp_path, dict.fromkeys(names, b"new")), "over")
+    for name in names:
+        assert shared_kernel.read_file(f"over/{name}") == b"new"
+    assert shared_kernel.read_file("over/target") == b""
+    shared_kernel.remove("over")
+    assert printed(shared_kernel, "!ls -d over 2>/dev/null") == ""
+
+
+def archive_of(folder: Path, files: dict[str, bytes]) -> Path:
+    archive = folder / "files.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o755
+            tar.addfile(entry, io.BytesIO(data))
+    return archive

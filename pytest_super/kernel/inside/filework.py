@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import lookup
 from pytest_super.kernel.inside.frames import encode_control
+from pytest_super.kernel.inside.processes import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 CHUNK = 2**20
 KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFREG: "file"}
@@ -85,13 +86,7 @@ class FileWork:
         self._send_json(job, lookup.digests(job["path"], open_regular, **asked))
 
     def _remove(self, job: dict[str, Any]) -> None:
-        path = job["path"]
-        if os.path.isdir(path) and not os.path.islink(path):
-            import shutil
-
-            shutil.rmtree(path)
-        elif os.path.lexists(path):
-            os.unlink(path)
+        remove(job["path"])
 
     def _send_json(self, job: dict[str, Any], value: object) -> None:
         text = json.dumps(value).encode()
@@ -110,13 +105,13 @@ class FileWork:
     def _upload(self, job: dict[str, Any]) -> None:
         import tarfile
 
-        os.makedirs(job["path"], exist_ok=True)
+        make_folder(job["path"])
         chunks = self._chunks(job)
         incoming: Any = Incoming(chunks)
         with tarfile.open(fileobj=incoming, mode="r|") as archive:
             # The archive comes from a folder on the host, so links can keep pointing anywhere.
             archive.extraction_filter = lambda member, _: member
-            archive.extractall(job["path"])
+            archive.extractall(job["path"], with_room(archive, job["path"]))
         # The host waits until the padding at the archive's end is requested too.
         for _ in chunks:
             pass
@@ -154,6 +149,41 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
             raise OSError(errno.EISDIR, "Is a directory")
         raise OSError(errno.EINVAL, "Not a regular file")
     return os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
+
+
+def remove(path: str) -> None:
+    """Remove the file, link or folder, if it is there."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        remove_tree(path)
+        if os.path.lexists(path):
+            raise OSError(errno.EACCES, "Cannot be removed")
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def with_room(members: Iterable[Any], folder: str) -> Iterator[Any]:
+    """The members of an archive; whatever stands in the place of the next one is removed."""
+    for member in members:
+        path = os.path.join(folder, member.name)
+        make_folder(path if member.isdir() else os.path.dirname(path))
+        if not member.isdir() and (os.path.islink(path) or not os.path.isfile(path)):
+            remove(path)
+        yield member
+
+
+def make_folder(path: str) -> None:
+    """Make the folder and those above it, in place of files and of links that lead nowhere.
+
+    Not by `os.makedirs`, which recurses: a path can have 2,000 folders.
+    """
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        if os.path.lexists(folder):
+            os.unlink(folder)
+        os.mkdir(folder)
 
 
 def reserve(descriptor: int, size: int) -> None:
