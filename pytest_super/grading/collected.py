@@ -7,8 +7,9 @@ import hashlib
 import io
 import tarfile
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.files import READ_LIMIT, FileDigest
@@ -16,7 +17,7 @@ from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.grade import EVERYTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_super.kernel.client import Kernel
@@ -30,6 +31,8 @@ MOST_FILES = 10_000
 MOST_BYTES = READ_LIMIT
 # How long the files that stay behind are compared.
 COMPARE_SECONDS = 10.0
+# Most of their names that are kept.
+MOST_CHANGED = 100
 # Their changes say nothing about an agent.
 IGNORED = frozenset({".git", "__pycache__", ".ipynb_checkpoints", ".pytest_cache"})
 MEBIBYTE = 2**20
@@ -125,7 +128,7 @@ def check_bounds(files: Files) -> None:
 
 
 def write_archive(kernel: Kernel, files: Files, archive: Path) -> None:
-    """One file after the other, so that the largest one decides how much memory is needed.
+    """One piece after the other, so that files of any size take little memory.
 
     Raises CollectionError, SandboxLostError, and InfrastructureError if the disk fails.
     """
@@ -134,14 +137,15 @@ def write_archive(kernel: Kernel, files: Files, archive: Path) -> None:
     with disk_errors(archive.parent):
         with tarfile.open(incomplete, "w") as tar:
             for path, file in files.items():
-                add_file(tar, path, read_whole(kernel, path, file), file.is_executable)
+                pieces = Pieces(pieces_of(kernel, path, file.size))
+                add_member(tar, path, file.size, io.BufferedReader(pieces), file.is_executable)
         incomplete.replace(archive)
 
 
-def read_whole(kernel: Kernel, path: str, file: FileDigest) -> bytes:
+def pieces_of(kernel: Kernel, path: str, size: int) -> Iterator[bytes]:
     """Raises CollectionError and SandboxLostError, not OSError, which is that of the archive."""
     try:
-        return kernel.read_file(inside(kernel, path), file.size)
+        yield from kernel.read_pieces(inside(kernel, path), size)
     except OSError as error:
         raise CollectionError(unreadable(error)) from None
 
@@ -151,10 +155,34 @@ def unreadable(error: OSError) -> str:
 
 
 def add_file(tar: tarfile.TarFile, path: str, data: bytes, is_executable: bool) -> None:
+    add_member(tar, path, len(data), io.BytesIO(data), is_executable)
+
+
+def add_member(
+    tar: tarfile.TarFile, path: str, size: int, data: io.BufferedIOBase, is_executable: bool
+) -> None:
     entry = tarfile.TarInfo(path)
-    entry.size = len(data)
+    entry.size = size
     entry.mode = 0o755 if is_executable else 0o644
-    tar.addfile(entry, io.BytesIO(data))
+    tar.addfile(entry, data)
+
+
+class Pieces(io.RawIOBase):
+    """Pieces of bytes as a file object."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = memoryview(next(self._pieces, b""))
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
 
 
 def read_collected(archive: Path) -> Collected:
@@ -166,7 +194,7 @@ def read_collected(archive: Path) -> Collected:
                 name=entry.name,
                 is_executable=entry.mode & 0o100 > 0,
                 size=entry.size,
-                sha256=hashlib.sha256(contents(tar, entry)).hexdigest(),
+                sha256=digest(tar, entry),
             )
             for entry in tar
         }
@@ -178,17 +206,25 @@ def contents(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
     return b"" if file is None else file.read()
 
 
+def digest(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> str:
+    file: Any = tar.extractfile(entry) or io.BytesIO()
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def changed_elsewhere(collected: Collected, before: Files | None) -> list[str] | None:
     """The paths of files that stay behind although the agent has made, changed or removed them.
 
-    `before` contains the files of a working directory in which nobody has acted. None if not all files are
-    known.
+    At most MOST_CHANGED. `before` contains the files of a working directory in which nobody has acted. None
+    if not all files are known.
     """
     after = collected.others
     if after is None or before is None:
         return None
     names = sorted({*after, *before}.difference(collected.files))
-    return [name for name in names if not is_ignored(name) and content(after, name) != content(before, name)]
+    changed = (
+        name for name in names if not is_ignored(name) and content(after, name) != content(before, name)
+    )
+    return list(islice(changed, MOST_CHANGED))
 
 
 def content(files: Files, path: str) -> tuple[int, str] | None:

@@ -11,7 +11,7 @@ from pytest_super.kernel.files import READ_LIMIT, Digests, FileEntry, FileSearch
 from pytest_super.kernel.live import LiveKernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pytest_super.kernel.http_requests import Answer
@@ -169,6 +169,10 @@ class Kernel:
         Raises OSError with the path, as `open` does, and with EFBIG for more than `limit` bytes.
         """
         return self._live.files.read(path, limit)
+
+    def read_pieces(self, path: str, size: int) -> Iterator[bytes]:
+        """The file's first `size` bytes, in pieces that take little memory. Raises OSError as `open` does."""
+        return self._live.files.pieces(path, size)
 
     def write_file(self, path: str, data: bytes) -> None:
         """Make or overwrite the file, in place; its folder must exist. Raises OSError as `open` does."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Default limit of a read: a file in the sandbox can be larger than the host's memory.
 READ_LIMIT = 2**28
+# Bytes of a large file that are in the host's memory at a time.
+PIECE = 4 * CHUNK
 # Most files that a search lists, and most bytes of its result.
 NAMED = 1000
 NAMES_LIMIT = 2**25
@@ -141,6 +143,14 @@ class FileChannel:
     def read(self, path: str, limit: int) -> bytes:
         with self._turn:
             return b"".join(self._pieces("read", path, limit))
+
+    def pieces(self, path: str, size: int) -> Iterator[bytes]:
+        for start in range(0, size, PIECE):
+            yield self._piece(path, start, min(PIECE, size - start))
+
+    def _piece(self, path: str, start: int, limit: int) -> bytes:
+        with self._turn:
+            return b"".join(self._pieces("piece", path, limit, start=start))
 
     def list(self, path: str) -> list[FileEntry]:
         with self._turn:

@@ -64,6 +64,7 @@ class Agent:
         cells = {{
             "right": f"open('project/model.py', 'w').write({{RIGHT!r}})",
             "nothing": "1",
+            "many": "for n in range(300): open(f'{{n}}', 'w')",
             "moves": "%cd project",
             "elsewhere": "open('project/run.py', 'w').write('import sys; sys.exit(3)'); open('new.txt', 'w')",
             "plants": "import os; os.makedirs('project/tests'); "
@@ -161,6 +162,10 @@ def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_to
     # Its exit code would have been right.
     assert scores(rows["elsewhere"])["exit code"] == 0.0
     assert not any(scores(rows["plants"]).values())
+
+
+def test_of_the_files_that_the_agent_wrote_elsewhere_a_hundred_are_kept(project: pytest.Pytester) -> None:
+    assert len(run(project, "many")["many"]["changed_elsewhere"]) == 100
 
 
 def test_results_and_hidden_files_that_the_agent_planted_do_not_count_where_all_is_collected(

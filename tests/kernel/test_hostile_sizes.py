@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.grading.collected import collect, read_collected
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.conformance.support import printed, started, still_works
 from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.trial.editing import edit_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,3 +162,19 @@ def test_listing_a_large_folder_takes_little_memory(kernel: Kernel) -> None:
     printed(kernel, "import os\nos.mkdir('many')\nfor n in range(50_000): open(f'many/{n}' + 'x' * 200, 'w')")
     with grows_by_less_than(BOUND):
         assert len(kernel.list_files("many")) == 50_000
+
+
+def test_collecting_large_files_takes_little_memory(kernel: Kernel, tmp_path: Path) -> None:
+    printed(kernel, "open('large', 'wb').truncate(250 * 2**20)")
+    with grows_by_less_than(64 * MIB):
+        collected = collect(kernel, ["large"], tmp_path / "collected.tar")
+        stored = read_collected(collected.archive)
+    # Everything inside was killed.
+    kernel.restart()
+    assert stored.files["large"].sha256 == collected.files["large"].sha256
+
+
+def test_a_file_that_is_too_large_to_edit_is_not_read(kernel: Kernel) -> None:
+    printed(kernel, "open('huge', 'wb').truncate(250 * 2**20)")
+    with grows_by_less_than(128 * MIB):
+        assert "too large to edit: more than 32 MiB" in edit_file(kernel, "huge", "a", "b")[0]

@@ -70,6 +70,11 @@ class FileWork:
                     raise OSError(errno.EFBIG, f"Larger than {job['limit']} bytes")
                 self._send(encode_control("data", chunk, id=job["id"]))
 
+    def _piece(self, job: dict[str, Any]) -> None:
+        with open_regular(job["path"]) as file:
+            file.seek(job["start"])
+            self._send_data(job, file.read(job["limit"]))
+
     def _list(self, job: dict[str, Any]) -> None:
         entries = [describe(entry) for entry in sorted(os.scandir(job["path"]), key=lambda entry: entry.name)]
         self._send_json(job, entries)
@@ -89,9 +94,11 @@ class FileWork:
         remove(job["path"])
 
     def _send_json(self, job: dict[str, Any], value: object) -> None:
-        text = json.dumps(value).encode()
-        for start in range(0, len(text), CHUNK):
-            self._send(encode_control("data", text[start : start + CHUNK], id=job["id"]))
+        self._send_data(job, json.dumps(value).encode())
+
+    def _send_data(self, job: dict[str, Any], data: bytes) -> None:
+        for start in range(0, len(data), CHUNK):
+            self._send(encode_control("data", data[start : start + CHUNK], id=job["id"]))
 
     def _write(self, job: dict[str, Any]) -> None:
         # In place, so that permissions, owners and links stay as they are.

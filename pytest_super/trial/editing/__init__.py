@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
@@ -67,14 +68,16 @@ def edit_file(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, 
 
 def read(kernel: Kernel, path: str, before: str) -> bytes:
     try:
-        data = kernel.read_file(path)
+        return kernel.read_file(path, LARGEST)
     except FileNotFoundError:
         if has_text(encoded(before)):
             raise EditError(f"ERROR: File {path[:LONGEST]} does not exist.") from None
         return b""
-    if len(data) > LARGEST:
-        raise EditError(f"ERROR: File {path} is too large to edit: more than {LARGEST // 2**20} MiB.")
-    return data
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        size = f"more than {LARGEST // 2**20} MiB"
+        raise EditError(f"ERROR: File {path[:LONGEST]} is too large to edit: {size}.") from None
 
 
 def encoded(text: str) -> bytes:
