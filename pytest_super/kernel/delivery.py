@@ -34,6 +34,7 @@ load("supervision").supervise([folder, *sys.argv[1:]])
 kernel = processes.KernelProcess(folder, 1, launcher)
 for name in {MODULES}:
     module = load(name)
+processes.import_from_standard_library()
 module.main(launcher, folder, kernel)
 """
 

@@ -201,6 +201,15 @@ def test_nothing_outlives_a_killed_bridge() -> None:
         assert until(lambda: not Path(sandbox.workdir).parent.exists())
 
 
+def test_what_removes_the_folders_imports_nothing_from_them(tmp_path: Path) -> None:
+    mark = tmp_path / "imported"
+    with started(LocalSandbox()) as kernel:
+        kernel.write_file("subprocess.py", f"open({str(mark)!r}, 'w')".encode())
+        folder = Path(kernel.workdir).parent
+    assert until(lambda: not folder.exists())
+    assert not mark.exists()
+
+
 def test_a_log_of_any_size_is_not_read_into_memory() -> None:
     with started(LocalSandbox()) as kernel:
         enlarge = f"""

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.conformance.support import printed, started, until
+from pytest_super.kernel.http_requests import Reply
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
@@ -67,3 +68,16 @@ for number in (0, 1):
     with started(sandbox) as kernel:
         results = [kernel.execute(code, timeout=30) for code in (write, "1")]
         assert [(result.outcome, result.dropped) for result in results] == [(Outcome.OK, {})] * 2
+
+
+def test_code_inside_cannot_put_modules_into_the_bridge(sandbox_factory: SandboxFactory) -> None:
+    plant = """
+for name in ("socketserver", "http", "select", "subprocess", "shutil", "tarfile"):
+    with open(f"{name}.py", "w") as file:
+        file.write("open('imported', 'a').write(__name__)")
+"""
+    with started(sandbox_factory(SandboxSpec())) as kernel:
+        printed(kernel, plant)
+        assert kernel.serve(lambda _: Reply(status=200, body=b""))
+        kernel.remove("select.py")
+        assert "imported" not in [entry.name for entry in kernel.list_files()]

@@ -43,6 +43,12 @@ def private_folder() -> str:
     sys.exit(f"no folder for the kernel's sockets: {problem}")
 
 
+def import_from_standard_library() -> None:
+    """From now on, import nothing else: code inside can write to the other folders that `sys.path` names."""
+    library = os.path.dirname(os.__file__)
+    sys.path[:] = [library, os.path.join(library, "lib-dynload")]
+
+
 def remove(folders: list[str]) -> None:
     """Remove the folders, except those that a person wants to look into: they contain KEEP."""
     for folder in folders:

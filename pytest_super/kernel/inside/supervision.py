@@ -21,6 +21,7 @@ def supervise(folders: list[str]) -> None:
     bridge = os.fork()
     if bridge == 0:
         return
+    processes.import_from_standard_library()
     # Our copies would keep the stream open after the bridge's end.
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
