@@ -1,5 +1,7 @@
 """Sends the bridge into a sandbox: a short starter program reads the other modules from standard input.
 
+The empty entry of `sys.path`, which the starter removes, is the working directory: code inside writes there.
+
 This keeps the command line in `ps` short, and the kernel starts before most of the source is compiled.
 """
 
@@ -15,6 +17,7 @@ MODULES = (
 )
 STARTER = f"""
 import sys
+sys.path[:] = filter(None, sys.path)
 stream = open(0, "rb", 0, closefd=False)
 def take():
     size, text = int(stream.readline() or sys.exit()), b""

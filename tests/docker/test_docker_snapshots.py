@@ -102,6 +102,14 @@ def test_a_trial_from_a_snapshot_finds_what_the_prefix_leaves(begin: Begin) -> N
     assert len(told[0]) == len(prefix)
 
 
+def test_files_in_the_working_directory_can_be_named_like_modules(begin: Begin) -> None:
+    prefix = "!for name in queue select zmq; do echo 'raise RuntimeError' > $name.py; done"
+    assert isinstance(begin(prefix).prefix, SavedPrefix)
+    restored = begin(prefix)
+    assert isinstance(restored.prefix, RestoredPrefix)
+    assert restored.show("os.path.exists('zmq.py')") == "True\n"
+
+
 def test_files_are_as_if_they_had_been_written_in_the_trial(begin: Begin) -> None:
     prefix = (
         "!mkdir -p deep/er; touch -d '2001-02-03 04:05:06.123456789Z' deep/er/old; ln -s er deep/link; "
