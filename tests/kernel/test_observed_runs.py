@@ -102,6 +102,8 @@ def test_run_of_the_entrypoint_counts(kernel: Kernel, cell: str) -> None:
         "!tail -f train.py & sleep 0.8; kill $!",
         "!cp train.py copy.py; python copy.py",
         "!python other/train.py",
+        "!mkdir -p d/train.py; echo 'import time; time.sleep(0.8)' > d/train.py/__main__.py\n"
+        "_ = subprocess.run(['python', 'train.py'], cwd='d')",
         "!cp $(which tail) bash; sleep 0.8 & ./bash --pid=$! -f train.py",
         "!cp $(which tail) bash; sleep 0.8 & ./bash --pid=$! -f < train.py",
         INHERIT + "subprocess.run(['python', '-c', 'import time; time.sleep(0.8)'], pass_fds=[255])",

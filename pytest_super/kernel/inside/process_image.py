@@ -9,6 +9,7 @@ import fcntl
 import os
 import struct
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pytest_super.kernel.inside import processes
@@ -87,7 +88,9 @@ def named_files(pid: int, image: Image, above: str | None) -> dict[str, str]:
             name = argument if previous == "-m" else argument[2:]
             paths = module_paths(name, modules)
         else:
-            paths = (os.path.join(folder, argument) for folder in folders)
+            # Only the first that exists, even a folder: Python runs its `__main__.py`.
+            places = (os.path.join(folder, argument) for folder in folders)
+            paths = islice(filter(os.path.exists, places), 1)
         path = next(filter(os.path.isfile, paths), None)
         if path is not None:
             found[str(position)] = os.path.realpath(path)
