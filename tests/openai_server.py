@@ -69,6 +69,7 @@ BROKEN = (
     "blocked",
     "damaged",
     "empty",
+    "endless",
     "hang",
     "html",
     "no_usage",
@@ -181,6 +182,8 @@ class OpenAIServer:
         if fault.kind == "hang":
             self._closing.wait(LONGEST_HANG)
             reset(http)
+        if fault.kind == "endless":
+            return Response(self._flood(), content_type="application/json")
         if fault.kind == "trickle":
             return Response(self._trickle(), content_type="application/json")
         response = broken(fault.kind, body) if fault.kind in BROKEN else error_response(*ERRORS[fault.kind])
@@ -192,6 +195,11 @@ class OpenAIServer:
         """An answer that goes on and never comes to an end."""
         while not self._closing.wait(0.02):
             yield b" "
+
+    def _flood(self) -> Iterator[bytes]:
+        """The same as fast as the client reads."""
+        while not self._closing.is_set():
+            yield b" " * 2**20
 
 
 def error_response(status: int, error: dict[str, Any]) -> Response:

@@ -9,6 +9,7 @@ import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.model.answer_size import limit_answers
 from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.json_values import plain, texts
@@ -186,6 +187,7 @@ def import_litellm() -> Any:
         warnings.simplefilter("ignore")
         import litellm
     skip_transformation()
+    limit_answers()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     # These warnings are about litellm's own types, and about malformed answers, which are checked here.

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sys
+import tracemalloc
 from email.utils import formatdate
 from math import inf
 from time import time
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.model.answer_size import LARGEST_ANSWER
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider, import_litellm, supports
@@ -293,6 +295,18 @@ def test_each_fault_is_a_failure_of_its_kind_whatever_the_prompt_contains(
     assert error.message.startswith(f"{MODEL} answered {status}: " if status else f"{MODEL}: ")
     assert error.is_final == (failure not in RETRIED)
     assert len(openai_server.requests) == 1
+
+
+def test_an_answer_without_end_is_read_up_to_a_limit(openai_server: OpenAIServer) -> None:
+    openai_server.reply(Fault("endless"))
+    tracemalloc.start()
+    try:
+        error = failure_of()
+        assert tracemalloc.get_traced_memory()[1] < 3 * LARGEST_ANSWER
+    finally:
+        tracemalloc.stop()
+    assert error.failure is Failure.TRANSIENT
+    assert error.message.endswith("failed: the answer is larger than 64 MiB")
 
 
 def test_a_sentence_decides_nothing(openai_server: OpenAIServer) -> None:
