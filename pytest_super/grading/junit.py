@@ -75,5 +75,5 @@ class Reader:
 
 
 def refuse_doctype(*_: object) -> None:
-    # Its entities and default attributes multiply what a file contains.
-    raise NotJunitError("has a document type, which JUnit XML has not")
+    # Entities and default attributes multiply what a file contains.
+    raise NotJunitError("declares a document type, which is refused")

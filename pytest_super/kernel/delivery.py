@@ -1,7 +1,5 @@
 """Sends the bridge into a sandbox: a short starter program reads the other modules from standard input.
 
-The empty entry of `sys.path`, which the starter removes, is the working directory: code inside writes there.
-
 This keeps the command line in `ps` short, and the kernel starts before most of the source is compiled.
 """
 
@@ -15,6 +13,7 @@ MODULES = (
     *("frames", "outbox", "message_size", "lookup", "filework"),
     *("family", "processor_time", "process_image", "observer", "bridge"),
 )
+# It removes the empty entry of `sys.path`, the working directory, because code inside writes there.
 STARTER = f"""
 import sys
 sys.path[:] = filter(None, sys.path)
