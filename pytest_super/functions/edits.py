@@ -43,24 +43,34 @@ def applied(source: PythonSource, edits: Iterable[Edit]) -> str:
 def body_edit(source: PythonSource, definition: Definition, docstring: str, stub: Stub) -> Edit:
     """Replace a function's body by a stub. `docstring` is "keep", "drop", or a new one in quotes."""
     parts = parts_of(source, definition)
-    end = source.line_end(definition.node.lineno)
-    kept_to, keeps, statements = parts.colon, False, stub_lines(definition, stub)
+    kept_to, statements = parts.colon, stub_lines(definition, stub)
+    keeps = False
     if docstring == "keep" and parts.docstring:
-        begin, kept_to = parts.docstring
+        begin, end = parts.docstring
         keeps = begin.line > parts.colon.line
-        if not keeps:
+        if keeps:
+            kept_to = end
+        else:
             # The header and the docstring share a line; the docstring gets one of its own.
-            kept_to, docstring = parts.colon, text_between(source, begin, kept_to)
+            docstring = text_between(source, begin, end)
     if docstring not in {"keep", "drop"}:
         statements = [docstring, *statements]
-    kept = source.lines[kept_to.line - 1]
-    rest = kept[kept_to.column :]
-    if not rest.endswith(("\r", "\n")) or not (rest.isspace() or rest.lstrip().startswith("#")):
-        kept = kept[: kept_to.column] + end
-    new = "".join(f"{parts.indent}{one}{end}" for one in statements)
-    return Edit(
-        kept_to.line, parts.last_line, as_ended(source, parts.last_line, kept + new), statements, keeps
-    )
+    text = kept_line(source, kept_to) + block(source, definition, parts.indent, statements)
+    return Edit(kept_to.line, parts.last_line, as_ended(source, parts.last_line, text), statements, keeps)
+
+
+def kept_line(source: PythonSource, kept_to: Place) -> str:
+    """The line up to this place, with the comment that follows, but without a statement that does."""
+    line = source.lines[kept_to.line - 1]
+    rest = line[kept_to.column :]
+    is_comment = rest.isspace() or rest.lstrip().startswith("#")
+    is_whole = is_comment and rest.endswith(("\r", "\n"))
+    return line if is_whole else line[: kept_to.column] + source.line_end(kept_to.line)
+
+
+def block(source: PythonSource, definition: Definition, indent: str, statements: Iterable[str]) -> str:
+    end = source.line_end(definition.node.lineno)
+    return "".join(f"{indent}{one}{end}" for one in statements)
 
 
 def region_edit(source: PythonSource, definition: Definition, region: Region, stub: Stub) -> Edit:
@@ -70,11 +80,10 @@ def region_edit(source: PythonSource, definition: Definition, region: Region, st
     if not code:
         raise SourceError(f"{source.name}:{region.begin}: there is no code in the region `{region.name}`")
     first = source.lines[code[0] - 1]
-    indent, end = first[: len(first) - len(first.lstrip())], source.line_end(code[0])
+    indent = first[: len(first) - len(first.lstrip())]
     # Unlike a body, a region may have nothing to return.
     statements = stub_lines(definition, stub) if stub == "raise" else ["pass"]
-    new = "".join(f"{indent}{one}{end}" for one in statements)
-    return Edit(inside.start, region.end - 1, new, statements)
+    return Edit(inside.start, region.end - 1, block(source, definition, indent, statements), statements)
 
 
 def text_between(source: PythonSource, begin: Place, end: Place) -> str:
