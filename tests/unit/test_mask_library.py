@@ -118,8 +118,8 @@ def check_file(path: Path, seed: int, most: int | None = None) -> int:
 
 @pytest.mark.skipif(bool(FOLDERS), reason="SUPER_MASK_FOLDERS names other functions")
 def test_functions_of_the_standard_library() -> None:
-    chosen = random.Random(1).sample(files(), 40)
-    assert sum(check_file(path, seed, most=4) for seed, path in enumerate(chosen)) > 100
+    chosen = random.Random(1).sample(files(), 20)
+    assert sum(check_file(path, seed, most=4) for seed, path in enumerate(chosen)) > 40
 
 
 @pytest.mark.skipif(not FOLDERS, reason="needs SUPER_MASK_FOLDERS, folders whose functions are all masked")
