@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.evidence import GradedValue
     from pytest_super.session.item import TaskItem
+    from pytest_super.session.start_ahead import ReadyKernel
     from pytest_super.tasks.grade import Grade
     from pytest_super.tasks.task import Task
 
@@ -78,10 +79,14 @@ def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:
     return Grader(grade, task_folder=Path(task._path).parent, base=base, log=log)
 
 
-@contextmanager
-def second_kernel(item: TaskItem, task: Task, grade: Grade) -> Iterator[Kernel]:
+def second_kernel(item: TaskItem, task: Task, grade: Grade) -> AbstractContextManager[Kernel]:
     """A kernel in a sandbox that starts as the agent's did, with what the grader requires instead."""
-    ready = first_ready(item, for_grader(task, grade))
+    return after_prefix(first_ready(item, for_grader(task, grade)))
+
+
+@contextmanager
+def after_prefix(ready: ReadyKernel) -> Iterator[Kernel]:
+    """The kernel after the steps of its prefix. It is closed in the end."""
     try:
         for _ in ready.prefix.steps(ready.kernel):
             pass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 from pytest_super.grading.collected import read_collected
 from pytest_super.grading.grader import Grader
-from pytest_super.session.grading import COLLECTED, for_grader
+from pytest_super.session.grading import COLLECTED, after_prefix, for_grader
 from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
@@ -43,16 +43,7 @@ def grade_again(
     except (OSError, tarfile.TarError) as error:
         raise SuperError(f"{archive} cannot be read: {error}") from None
     ready = start(for_grader(task, grade))
-    try:
-        for _ in ready.prefix.steps(ready.kernel):
-            pass
-        with tempfile.TemporaryDirectory() as folder:
-            grader = Grader(
-                grade,
-                task_folder=Path(task._path).parent,
-                base=ready.repository or "",
-                log=Path(folder) / "log",
-            )
-            return grader.grade(ready.kernel, collected)
-    finally:
-        ready.close()
+    with after_prefix(ready) as kernel, tempfile.TemporaryDirectory() as folder:
+        log, base = Path(folder) / "log", ready.repository or ""
+        grader = Grader(grade, task_folder=Path(task._path).parent, base=base, log=log)
+        return grader.grade(kernel, collected)
