@@ -68,7 +68,30 @@ def number(text: str) -> float:
     return value
 
 
+def sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({positive(part) for part in text.split(",")}))
+    except ValueError:
+        raise ValueError("must be whole numbers of at least 1, such as 1,2") from None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How many items of papers are tried, and the seed of their choice."""
+
+    size: int
+    seed: int
+
+
+def sample(text: str) -> Sample:
+    size, colon, seed = text.partition(":")
+    if colon and not re.fullmatch(r"\d{1,18}", seed):
+        raise ValueError("must be a number of tasks, or SIZE:SEED with two whole numbers")
+    return Sample(positive(size), int(seed or 0))
+
+
 SETS = ("expert", "masked", "auto", "functions")
+SPLITS = ("train", "dev", "test")
 
 AGENT = Option(
     name="agent",
@@ -85,6 +108,18 @@ OPTIONS = (
     ),
     Option(name="set", help="Only tasks of this set; repeatable.", is_list=True),
     Option(name="category", help="Only tasks of this category, exactly; repeatable.", is_list=True),
+    Option(name="split", help="Only tasks of this split: train, dev or test; repeatable.", is_list=True),
+    Option(
+        name="n",
+        help="How many functions of a paper are masked together, such as 1,2. Default: as its file says.",
+        parse=sizes,
+    ),
+    Option(
+        name="sample",
+        help="Only so many of the papers' tasks, drawn at random and balanced over papers and n: SIZE, or "
+        "SIZE:SEED for another seed than 0.",
+        parse=sample,
+    ),
     Option(name="epochs", help="Run every task this many times.", default=1, parse=positive),
     Option(
         name="fail-under",

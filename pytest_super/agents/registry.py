@@ -134,6 +134,10 @@ def make_gold(task: Task, _settings: AgentSettings) -> Agent:
     from pytest_super.agents.gold import GoldAgent
     from pytest_super.tasks.solution import read_solution
 
+    if task._combination is not None:
+        from pytest_super.agents.gold_functions import GoldFunctionsAgent
+
+        return GoldFunctionsAgent(task)
     if task.solution is None:
         pytest.skip("the agent gold cannot try this task: it has no solution")
     solution = read_solution(task.solution, Path(task._path).parent)

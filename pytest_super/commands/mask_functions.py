@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.commands.json_file import write_json
 from pytest_super.errors import SuperError, printable_line
 from pytest_super.functions.leaks import find_leaks, gold_of
-from pytest_super.functions.repository import SEPARATOR, mask_functions
+from pytest_super.functions.names import SEPARATOR
+from pytest_super.functions.repository import mask_functions
 from pytest_super.report.text import counted
 
 if TYPE_CHECKING:

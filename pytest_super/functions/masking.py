@@ -66,7 +66,13 @@ class MaskedFile(NamedTuple):
 
 
 def mask_file(
-    name: str, data: bytes, targets: Iterable[str], *, docstrings: Docstrings = "keep", stub: Stub = "raise"
+    name: str,
+    data: bytes,
+    targets: Iterable[str],
+    *,
+    docstrings: Docstrings = "keep",
+    stub: Stub = "raise",
+    nested: bool = False,
 ) -> MaskedFile:
     """Replace the bodies of some functions by stubs.
 
@@ -77,20 +83,29 @@ def mask_file(
             the second of that name; `function@part` for the lines between `# region part` and `# endregion`.
         docstrings: kept, dropped, or replaced by new ones.
         stub: what the functions do instead.
+        nested: whether targets can be parts of others, which are masked then.
 
     Raises:
         SourceError: the file is not Python 3, or a target is not in it, has no body to mask, or is a part of
             another one.
     """
-    return mask_source(PythonSource.read(name, data), targets, docstrings=docstrings, stub=stub)
+    source = PythonSource.read(name, data)
+    return mask_source(source, targets, docstrings=docstrings, stub=stub, nested=nested)
 
 
 def mask_source(
-    source: PythonSource, targets: Iterable[str], *, docstrings: Docstrings = "keep", stub: Stub = "raise"
+    source: PythonSource,
+    targets: Iterable[str],
+    *,
+    docstrings: Docstrings = "keep",
+    stub: Stub = "raise",
+    nested: bool = False,
 ) -> MaskedFile:
     """The same for a file that is read already."""
     known = definitions(source)
     found = [target_of(source, known, target, docstrings, stub) for target in dict.fromkeys(targets)]
+    if nested:
+        found = outermost(found)
     refuse_overlaps(source, found)
     masked = source.encode(applied(source, [one.edit for one in found]))
     check(source, masked, found)
@@ -112,6 +127,16 @@ def target_of(
     else:
         raise SourceError(f"{source.name}: there is no new docstring for `{name}`")
     return Target(definition, None, body_edit(source, definition, docstring, stub))
+
+
+def outermost(targets: Sequence[Target]) -> list[Target]:
+    """The targets that are not a part of another one."""
+
+    def is_part(one: Target, other: Target) -> bool:
+        inner, outer = one.lines, other.lines
+        return inner != outer and outer.start <= inner.start and inner.stop <= outer.stop
+
+    return [one for one in targets if not any(is_part(one, other) for other in targets)]
 
 
 def refuse_overlaps(source: PythonSource, targets: Iterable[Target]) -> None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import defaultdict
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.functions.masking import mask_file
+from pytest_super.functions.names import by_file, of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+    from pathlib import Path
 
     from pytest_super.functions.edits import Docstrings
     from pytest_super.functions.masking import MaskedFile
     from pytest_super.functions.stubs import Stub
-
-SEPARATOR = "::"
 
 
 def mask_functions(
@@ -28,6 +26,7 @@ def mask_functions(
     output: Path | None = None,
     docstrings: Docstrings = "keep",
     stub: Stub = "raise",
+    nested: bool = False,
 ) -> dict[str, MaskedFile]:
     """Mask functions in a folder, or in a copy of it.
 
@@ -37,6 +36,7 @@ def mask_functions(
         output: where to write the copy, which must not exist. None changes the folder itself.
         docstrings: kept, dropped, or new ones by target.
         stub: what the functions do instead.
+        nested: whether targets can be parts of others, which are masked then.
 
     Returns:
         The changed files by path.
@@ -45,37 +45,31 @@ def mask_functions(
         SourceError: a target cannot be masked. Nothing is written then.
         SuperError: a target has no valid path, or the output cannot be written.
     """
-    masked = {
+    masked = masked_files(repository, targets, docstrings=docstrings, stub=stub, nested=nested)
+    write(repository, output, masked)
+    return masked
+
+
+def masked_files(
+    repository: Path,
+    targets: Iterable[str],
+    *,
+    docstrings: Docstrings = "keep",
+    stub: Stub = "raise",
+    nested: bool = False,
+) -> dict[str, MaskedFile]:
+    """The same without writing anything."""
+    return {
         path: mask_file(
             path,
             read(repository, path),
             names,
             docstrings=docstrings if isinstance(docstrings, str) else of_file(docstrings, path),
             stub=stub,
+            nested=nested,
         )
         for path, names in by_file(targets).items()
     }
-    write(repository, output, masked)
-    return masked
-
-
-def by_file(targets: Iterable[str]) -> dict[str, list[str]]:
-    """The names of functions by file. Raises SuperError for a target without a path inside the folder."""
-    names: defaultdict[str, list[str]] = defaultdict(list)
-    for target in targets:
-        path, separator, name = target.partition(SEPARATOR)
-        if not (path and separator and name):
-            raise SuperError(f"`{target}`: write a target as path/to/file.py{SEPARATOR}Class.method")
-        place = PurePosixPath(path)
-        if place.is_absolute() or ".." in place.parts:
-            raise SuperError(f"`{target}`: the path must be relative to the folder and inside it")
-        names[str(place)].append(name)
-    return dict(names)
-
-
-def of_file(docstrings: Mapping[str, str], path: str) -> dict[str, str]:
-    parts = ((target.partition(SEPARATOR), text) for target, text in docstrings.items())
-    return {name: text for (file, _, name), text in parts if str(PurePosixPath(file)) == path}
 
 
 def read(repository: Path, path: str) -> bytes:

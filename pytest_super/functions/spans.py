@@ -73,7 +73,7 @@ def is_ellipsis(statement: ast.stmt) -> bool:
     return isinstance(value, ast.Constant) and value.value is ...
 
 
-def begin_of(source: PythonSource, node: ast.stmt) -> Place:
+def begin_of(source: PythonSource, node: ast.stmt | ast.expr) -> Place:
     return Place(node.lineno, source.column(node.lineno, node.col_offset))
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_super.grading.collected import Collected
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.evidence import GradedValue
-    from pytest_super.tasks.grade import Grade
+    from pytest_super.tasks.grade import Grade, GradedCommand
 
 # Bytes of a file with values, and characters of the command's output.
 LONGEST_RESULT = LONGEST_OUTPUT = 16 * 2**20
@@ -57,8 +57,7 @@ class Grader:
             else:
                 self._put_collected(kernel, collected)
             self._put_hidden(kernel)
-            run = self._run(kernel)
-            return self._values(kernel, run)
+            return self._run_all(kernel)
         except SandboxLostError as lost:
             return self.failed(f"the sandbox of the grader was lost: {lost.detail}")
         except OSError as error:
@@ -71,7 +70,7 @@ class Grader:
     def failed(self, why: str) -> list[GradedValue]:
         """The values if nothing can be graded, by the agent's own doing."""
         run = CommandRun(problem=why)
-        return [value for check in self._grade.result for value in values_of(check, run, no_file)]
+        return [value for command in self._grade.commands for value in values_of(command, run, no_file)]
 
     def _put_collected(self, kernel: Kernel, collected: Collected) -> None:
         for path in paths_of(self._grade, self._base):
@@ -93,32 +92,39 @@ class Grader:
 
     def _results(self) -> Iterator[str]:
         """The paths of the files that the command is to write."""
-        for check in self._grade.result:
+        for check in (check for command in self._grade.commands for check in command.result):
             holders = (check.json_, check.regex)
             files = (check.junit, check.number, *(holder.file for holder in holders if holder))
             yield from (placed(path, self._base) for path in files if path is not None)
 
-    def _run(self, kernel: Kernel) -> CommandRun:
-        budget = Budget(Limits(compute=self._grade.timeout), tokens=1)
+    def _run_all(self, kernel: Kernel) -> list[GradedValue]:
+        def read(path: str) -> bytes:
+            return kernel.read_file(inside(kernel, placed(path, self._base)), LONGEST_RESULT)
+
+        values: list[GradedValue] = []
+        with disk_errors(self._log):
+            self._log.unlink(missing_ok=True)
+        for command in self._grade.commands:
+            # A command that did not end can still run.
+            make_ready(kernel)
+            values += values_of(command, self._run(kernel, command), read)
+        return values
+
+    def _run(self, kernel: Kernel, command: GradedCommand) -> CommandRun:
+        budget = Budget(Limits(compute=command.timeout), tokens=1)
         budget.start_metering(lambda: kernel.busy_seconds)
         # Absolute, because the agent's kernel can have changed its directory.
-        command = f"cd {shlex.quote(inside(kernel, self._base))} && {self._grade.command}"
+        line = f"cd {shlex.quote(inside(kernel, self._base))} && {command.command}"
         with OutputFile(self._log) as output:
-            ran = Program(kernel, budget, None).run(command, {}, {}, output.write)
+            ran = Program(kernel, budget, None).run(line, {}, {}, output.write)
         problem = ""
         if ran.spent is not None:
-            problem = f"the grader's command did not end within {self._grade.timeout:g} s"
+            problem = f"the grader's command did not end within {command.timeout:g} s"
         elif ran.exit_code is None:
             problem = f"the grader's command was stopped: {ran.result.detail or ran.result.outcome.value}"
         elif output.is_full:
             problem = f"the grader's command printed more than {LONGEST_OUTPUT:,} characters"
         return CommandRun(exit_code=ran.exit_code, output=output.text(), problem=problem)
-
-    def _values(self, kernel: Kernel, run: CommandRun) -> list[GradedValue]:
-        def read(path: str) -> bytes:
-            return kernel.read_file(inside(kernel, placed(path, self._base)), LONGEST_RESULT)
-
-        return [value for check in self._grade.result for value in values_of(check, run, read)]
 
 
 def make_ready(kernel: Kernel) -> None:
@@ -130,7 +136,7 @@ def make_ready(kernel: Kernel) -> None:
 
 
 class OutputFile:
-    """What the command prints, up to LONGEST_OUTPUT characters, on disk as it arrives."""
+    """What a command prints, up to LONGEST_OUTPUT characters, at the end of a file as it arrives."""
 
     def __init__(self, path: Path) -> None:
         self.is_full = False
@@ -138,7 +144,8 @@ class OutputFile:
         self._length = 0
         with disk_errors(path):
             # Surrogates are escaped, since they cannot be encoded.
-            self._file = path.open("w", encoding="utf-8", errors="backslashreplace")
+            self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
+            self._begin = self._file.tell()
 
     def __enter__(self) -> Self:
         return self
@@ -155,8 +162,9 @@ class OutputFile:
         self._file.flush()
 
     def text(self) -> str:
-        with disk_errors(self._path):
-            return self._path.read_text(encoding="utf-8")
+        with disk_errors(self._path), self._path.open(encoding="utf-8") as file:
+            file.seek(self._begin)
+            return file.read()
 
 
 def add_hidden(tar: tarfile.TarFile, target: str, source: Path) -> None:

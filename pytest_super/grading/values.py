@@ -7,34 +7,26 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.grading.junit import PASSED, NotJunitError, testcases
-from pytest_super.metrics.difference import brief, clipped, value_at
+from pytest_super.metrics.checking import NoValue, compared, name_of
+from pytest_super.metrics.difference import clipped
 from pytest_super.metrics.evidence import GradedValue
-from pytest_super.metrics.leaves import leaves, shown
 from pytest_super.metrics.matching.patterns import compile_pattern
-from pytest_super.metrics.numbers import exact, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.tasks.grade import Check, RegexValue
+    from pytest_super.tasks.grade import Check, GradedCommand, RegexValue
 
     Read = Callable[[str], bytes]
     """Reads a file of the grader's sandbox. Raises OSError."""
 
 # Of a JSON file, each of which takes up to 100 bytes of memory.
 MOST_VALUES = 500_000
-# Values beyond the expected ones, each of which is wrong.
-MOST_EXTRA = 10
 REGEX_SECONDS = 10.0
-
-
-class NoValue(Exception):
-    """There is no value to compare; the text says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,24 +39,19 @@ class CommandRun:
     """Why it did not end by itself; then none of its values is right."""
 
 
-def values_of(check: Check, run: CommandRun, read: Read) -> list[GradedValue]:
-    """The values of one check, at least one."""
+def values_of(command: GradedCommand, run: CommandRun, read: Read) -> list[GradedValue]:
+    """The values of a command, at least one for each of its checks."""
+    values = [value for check in command.result for value in values_of_check(check, run, read)]
+    return [replace(value, command=command.label) for value in values]
+
+
+def values_of_check(check: Check, run: CommandRun, read: Read) -> list[GradedValue]:
     try:
         if run.problem:
             raise NoValue(run.problem)
         return list(READERS[check.source](check, run, read))
     except NoValue as error:
         return [GradedValue(name=name_of(check), score=0.0, why=str(error))]
-
-
-def name_of(check: Check) -> str:
-    if check.name:
-        return check.name
-    if check.json_ is not None:
-        return f"{check.json_.file}{check.json_.pointer}"
-    if check.regex is not None:
-        return clipped(check.regex.pattern)
-    return "exit code" if check.source == "exit" else str(getattr(check, check.source))
 
 
 def exit_value(check: Check, run: CommandRun, _read: Read) -> Iterator[GradedValue]:
@@ -161,51 +148,3 @@ def number_in(text: str) -> float:
         return float(text.strip())
     except ValueError:
         raise NoValue(f"{clipped(text)!r} is not a number") from None
-
-
-def compared(check: Check, found: Any) -> Iterator[GradedValue]:
-    """The value next to what it should be; for an expected list or mapping, each value in it."""
-    name = name_of(check)
-    if check.has_expected:
-        yield from against_expected(check, name, found)
-    elif check.interval is not None:
-        low, high = check.interval
-        is_inside = is_number(found) and low <= found <= high
-        yield graded(name, is_inside, found, f"{low:g} to {high:g}")
-    elif not (is_number(found) and 0 <= found <= 1):
-        raise NoValue(f"{brief(found)} is not a number from 0 to 1")
-    else:
-        yield GradedValue(name=name, score=float(found), found=brief(found))
-
-
-def against_expected(check: Check, name: str, found: Any) -> Iterator[GradedValue]:
-    places = set()
-    for place, wanted in leaves(check.expected):
-        places.add(place)
-        value = value_at(found, place)
-        yield graded(place_name(name, place), is_right(value, wanted, check), value, brief(wanted))
-    extra = ((place, value) for place, value in leaves(found) if place not in places)
-    for place, value in islice(extra, MOST_EXTRA):
-        yield graded(place_name(name, place), False, value, "nothing")
-
-
-def graded(name: str, is_right: bool, found: Any, expected: str) -> GradedValue:
-    return GradedValue(name=name, score=float(is_right), found=brief(found), expected=expected)
-
-
-def place_name(name: str, place: tuple[str | int, ...]) -> str:
-    return clipped(f"{name} {shown(place)}" if place else name)
-
-
-def is_right(found: Any, wanted: Any, check: Check) -> bool:
-    """Numbers within `max(rel * |wanted|, abs)`, texts without surrounding blanks, others only if equal."""
-    if is_number(wanted):
-        return is_number(found) and is_near(found, wanted, check)
-    if isinstance(wanted, str):
-        return isinstance(found, str) and found.strip() == wanted.strip()
-    return type(found) is type(wanted) and bool(found == wanted)
-
-
-def is_near(found: float, wanted: float, check: Check) -> bool:
-    allowed = max(exact(check.rel) * abs(exact(wanted)), exact(check.abs))
-    return abs(exact(found) - exact(wanted)) <= allowed

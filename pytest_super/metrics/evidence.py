@@ -41,6 +41,8 @@ class GradedValue:
     """What it should be, as a short text."""
     why: str = ""
     """Why there is no value."""
+    command: str = ""
+    """Which of the grader's commands it comes from; "" if there is one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

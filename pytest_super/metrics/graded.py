@@ -1,4 +1,4 @@
-"""Graded: the portion of the values of a task's grader that are right."""
+"""Graded: what the values of a task's grader yield, by default the portion of them that are right."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
-    from pytest_super.metrics.evidence import Evidence
+    from collections.abc import Sequence
+
+    from pytest_super.metrics.evidence import Evidence, GradedValue
     from pytest_super.tasks.task import Task
 
 
@@ -16,9 +18,25 @@ def has_grader(task: Task) -> bool:
     return task.grade is not None
 
 
-def portion_right(_task: Task, evidence: Evidence) -> float | None:
-    """The mean of the scores; None for a trial that was stored without them."""
-    return fmean(value.score for value in evidence.graded) if evidence.graded else None
+def of_trial(task: Task, evidence: Evidence) -> float | None:
+    """None for a trial that was stored without the values of its grader."""
+    assert task.grade is not None
+    return AGGREGATIONS[task.grade.aggregate](evidence.graded) if evidence.graded else None
 
 
-GRADED = Metric(name="graded", applies=has_grader, compute=portion_right, best=1.0)
+def all_right(values: Sequence[GradedValue]) -> float:
+    return float(all(value.score == 1 for value in values))
+
+
+def portion_right(values: Sequence[GradedValue]) -> float:
+    return fmean(value.score for value in values)
+
+
+def mean_of_commands(values: Sequence[GradedValue]) -> float:
+    commands = dict.fromkeys(value.command for value in values)
+    return fmean(portion_right([one for one in values if one.command == name]) for name in commands)
+
+
+AGGREGATIONS = {"all": all_right, "mean": mean_of_commands, "fraction": portion_right}
+
+GRADED = Metric(name="graded", applies=has_grader, compute=of_trial, best=1.0)

@@ -19,6 +19,7 @@ from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
+from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.store.trajectory import PROGRAM_BESIDE
 
@@ -36,7 +37,7 @@ PAPER, REFERENCE = "paper", "reference"
 SCORINGS = (PAPER, REFERENCE)
 """The values of `--super-scoring`."""
 
-BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED, GRADED)
+BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED, GRADED, SELF_REPORT)
 """In the order of the columns."""
 
 RESERVED = frozenset({

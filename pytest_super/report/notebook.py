@@ -56,12 +56,17 @@ def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[t
     submitted = [step.action.content for step in steps if step.action.type == "submit"]
     values = [f"{name} {value:.3g}" for name, value in result.metrics.items() if value is not None]
     yield "score", clipped(", ".join(values) or f"none: {result.error}")
+    if result.masked:
+        facts = (f"{name} {value}" for name, value in result.masked.items() if not isinstance(value, list))
+        yield "masked", clipped(", ".join(facts))
     yield "expected", clipped(answer)
     yield "submitted", clipped(submitted[-1]) if submitted else "nothing"
     for value in result.graded:
         yield "graded", clipped(graded_line(value))
     if result.graded_in == SAME:
         yield "graded", "in the agent's own sandbox, which can deceive the grader"
+    for value in result.bodies_alone or ():
+        yield "masked bodies alone", clipped(graded_line(value))
     if result.changed_elsewhere:
         yield "changed", clipped(f"but not collected: {', '.join(result.changed_elsewhere)}")
     for found in result.landmarks_found:

@@ -87,6 +87,8 @@ def summary_lines(
 def deceivable_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     if same := sum(result.graded_in == SAME for result in results):
         yield f"{counted(same, 'trial')} graded in the agent's own sandbox, which can deceive the grader"
+    if other := sum(result.bodies_differ for result in results):
+        yield f"{counted(other, 'trial')} graded otherwise with the masked bodies alone (bodies_alone)"
 
 
 def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]:

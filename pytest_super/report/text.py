@@ -127,10 +127,11 @@ def wrong_values(result: TrialResult) -> str:
 
 def graded_line(value: dict[str, Any]) -> str:
     """A value of a grader next to what it should be."""
+    name = ": ".join(filter(None, (value.get("command"), value["name"])))
     if value["why"]:
-        return f"{value['name']}: {value['why']}"
+        return f"{name}: {value['why']}"
     wanted = f", not {value['expected']}" if value["expected"] and value["score"] < 1 else ""
-    return f"{value['name']} is {value['found']}{wanted}"
+    return f"{name} is {value['found']}{wanted}"
 
 
 def script_state(result: TrialResult) -> str:

@@ -13,6 +13,7 @@ from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
+from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.run import RUN, is_worker, open_run
 from pytest_super.session.scoring import SCORING, read_scoring
@@ -37,6 +38,7 @@ def activate(config: pytest.Config) -> None:
         refuse_unknown_agent(config, settings.agent)
         refuse_missing_options(settings)
     collect_tasks_by_default(config)
+    name_items_in_order(config)
     run = open_run(config, settings)
     config.stash[RUN] = run
     config.stash[SCORING] = scoring

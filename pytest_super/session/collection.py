@@ -12,6 +12,7 @@ import pytest
 
 from pytest_super.errors import SuperError, printable
 from pytest_super.session.item import TaskItem
+from pytest_super.session.papers import items_of
 from pytest_super.session.private_pytest import fixture_closure
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import refuse_late_metrics
@@ -62,7 +63,8 @@ class TaskFile(pytest.Module):
     def collect(self) -> Iterator[TaskItem]:
         try:
             refuse_late_metrics(self.config)
-            tasks = load_tasks(self.path, shown=self.nodeid)
+            stated = load_tasks(self.path, shown=self.nodeid)
+            tasks = [item for task in stated for item in items_of(task, self.config, self.path)]
             refuse_known_ids(tasks, self.session.stash.setdefault(TASK_PLACES, {}), self.nodeid)
         except SuperError as error:
             raise self.CollectError(printable(str(error))) from None

@@ -12,6 +12,7 @@ from pytest_super.metrics.registry import is_solved, score
 from pytest_super.metrics.script_executed import entrypoint_process
 from pytest_super.session.ending import error_of, stop_reason_of
 from pytest_super.session.item import PROVIDED, SANDBOX
+from pytest_super.session.masked_code import facts_of_item
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import most_repeats
@@ -62,6 +63,7 @@ class EndedTrial:
             graded_in=self.graded.where,
             changed_elsewhere=self.graded.changed,
             grade_seconds=self.graded.seconds,
+            masked=None if error else facts_of_item(self.task),
             dropped=sum(sum(step.dropped.values()) for step in self.trial.all_steps),
             **self.item.stash.get(SANDBOX, {"isolated": False}),
             **asdict(spent),
@@ -107,11 +109,13 @@ class EndedTrial:
         scoring = self.item.config.stash[RUN].settings.scoring
         scores = score(metrics, self.task, evidence, scoring=scoring)
         process = entrypoint_process(self.task, evidence)
+        bodies = self.graded.bodies
         return {
             "metrics": scores,
             "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
             "entrypoint_process": None if process is None else asdict(process),
             "graded": [asdict(value) for value in self.graded.values],
+            "bodies_alone": bodies and [asdict(value) for value in bodies],
             "solved": is_solved(metrics, self.task, scores),
             "difference": self.wrong_values(),
         }

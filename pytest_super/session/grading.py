@@ -8,16 +8,19 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.functions.source import SourceError
 from pytest_super.grading.collected import (
     CollectionError,
     changed_elsewhere,
     collect,
     files_below_workdir,
     paths_of,
+    read_collected,
 )
 from pytest_super.grading.grader import Grader
 from pytest_super.session.item import PROVIDED
 from pytest_super.session.kernels import first_ready
+from pytest_super.session.masked_code import put_item_files, write_bodies
 from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 COLLECTED, LOG = "collected.tar", "grading.log"
+BODIES, BODIES_LOG = "bodies.tar", "bodies.log"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +47,8 @@ class TrialGrade:
     """Files that were changed but not collected; None if that is not known."""
     where: str = ""
     seconds: float = 0.0
+    bodies: list[GradedValue] | None = None
+    """The values with only the masked bodies of an item of a paper; None if they would be the same."""
 
 
 def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> TrialGrade:
@@ -51,7 +57,7 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
     folder = item.open_folder()
     folder.activity.begin("grading")
     grader = grader_of(item, task, grade, folder.path / LOG)
-    changed = None
+    changed = bodies = None
     if grade.where == SAME:
         values = grader.grade(kernel, None)
     else:
@@ -64,8 +70,27 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
             with second_kernel(item, task, grade) as second:
                 changed = changed_elsewhere(collected, files_below_workdir(second))
                 values = grader.grade(second, collected)
+            bodies = grade_bodies(item, grade, collected, grader, folder.path)
     seconds = round(monotonic() - began, 3)
-    return TrialGrade(values=values, changed=changed, where=grade.where, seconds=seconds)
+    return TrialGrade(values=values, changed=changed, where=grade.where, seconds=seconds, bodies=bodies)
+
+
+def grade_bodies(
+    item: TaskItem, grade: Grade, collected: Collected, grader: Grader, folder: Path
+) -> list[GradedValue] | None:
+    """Grade the masked functions' bodies alone, in files that are otherwise as they were.
+
+    None if the agent has changed nothing else in these files. Raises InfrastructureError.
+    """
+    if item.task._combination is None:
+        return None
+    archive = folder / BODIES
+    try:
+        if not write_bodies(item.task, item.stash.get(PROVIDED, ""), collected.archive, archive):
+            return None
+    except SourceError as error:
+        return grader.failed(str(error))
+    return grade_collected(item, grade, read_collected(archive), folder / BODIES_LOG)
 
 
 def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Path) -> list[GradedValue]:
@@ -86,10 +111,11 @@ def second_kernel(item: TaskItem, task: Task, grade: Grade) -> AbstractContextMa
 
 @contextmanager
 def after_prefix(ready: ReadyKernel) -> Iterator[Kernel]:
-    """The kernel after the steps of its prefix. It is closed in the end."""
+    """The kernel after the steps of its prefix, as the agent got it. It is closed in the end."""
     try:
         for _ in ready.prefix.steps(ready.kernel):
             pass
+        put_item_files(ready.kernel, ready.prefix.task, ready.repository)
         yield ready.kernel
     finally:
         ready.close()

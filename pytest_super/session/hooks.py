@@ -50,7 +50,7 @@ class Session:
         """Wraps the selection by -k and -m: the hints need all items, the order those that are left."""
         tasks = [item.task for item in items if isinstance(item, TaskItem)]
         yield
-        deselect(items, config)
+        deselect(items, config, tasks)
         refuse_missing_packages(config, items)
         self.hints = selection_hints(config.stash[RUN].settings, tasks, bool(items))
         if is_worker(config):

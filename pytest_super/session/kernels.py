@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT, name_of, refuse_missing
 from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
+from pytest_super.session.masked_code import without_bodies
 from pytest_super.session.private_pytest import fixture_definitions
 from pytest_super.session.run import RUN
 from pytest_super.session.start_ahead import START_AHEAD, Placement, ReadyKernel
@@ -92,7 +94,8 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
     if ready.prefix.holds_repository:
         return folder.name
     try:
-        ready.kernel.upload(folder, folder.name)
+        with without_bodies(task, folder) if task._combination else nullcontext(folder) as tree:
+            ready.kernel.upload(tree, folder.name)
     # The agent has done nothing yet, so a lost sandbox is not its doing.
     except (SandboxLostError, OSError) as error:
         raise InfrastructureError(f"the repository cannot be put into the sandbox: {error}") from error

@@ -18,6 +18,7 @@ from pytest_super.session.ended_trial import EndedTrial
 from pytest_super.session.ending import failure, is_from_outside, is_timeout
 from pytest_super.session.grading import TrialGrade, grade_trial
 from pytest_super.session.item import PREFIX, PROVIDED, RESULT, Unsolved
+from pytest_super.session.masked_code import put_item_files
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
 from pytest_super.snapshots.prefix import Prefix
@@ -202,6 +203,7 @@ class TrialRunner:
             for step in self.prefix().steps(kernel):
                 self.trial.add_pre_executed(step)
                 self.begin_pre_executed(step.number + 1)
+            put_item_files(kernel, self.task, self.item.stash.get(PROVIDED, None))
         except pytest.fail.Exception as error:
             raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import did_you_mean, printable
@@ -20,11 +21,17 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 
-def deselect(items: list[pytest.Item], config: pytest.Config) -> None:
-    """Keep the tasks that --super-set and --super-category ask for, and all items that are not tasks."""
+def deselect(items: list[pytest.Item], config: pytest.Config, collected: Iterable[Task]) -> None:
+    """Keep the tasks that the options ask for, and all items that are not tasks.
+
+    `collected` are the tasks in the order of their collection, which other plugins change.
+    """
     settings = config.stash[RUN].settings
-    dropped = [item for item in items if isinstance(item, TaskItem) and not is_wanted(item.task, settings)]
-    if dropped:
+    tasks = [item for item in items if isinstance(item, TaskItem)]
+    wanted = {item.task.id for item in tasks if is_wanted(item.task, settings)}
+    if settings.sample is not None:
+        wanted = balanced([task for task in collected if task.id in wanted], settings.sample.size)
+    if dropped := [item for item in tasks if item.task.id not in wanted]:
         config.hook.pytest_deselected(items=dropped)
         gone = set(dropped)
         items[:] = [item for item in items if item not in gone]
@@ -33,7 +40,23 @@ def deselect(items: list[pytest.Item], config: pytest.Config) -> None:
 def is_wanted(task: Task, settings: Settings) -> bool:
     in_set = not settings.sets or task.set in settings.sets
     in_category = not settings.categories or task.category in settings.categories
-    return in_set and in_category
+    in_split = not settings.splits or task.split in settings.splits
+    return in_set and in_category and in_split
+
+
+def balanced(tasks: Sequence[Task], size: int) -> set[str]:
+    """The ids of `size` items of papers, evenly from each paper and n while it has any, and of all others.
+
+    Those of a paper and n are in the order of its sample, so a larger sample contains a smaller one.
+    """
+    drawn: dict[tuple[str, int], dict[str, None]] = {}
+    for task in tasks:
+        if combination := task._combination:
+            key = combination.paper, len(combination.functions)
+            drawn.setdefault(key, {})[task.id] = None
+    turns = chain.from_iterable(zip_longest(*(drawn[key] for key in sorted(drawn))))
+    others = {task.id for task in tasks if task._combination is None}
+    return others.union(islice(filter(None, turns), size))
 
 
 def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -> None:

@@ -17,7 +17,7 @@ from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
-from pytest_super.options import OPTIONS, SETS, value_of
+from pytest_super.options import OPTIONS, SETS, SPLITS, Sample, value_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,10 @@ class Settings:
     sandbox: str
     sets: tuple[str, ...]
     categories: tuple[str, ...]
+    splits: tuple[str, ...]
+    sizes: tuple[int, ...] | None
+    """How many functions of a paper are masked together; None leaves that to its file."""
+    sample: Sample | None
     epochs: int
     fail_under: tuple[str, ...]
     """The gates as they were written."""
@@ -54,15 +58,18 @@ class Settings:
 def read_settings(config: pytest.Config) -> Settings:
     """The settings of a session with an agent. Raises pytest.UsageError."""
     values = {option.key: value_of(config, option) for option in OPTIONS}
-    if unknown := [name for name in values["super_set"] if name not in SETS]:
-        raise pytest.UsageError(
-            f"--super-set={unknown[0]}: choose from {', '.join(SETS)}{did_you_mean(unknown[0], SETS)}"
-        )
+    for name, known in (("set", SETS), ("split", SPLITS)):
+        if unknown := [value for value in values[f"super_{name}"] if value not in known]:
+            hint = did_you_mean(unknown[0], known)
+            raise pytest.UsageError(f"--super-{name}={unknown[0]}: choose from {', '.join(known)}{hint}")
     return Settings(
         agent=values["super_agent"],
         sandbox=values["super_sandbox"],
         sets=tuple(values["super_set"]),
         categories=tuple(values["super_category"]),
+        splits=tuple(values["super_split"]),
+        sizes=values["super_n"],
+        sample=values["super_sample"],
         epochs=values["super_epochs"],
         fail_under=tuple(values["super_fail_under"]),
         max_errors=values["super_max_errors"],

@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 def snapshot_name(task: Task, length: int, identity: str) -> str:
     """A name that is the same for the same first `length` steps on the same files in the same sandbox."""
     steps = [step.model_dump() for step in task.pre_execute[:length]]
-    return digest([FORMAT, identity, repository_of(task), steps])
+    return digest([FORMAT, identity, repository_of(task), masked_in(task), steps])
 
 
 def owner_name(task: Task) -> str:
     """A name that is the same for every version of a task. Each owner has at most one snapshot."""
-    return digest([task._path, task.id])
+    return digest([task._path, task._combination.paper if task._combination else task.id])
+
+
+def masked_in(task: Task) -> list[str]:
+    """The functions that are masked while the prefix runs: for all items of a paper the same."""
+    return [one.target for one in task.functions] if task._combination else []
 
 
 def repository_of(task: Task) -> Any:

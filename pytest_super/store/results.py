@@ -72,6 +72,11 @@ class TrialResult:
     """`fresh` or `same`: the sandbox in which the grader ran; "" without one."""
     changed_elsewhere: list[str] | None = None
     """Files that the agent changed and the grader did not collect; None if that is not known."""
+    bodies_alone: list[dict[str, Any]] | None = None
+    """For an item of a paper in whose files the agent has changed more than the masked bodies: the values of
+    the grader with these bodies in the original files. None otherwise."""
+    masked: dict[str, Any] | None = None
+    """For an item of a paper: n, its targets, lines, files, calls among them, experiments, passages."""
     grade_seconds: float = 0.0
     entrypoint_process: dict[str, Any] | None = None
     """The observed process that ran the entrypoint; None without one."""
@@ -111,6 +116,12 @@ class TrialResult:
     @property
     def is_error(self) -> bool:
         return self.error is not None
+
+    @property
+    def bodies_differ(self) -> bool:
+        """Whether the masked bodies alone decide otherwise than with what else was changed in their files."""
+        alone = self.bodies_alone
+        return alone is not None and self.solved != all(value["score"] == 1 for value in alone)
 
     @property
     def is_interrupted(self) -> bool:

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
 from pytest_super.tasks.fields import FieldModel, Regex, RelativePath, Seconds, Text
 from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -133,7 +133,27 @@ class Check(FieldModel):
         return self
 
 
-class Grade(FieldModel):
+class GradedCommand(FieldModel):
+    """A command whose values decide whether a task is solved."""
+
+    command: Text
+    """A line for `sh`. It starts in the folder of the provided repository, or in the working directory."""
+    result: Annotated[list[Check], Field(min_length=1)]
+    timeout: Seconds = 600.0
+    """How long the command can run."""
+
+    @property
+    def label(self) -> str:
+        """What the names of its values begin with, where there are several commands."""
+        return ""
+
+
+Aggregation = Literal["all", "mean", "fraction"]
+"""What the metric `graded` is: 1 if all values are right, else 0; the mean over the commands of the portion
+of right values; or the portion of right values."""
+
+
+class Grade(GradedCommand):
     """The grader of a task: a command that is run on what the agent leaves behind.
 
     It runs in a second sandbox, which starts as the agent's own did, so that nothing else of the agent's
@@ -151,15 +171,18 @@ class Grade(FieldModel):
     files: dict[SandboxPath, RelativePath] = {}
     """Files and folders that only the grader gets: where they are put, and where they are, relative to the
     task file."""
-    command: Text
-    """A line for `sh`. It starts in the folder of the provided repository, or in the working directory."""
-    result: Annotated[list[Check], Field(min_length=1)]
     where: Literal["fresh", "same"] = "fresh"
     """`same` is the agent's own sandbox, with the processes that it left, which can deceive the grader."""
-    timeout: Seconds = 600.0
-    """How long the command can run."""
     sandbox: SandboxSpec | None = None
     """Its fields override those of the task."""
+    aggregate: Aggregation = "fraction"
+
+    _experiments: tuple[GradedCommand, ...] = PrivateAttr(default=())
+
+    @property
+    def commands(self) -> tuple[GradedCommand, ...]:
+        """Its own command, or those of the experiments that a task of the set functions has instead."""
+        return self._experiments or (self,)
 
     @model_validator(mode="after")
     def check_where(self) -> Self:

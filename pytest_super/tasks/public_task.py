@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pytest_super.tasks.paper import paper_name
+
 if TYPE_CHECKING:
+    from pytest_super.tasks.paper import Combination, Experiment, MaskableFunction
     from pytest_super.tasks.task import Limits, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingFunction:
+    """A function whose body is masked."""
+
+    file: str
+    """Its path in the repository's folder."""
+    name: str
+    """Qualified, such as `Model.forward`; with `@part` for a marked region of its lines."""
+    description: str
+    passage: str
+    """What the paper says about it; "" if that is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicExperiment:
+    """A command that needs missing functions."""
+
+    name: str
+    command: str
+    """A line for `sh`, in the repository's folder."""
+    description: str
+    reported: tuple[str, ...]
+    """The names of its values in the agent's report; "" for one without a name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,11 +50,16 @@ class PublicTask:
     folder: str | None
     """The folder of the provided repository, in the working directory; None if it is not provided."""
     limits: Limits
+    missing: tuple[MissingFunction, ...] = ()
+    """In the set functions: what is to be written."""
+    experiments: tuple[PublicExperiment, ...] = ()
+    paper: str | None = None
+    """The file with the paper's text in the working directory."""
 
 
 def public_part(task: Task, folder: str | None = None) -> PublicTask:
     repository = task.repository.model_dump(exclude_none=True, exclude={"provide"}) if task.repository else {}
-    return PublicTask(
+    public = PublicTask(
         id=task.id,
         set=task.set,
         category=task.category,
@@ -34,4 +67,35 @@ def public_part(task: Task, folder: str | None = None) -> PublicTask:
         repository=repository,
         folder=folder,
         limits=task.limits,
+    )
+    return public if task._combination is None else public_item(public, task, task._combination)
+
+
+def public_item(public: PublicTask, task: Task, combination: Combination) -> PublicTask:
+    """The public part of an item of a paper."""
+    # Only these need it.
+    from pytest_super.tasks.item_text import item_query
+
+    paper = paper_name(task.paper) if task.paper else None
+    return replace(
+        public,
+        query=item_query(task.query, combination, public.folder, paper),
+        missing=tuple(map(missing_function, combination.functions)),
+        experiments=tuple(map(public_experiment, combination.experiments)),
+        paper=paper,
+    )
+
+
+def missing_function(one: MaskableFunction) -> MissingFunction:
+    return MissingFunction(
+        file=one.file, name=one.name, description=one.description.strip(), passage=one.passage.strip()
+    )
+
+
+def public_experiment(one: Experiment) -> PublicExperiment:
+    return PublicExperiment(
+        name=one.name,
+        command=one.command,
+        description=(one.description or "").strip(),
+        reported=tuple(one.reported),
     )

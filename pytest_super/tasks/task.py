@@ -25,7 +25,8 @@ from pytest_super.tasks.fields import (
     Seconds,
     Text,
 )
-from pytest_super.tasks.grade import Grade
+from pytest_super.tasks.grade import Aggregation, Grade
+from pytest_super.tasks.paper import Combination, Experiment, MaskableFunction, PaperText, Sizes
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 TASK_SUFFIX = ".task.yaml"
@@ -46,6 +47,7 @@ WALL_FACTOR, SHORTEST_WALL = 8, 7200.0
 
 
 SetName = Literal["expert", "masked", "auto", "functions"]
+Split = Literal["train", "dev", "test"]
 
 
 class Repository(FieldModel):
@@ -267,6 +269,18 @@ class Task(FieldModel):
     tags: list[Text] = []
     subproblems: list[SubProblem] = []
     """Masked tasks that are made from cells of the solution."""
+    paper: PaperText | None = None
+    """With `set: functions`, as the next four: what the agent reads."""
+    functions: list[MaskableFunction] = []
+    """The functions that are masked, in combinations: each combination is an item."""
+    experiments: list[Experiment] = []
+    """The commands that grade an item: those that need one of its masked functions."""
+    aggregate: Aggregation = "all"
+    """What the metric `graded` of an item is made of."""
+    n: Sizes = [1]
+    """How many functions are masked together, without `--super-n`."""
+    split: Split | None = None
+    """What the task is for; `--super-split` selects by it."""
     metadata: dict[str, Any] = {}
     """Other facts about the task. They are stored, but not used and not shown to agents."""
 
@@ -274,3 +288,5 @@ class Task(FieldModel):
     _line: int = PrivateAttr(default=1)
     _derivation: Derivation | None = PrivateAttr(default=None)
     """Set if the task is a sub-problem of another."""
+    _combination: Combination | None = PrivateAttr(default=None)
+    """Set if the task is an item of a paper."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.fields import has_leaf
+from pytest_super.tasks.paper_rules import PAPER_RULES
 from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import TASK_SUFFIX
 
@@ -30,7 +31,7 @@ def broken_rules(task: Task, folder: Path, unknown: Collection[str] = ()) -> Bro
 
 def missing_answer(task: Task, _folder: Path) -> Broken:
     has_score = "answer" in task.model_fields_set or task.answer_unknown or task.grade is not None
-    if task.set != "auto" and not has_score:
+    if task.set not in ("auto", "functions") and not has_score:
         yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
 
 
@@ -105,5 +106,6 @@ RULES: list[tuple[frozenset[str], Callable[[Task, Path], Broken]]] = [
         (("solution",), broken_solution),
         (("repository",), broken_path),
         (("grade", "repository"), broken_grade),
+        *PAPER_RULES,
     )
 ]

@@ -52,6 +52,7 @@ def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
         "super.landmarks": "1.0",
         "super.script_executed": "",
         "super.graded": "",
+        "super.self_report": "",
         "super.submitted": "1.0",
         "super.solved": "1",
         "super.tokens": "0",

@@ -99,7 +99,11 @@ def test_a_metric_that_raises_makes_an_error_not_a_miss(project: Project) -> Non
     ("conftest", "option", "problem"),
     [
         (TEN_LINES, "cells:1", "*--super-fail-under=cells:1: lower is better: write 'cells<1'*"),
-        (TEN_LINES, "f1:1", "*no such metric: choose from accuracy, *, script_executed, graded, cells*"),
+        (
+            TEN_LINES,
+            "f1:1",
+            "*no such metric: choose from accuracy, *, self_report, cells*",
+        ),
         (TEN_LINES.replace('"cells"', '"tokens"'), "1", "*a metric cannot be named tokens*"),
         (TEN_LINES.replace('"cells"', '"accuracy"'), "1", "*there are 2 metrics named accuracy*"),
     ],

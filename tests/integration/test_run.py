@@ -418,6 +418,7 @@ GIVEN = {
     "scoring": "reference",
     "keep": "all",
     "set": "expert",
+    "split": "dev",
     "category": "data",
     "ca-bundle": "given.txt",
     "pip-config": "given.txt",

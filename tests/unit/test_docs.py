@@ -26,7 +26,7 @@ from pytest_super.metrics.matching import landmark_matcher
 from pytest_super.options import OPTIONS
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
-from pytest_super.tasks import grade, loading, task, yaml_reader
+from pytest_super.tasks import grade, loading, paper, task, yaml_reader
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.pages import BLOCKS, PAGES, ROOT, Block, blocks_in
 
@@ -151,6 +151,18 @@ GRADE_SECTIONS = {
 def test_the_fields_of_a_grader_are_described(model: type[FieldModel]) -> None:
     described = section("grading.md", GRADE_SECTIONS[model]).partition("\n### ")[0]
     assert names_in(described) == set(loading.fields_of(model))
+
+
+PAPER_SECTIONS = {
+    paper.PaperText: "### paper",
+    paper.MaskableFunction: "### functions",
+    paper.Experiment: "### experiments",
+}
+
+
+@pytest.mark.parametrize("model", PAPER_SECTIONS, ids=lambda model: model.__name__)
+def test_the_fields_of_a_paper_are_described(model: type[FieldModel]) -> None:
+    assert names_in(section("papers.md", PAPER_SECTIONS[model])) == set(model.model_fields)
 
 
 def test_every_part_of_an_edit_is_described() -> None:

@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.errors import TaskFileError
-from pytest_super.grading.values import CommandRun, values_of
+from pytest_super.grading.values import CommandRun, values_of_check
+from pytest_super.metrics.evidence import Evidence, GradedValue
+from pytest_super.metrics.graded import GRADED
 from pytest_super.tasks.grade import Check
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pytest_super.metrics.evidence import GradedValue
 
 GRADE: dict[str, Any] = {"collect": ["a.py"], "command": "true", "result": [{"exit": 0}]}
 
@@ -115,7 +116,9 @@ def graded(
 ) -> list[GradedValue]:
     """The values of a check, of which every file has this content."""
     data = content.encode() if isinstance(content, str) else content
-    return values_of(Check.model_validate(check), CommandRun(exit_code=code, output=output), lambda _: data)
+    return values_of_check(
+        Check.model_validate(check), CommandRun(exit_code=code, output=output), lambda _: data
+    )
 
 
 def scores(check: dict[str, Any], content: str | bytes = "", **run: Any) -> list[float]:
@@ -137,7 +140,7 @@ def test_an_exit_code_is_equal_or_wrong(code: int, score: float) -> None:
 def test_a_command_that_did_not_end_by_itself_has_no_right_value() -> None:
     for check in ({"exit": 0}, {"junit": "a"}, {"json": {"file": "a"}}, {"regex": {"pattern": "(.)"}}):
         run = CommandRun(exit_code=0, output="a", problem="it hung")
-        (value,) = values_of(Check.model_validate(check), run, lambda _: b"1")
+        (value,) = values_of_check(Check.model_validate(check), run, lambda _: b"1")
         assert (value.score, value.why) == (0.0, "it hung")
 
 
@@ -206,7 +209,7 @@ def test_a_file_that_is_missing_is_wrong() -> None:
     def missing(path: str) -> bytes:
         raise FileNotFoundError(2, "No such file or directory", path)
 
-    (value,) = values_of(Check.model_validate({"number": "n"}), CommandRun(exit_code=0), missing)
+    (value,) = values_of_check(Check.model_validate({"number": "n"}), CommandRun(exit_code=0), missing)
     assert value.why == "n cannot be read: No such file or directory"
 
 
@@ -313,3 +316,22 @@ def test_no_bytes_raise(data: bytes) -> None:
         values = graded(check, data)
         assert values
         assert all(0 <= value.score <= 1 and math.isfinite(value.score) for value in values)
+
+
+@pytest.mark.parametrize(("aggregate", "score"), [("all", 0.0), ("mean", 0.75), ("fraction", 2 / 3)])
+def test_the_values_of_a_grader_are_aggregated_as_the_task_says(aggregate: str, score: float) -> None:
+    task = Task.model_validate(
+        {
+            "id": "a",
+            "set": "expert",
+            "query": "q",
+            "grade": {"collect": ["a"], "command": "c", "result": [{"exit": 0}], "aggregate": aggregate},
+        }
+    )
+    values = [
+        GradedValue(name="x", score=1.0, command="one"),
+        GradedValue(name="x", score=1.0, command="two"),
+        GradedValue(name="y", score=0.0, command="two"),
+    ]
+    assert GRADED.compute(task, Evidence(steps=[], graded=values)) == score
+    assert GRADED.compute(task, Evidence(steps=[])) is None

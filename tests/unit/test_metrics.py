@@ -38,8 +38,8 @@ def submit(content: str) -> Step:
 
 def test_the_metrics_that_ship_are_the_papers_in_the_order_of_the_columns() -> None:
     names = ["accuracy", "landmarks", "submitted", "script_executed"]
-    assert [metric.name for metric in installed_metrics()] == [*names, "graded"]
-    assert [metric.heading for metric in BUILT_IN] == [*names[:3], "executed", "graded"]
+    assert [metric.name for metric in installed_metrics()] == [*names, "graded", "self_report"]
+    assert [metric.heading for metric in BUILT_IN] == [*names[:3], "executed", "graded", "self_report"]
     assert {metric.best for metric in BUILT_IN} == {1.0}
 
 
@@ -99,6 +99,7 @@ def test_a_trial_has_a_value_for_each_metric_in_their_order() -> None:
         ("submitted", 1.0),
         ("script_executed", None),
         ("graded", None),
+        ("self_report", None),
         ("a", 3.0),
     ]
 
@@ -156,7 +157,7 @@ def test_under_reference_scoring_the_published_code_computes_what_it_has() -> No
     stored = Evidence(steps=[submit("[1]")], submission=[1], submitted=True)
     values = score([metric(), *BUILT_IN], task(), stored, scoring="reference")
     expected = {"accuracy": 1.0, "landmarks": None, "submitted": 1, "script_executed": None}
-    assert values == {"cost": 1.0, **expected, "graded": None}
+    assert values == {"cost": 1.0, **expected, "graded": None, "self_report": None}
 
 
 def test_under_reference_scoring_a_program_beside_the_trial_is_no_step() -> None:
@@ -186,7 +187,7 @@ def test_a_trial_is_solved_by_the_headline_of_its_set(
     task_set: str, values: dict[str, float | None], expected: bool
 ) -> None:
     task = Task.model_validate({"id": "t", "set": task_set, "query": "q"})
-    others = {"graded": None, "landmarks": None, "submitted": 1.0}
+    others = {"graded": None, "self_report": None, "landmarks": None, "submitted": 1.0}
     assert is_solved(BUILT_IN, task, others | values) == expected
 
 

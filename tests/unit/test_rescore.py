@@ -123,6 +123,7 @@ def test_a_published_folder_is_scored_beside_its_metrics(bench: Bench) -> None:
         "submitted": {"published": 1, "reference": 1, "paper": 1.0},
         "script_executed": {"published": None, "reference": None, "paper": None},
         "graded": {"published": None, "reference": None, "paper": None},
+        "self_report": {"published": None, "reference": None, "paper": None},
     }
     [row] = [line for line in told.out.splitlines() if line.startswith("t ")]
     assert row.split() == ["t", *["1.000"] * 2, *["0.500"] * 2, *["-"] * 2, *["1.000"] * 3]

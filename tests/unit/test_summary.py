@@ -149,7 +149,8 @@ def test_the_gate_bounds_the_mean_of_a_metric(text: str, values: tuple[float, ..
         ("cost<", "'' is not a number"),
         (
             "f1:0.5",
-            "no such metric: choose from accuracy, landmarks, submitted, script_executed, graded, cost",
+            "no such metric: choose from accuracy, landmarks, submitted, script_executed, graded, self_report, "
+            "cost",
         ),
         ("cost:0.5", "lower is better: write 'cost<0.5'"),
         ("accuracy<0.5", "higher is better: write 'accuracy:0.5'"),
@@ -253,6 +254,7 @@ def test_the_table_fits_the_terminal_and_has_every_column(names: list[str], widt
         "submitted",
         "executed",
         "graded",
+        "self_report",
         "a_metric_with_a_name_lo…",
         "errors",
     ]
@@ -266,9 +268,9 @@ def test_a_table_that_is_too_wide_goes_on_below_and_long_names_are_cut() -> None
         "expert  a-category-whose-name-i…  1   0.000     0.500          -      1.000",
         "all     -                         1   0.000     0.500          -      1.000",
         "",
-        "set     category                  executed  graded  errors",
-        "expert  a-category-whose-name-i…         -       -       0",
-        "all     -                                -       -       0",
+        "set     category                  executed  graded  self_report  errors",
+        "expert  a-category-whose-name-i…         -       -            -       0",
+        "all     -                                -       -            -       0",
     ]
 
 

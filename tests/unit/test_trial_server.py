@@ -120,7 +120,8 @@ def test_the_task_is_told_and_nothing_gold(program: Beside) -> None:
     status, task = program.ask("/trial")
     assert status == 200
     assert (task["id"], task["query"], task["limits"]["cell"]) == ("t", "do it", 300.0)
-    assert task.keys() == {"id", "set", "category", "query", "repository", "folder", "limits"}
+    told = {"id", "set", "category", "query", "repository", "folder", "limits"}
+    assert task.keys() == told | {"missing", "experiments", "paper"}
 
 
 def test_the_history_holds_what_was_pre_executed(program: Beside) -> None:

@@ -1,0 +1,45 @@
+"""Names of targets: what they say before any file is read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+SEPARATOR = "::"
+
+
+def by_file(targets: Iterable[str]) -> dict[str, list[str]]:
+    """The names of functions by file. Raises SuperError for a target without a path inside the folder."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for target in targets:
+        path, separator, name = target.partition(SEPARATOR)
+        if not (path and separator and name):
+            raise SuperError(f"`{target}`: write a target as path/to/file.py{SEPARATOR}Class.method")
+        place = PurePosixPath(path)
+        if place.is_absolute() or ".." in place.parts:
+            raise SuperError(f"`{target}`: the path must be relative to the folder and inside it")
+        names[str(place)].append(name)
+    return dict(names)
+
+
+def of_file(docstrings: Mapping[str, str], path: str) -> dict[str, str]:
+    parts = ((target.partition(SEPARATOR), text) for target, text in docstrings.items())
+    return {name: text for (file, _, name), text in parts if str(PurePosixPath(file)) == path}
+
+
+def may_overlap(one: str, other: str) -> bool:
+    """Whether one target's name says that it contains the other: `f` contains `f.g`, `f@part` and `f`.
+
+    Regions can also contain each other, and so can a bare name; only the file tells.
+    """
+    return contains(one, other) or contains(other, one)
+
+
+def contains(outer: str, inner: str) -> bool:
+    return inner == outer or inner.startswith((f"{outer}.", f"{outer}@"))

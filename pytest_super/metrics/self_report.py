@@ -1,0 +1,110 @@
+"""Self-report: the portion of the experiments' values that the agent's own report has right.
+
+AutoExperiment's published score is made of this report (arXiv 2506.19724). Here it is a second figure: what
+the agent says, next to what its code yields when somebody else runs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.metrics.checking import NoValue, compared
+from pytest_super.metrics.leaves import leaves
+from pytest_super.metrics.metric import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.metrics.evidence import Evidence
+    from pytest_super.tasks.grade import Check
+    from pytest_super.tasks.paper import Combination
+    from pytest_super.tasks.task import Task
+
+_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+# Longer texts are no report.
+LONGEST_TEXT = 100_000
+
+
+def expected_report(combination: Combination) -> dict[str, Any]:
+    """What a report should be; of an interval, its middle."""
+    return {
+        one.name: (
+            expected(one.reported[""])
+            if "" in one.reported
+            else {name: expected(check) for name, check in one.reported.items()}
+        )
+        for one in combination.experiments
+        if one.reported
+    }
+
+
+def expected(check: Check) -> Any:
+    return check.expected if check.interval is None else sum(check.interval) / 2
+
+
+def is_reported(task: Task) -> bool:
+    return task._combination is not None and any(one.reported for one in task._combination.experiments)
+
+
+def portion_right(task: Task, evidence: Evidence) -> float:
+    assert task._combination is not None
+    if not evidence.submitted:
+        return 0.0
+    return fmean(scores(task._combination, parsed(evidence.submission)))
+
+
+def scores(combination: Combination, report: Any) -> Iterator[float]:
+    """1 or 0 for each value that the report should have."""
+    for experiment in combination.experiments:
+        part = at(report, experiment.name)
+        for name, check in experiment.reported.items():
+            yield from scores_of(check, at(part, name) if name else part)
+
+
+def scores_of(check: Check, found: Any) -> Iterator[float]:
+    found = shaped(found, check.expected if check.has_expected else 0.0)
+    try:
+        yield from [value.score for value in compared(check, found)]
+    except NoValue:
+        yield from (0.0 for _ in leaves(check.expected))
+
+
+def at(report: Any, name: str) -> Any:
+    return parsed(report.get(name)) if isinstance(report, dict) else None
+
+
+def parsed(value: Any) -> Any:
+    """The value in a text: in a code fence, as JSON or as Python writes it. Else the text itself."""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        return value
+    text = fenced[1] if (fenced := _FENCE.fullmatch(value)) else value
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text.strip())
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+    return value
+
+
+def shaped(found: Any, wanted: Any) -> Any:
+    """The found value without the differences that do not matter: lists of one element, quoted numbers."""
+    if isinstance(wanted, dict):
+        if not isinstance(found, dict):
+            return found
+        return {key: shaped(value, wanted.get(key)) for key, value in found.items()}
+    if isinstance(wanted, list):
+        if len(wanted) == 1 and not isinstance(found, list):
+            found = [found]
+        if not isinstance(found, list) or len(found) != len(wanted):
+            return found
+        return [shaped(one, other) for one, other in zip(found, wanted, strict=True)]
+    while isinstance(found, list) and len(found) == 1:
+        found = found[0]
+    return found if isinstance(wanted, str) else parsed(found)
+
+
+SELF_REPORT = Metric(name="self_report", applies=is_reported, compute=portion_right, best=1.0)

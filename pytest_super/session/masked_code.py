@@ -1,0 +1,161 @@
+"""The repository of an item of a paper: with all functions masked for the prefix, then with the item's own.
+
+No sandbox of an agent ever has a masked function's original: not before the prefix, whose steps can copy or
+compile what is there, and not in a snapshot, which all items of a paper share.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import InfrastructureError, SuperError
+from pytest_super.functions.calls import call_edges
+from pytest_super.functions.names import by_file
+from pytest_super.functions.repository import mask_functions, masked_files
+from pytest_super.functions.source import SourceError
+from pytest_super.functions.splicing import are_alike, spliced
+from pytest_super.grading.collected import add_file, contents
+from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.sources import fetch
+from pytest_super.sources.paper import paper_text
+from pytest_super.store.json_lines import disk_errors
+from pytest_super.tasks.paper import paper_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_super.functions.masking import MaskedFile
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.tasks.paper import MaskableFunction
+    from pytest_super.tasks.task import Task
+
+
+@contextmanager
+def without_bodies(task: Task, folder: Path) -> Iterator[Path]:
+    """A copy of a paper's repository in which all its functions are masked. Raises InfrastructureError."""
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(temporary) / folder.name
+        with infrastructure():
+            mask_functions(folder, [one.target for one in task.functions], output=copy, nested=True)
+        yield copy
+
+
+def put_item_files(kernel: Kernel, task: Task, base: str | None) -> None:
+    """Put the files with masked functions in place, with only the item's functions masked, and the paper.
+
+    After the prefix; does nothing for other tasks. Raises InfrastructureError.
+    """
+    if task._combination is None:
+        return
+    if base is None:
+        raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "item.tar"
+        with disk_errors(archive), tarfile.open(archive, "w") as tar:
+            for path, data, is_executable in item_files(task, base):
+                add_file(tar, path, data, is_executable)
+        try:
+            kernel.unpack(archive, kernel.workdir)
+        except (SandboxLostError, OSError) as error:
+            raise InfrastructureError(f"the masked files cannot be put into the sandbox: {error}") from error
+
+
+def item_files(task: Task, base: str) -> Iterator[tuple[str, bytes, bool]]:
+    """The path in the working directory, the content, and whether it is executable, of each file."""
+    assert task._combination is not None
+    assert task.repository is not None
+    beside = Path(task._path).parent
+    folder = fetch(task.repository, base=beside)
+    with infrastructure():
+        masked = masked_files(folder, [one.target for one in task._combination.functions])
+    refuse_changed(task._combination.functions, masked)
+    for path in dict.fromkeys(one.file for one in task.functions):
+        file = folder / path
+        data = masked[path].data if path in masked else file.read_bytes()
+        yield str(PurePosixPath(base) / path), data, os.access(file, os.X_OK)
+    if task.paper is not None:
+        yield paper_name(task.paper), paper_text(task.paper, beside).encode(), False
+
+
+def write_bodies(task: Task, base: str, collected: Path, archive: Path) -> bool:
+    """Write the original files with only the bodies of the item's functions from the collected files.
+
+    False, without an archive, if these are the same to Python as the collected files. Raises SourceError if
+    a function is not in its collected file, and InfrastructureError.
+    """
+    made = dict(original_with_bodies(task, base, collected))
+    if all(are_alike(one, other) for one, other in made.values()):
+        return False
+    with disk_errors(archive), tarfile.open(archive, "w") as tar:
+        for path, (data, _) in made.items():
+            add_file(tar, path, data, is_executable=False)
+    return True
+
+
+def original_with_bodies(task: Task, base: str, collected: Path) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
+    """The path of each file, its original with the new bodies, and the collected file."""
+    assert task._combination is not None
+    assert task.repository is not None
+    folder = fetch(task.repository, base=Path(task._path).parent)
+    targets = by_file(one.target for one in task._combination.functions)
+    with disk_errors(collected), tarfile.open(collected) as tar:
+        found = {entry.name: contents(tar, entry) for entry in tar}
+    for file, names in targets.items():
+        path = str(PurePosixPath(base) / file)
+        if path not in found:
+            raise SourceError(f"{file}: the file is not there")
+        yield path, (spliced(file, (folder / file).read_bytes(), found[path], names), found[path])
+
+
+def refuse_changed(functions: Iterable[MaskableFunction], masked: dict[str, MaskedFile]) -> None:
+    """Raises InfrastructureError if a function is not the one that the task file means."""
+    found = {(path, one.name): one.sha256 for path, file in masked.items() for one in file.functions}
+    for one in functions:
+        digest = found.get((one.file, one.name))
+        if digest is None:
+            names = ", ".join(name for path, name in found if path == one.file)
+            raise InfrastructureError(f"{one.target} is not a qualified name: it can be one of {names}")
+        if digest != one.sha256:
+            raise InfrastructureError(
+                f"{one.target} is not the function that the task means: its digest is {digest}"
+            )
+
+
+def facts_of_item(task: Task) -> dict[str, Any] | None:
+    """What may make an item of a paper hard; None for other tasks. Raises InfrastructureError."""
+    combination = task._combination
+    if combination is None:
+        return None
+    assert task.repository is not None
+    folder = fetch(task.repository, base=Path(task._path).parent)
+    targets = [one.target for one in combination.functions]
+    with infrastructure():
+        masked = masked_files(folder, targets)
+        edges = call_edges(folder, targets)
+    return {
+        "paper": combination.paper,
+        "n": len(targets),
+        "targets": targets,
+        "body_lines": sum(one.body_lines for file in masked.values() for one in file.functions),
+        "files": len(masked),
+        "calls": edges.direct,
+        "calls_over_others": edges.transitive,
+        "experiments": len(combination.experiments),
+        "passages": sum(bool(one.passage.strip()) for one in combination.functions),
+    }
+
+
+@contextmanager
+def infrastructure() -> Iterator[None]:
+    """Raises InfrastructureError for what cannot be masked: the task is wrong, not the agent."""
+    try:
+        yield
+    except InfrastructureError:
+        raise
+    except SuperError as error:
+        raise InfrastructureError(str(error)) from error

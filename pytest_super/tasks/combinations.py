@@ -1,0 +1,139 @@
+"""The items of a paper: its functions, masked in combinations of n."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import chain, combinations
+from math import comb
+from typing import TYPE_CHECKING, TypeAlias
+
+from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.functions.names import may_overlap
+from pytest_super.tasks.grade import Grade
+from pytest_super.tasks.paper import Combination
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_super.tasks.grade import Aggregation
+    from pytest_super.tasks.task import Task
+
+Places: TypeAlias = tuple[int, ...]
+"""Positions of functions in their paper, ascending."""
+
+MOST_ITEMS = 100_000
+"""Of one paper and one n, without a sample."""
+# So many combinations are all made and put in a random order; of more, random ones are drawn.
+MOST_SHUFFLED = 10_000
+
+
+def function_ids(paper: Task) -> list[str]:
+    return [one.id or str(place) for place, one in enumerate(paper.functions)]
+
+
+def overlapping_places(paper: Task) -> frozenset[tuple[int, int]]:
+    """Pairs of functions of which one contains the other, as far as their names tell."""
+    pairs = combinations(enumerate(paper.functions), 2)
+    return frozenset((i, j) for (i, one), (j, other) in pairs if may_overlap(one.target, other.target))
+
+
+def all_places(paper: Task, n: int) -> Iterator[Places]:
+    """Every combination of n functions that can be masked together.
+
+    Raises SuperError if they are too many.
+    """
+    if (count := comb(len(paper.functions), n)) > MOST_ITEMS:
+        raise SuperError(
+            f"{paper.id} has {count:,} combinations of {n} functions, more than {MOST_ITEMS:,}: "
+            "take a sample of them with --super-sample"
+        )
+    yield from separate(combinations(range(len(paper.functions)), n), overlapping_places(paper))
+
+
+def sampled_places(paper: Task, n: int, size: int, seed: int) -> Iterator[Places]:
+    """At most `size` different combinations in a random order, which a larger size only continues."""
+    count = len(paper.functions)
+    order = random.Random(f"{seed} {paper.id} {n}")
+    overlapping = overlapping_places(paper)
+    if comb(count, n) <= MOST_SHUFFLED:
+        made = list(separate(combinations(range(count), n), overlapping))
+        order.shuffle(made)
+        yield from made[:size]
+        return
+    seen: set[Places] = set()
+    # Most draws are new; the bound is for functions of which hardly any can be masked together.
+    for _ in range(100 * size):
+        places = tuple(sorted(order.sample(range(count), n)))
+        if places not in seen and any(separate([places], overlapping)):
+            seen.add(places)
+            yield places
+        if len(seen) == size:
+            return
+
+
+def separate(found: Iterable[Places], overlapping: frozenset[tuple[int, int]]) -> Iterator[Places]:
+    if not overlapping:
+        return iter(found)
+    return (places for places in found if overlapping.isdisjoint(combinations(places, 2)))
+
+
+def item_id(paper: Task, places: Places) -> str:
+    ids = function_ids(paper)
+    return f"{paper.id}_{','.join(ids[place] for place in places)}"
+
+
+def places_in(paper: Task, name: str) -> Places:
+    """The functions that the id of an item names, in any order. Raises SuperError."""
+    ids = function_ids(paper)
+    named = name.removeprefix(f"{paper.id}_").split(",")
+    if unknown := [one for one in named if one not in ids]:
+        hint = did_you_mean(unknown[0], ids) or f": it has {', '.join(ids[:50])}"
+        raise SuperError(f"{name}: {paper.id} has no function `{unknown[0]}`{hint}")
+    if repeated := [one for one, count in Counter(named).items() if count > 1]:
+        raise SuperError(f"{name}: the function `{repeated[0]}` is named twice")
+    places = tuple(sorted(map(ids.index, named)))
+    if pair := next((pair for pair in overlapping_places(paper) if set(pair) <= set(places)), None):
+        one, other = (f"`{paper.functions[place].target}`" for place in pair)
+        raise SuperError(f"{name}: {one} and {other} overlap")
+    return places
+
+
+class Items:
+    """Makes the items of a paper; what several of them have in common is made once."""
+
+    def __init__(self, paper: Task) -> None:
+        self._paper = paper
+        self._ids = function_ids(paper)
+        needs = [one.functions or self._ids for one in paper.experiments]
+        self._experiments = {
+            place: [index for index, needed in enumerate(needs) if name in needed]
+            for place, name in enumerate(self._ids)
+        }
+        self._grades: dict[tuple[frozenset[int], tuple[str, ...]], Grade] = {}
+
+    def item(self, places: Places) -> Task:
+        paper = self._paper
+        functions = tuple(paper.functions[place] for place in places)
+        needed = frozenset(chain.from_iterable(self._experiments[place] for place in places))
+        experiments = tuple(paper.experiments[index] for index in sorted(needed))
+        combination = Combination(paper.id, functions, experiments)
+        key = needed, tuple(combination.files)
+        if key not in self._grades:
+            self._grades[key] = grade_of(combination, paper.aggregate)
+        item = paper.model_copy(
+            update={
+                "id": f"{paper.id}_{','.join(self._ids[place] for place in places)}",
+                "grade": self._grades[key],
+            }
+        )
+        item._combination = combination
+        return item
+
+
+def grade_of(combination: Combination, aggregate: Aggregation) -> Grade:
+    """Only the files with masked functions come out of the agent's sandbox, and all experiments are run."""
+    first = combination.experiments[0]
+    grade = Grade(collect=combination.files, command=first.command, result=first.result, aggregate=aggregate)
+    grade._experiments = combination.experiments
+    return grade

@@ -1,0 +1,136 @@
+"""A paper of the set functions: its text, functions that can be masked, experiments that need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from pytest_super.errors import SuperError
+from pytest_super.functions.names import SEPARATOR, by_file
+from pytest_super.tasks.fields import SHA256, FieldModel, Regex, RelativePath, Text
+from pytest_super.tasks.grade import GradedCommand
+
+PAPER_SUFFIXES = (".txt", ".md", ".pdf")
+# Ids of items are made of them: `2205.00048_0,1`.
+FUNCTION_ID = r"^[A-Za-z0-9][A-Za-z0-9.-]*$"
+
+
+def check_target(text: str) -> str:
+    try:
+        ((path, (name,)),) = by_file([text]).items()
+    except SuperError as error:
+        raise ValueError(f"is not a target: {error}") from None
+    return f"{path}{SEPARATOR}{name}"
+
+
+def check_paper(path: str) -> str:
+    if PurePosixPath(path).suffix not in PAPER_SUFFIXES:
+        raise ValueError(f"should be a file with one of the suffixes {', '.join(PAPER_SUFFIXES)}")
+    return path
+
+
+def as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+Target = Annotated[str, AfterValidator(check_target)]
+"""`path/to/file.py::Class.method`, in the repository; see `functions.masking.mask_file` for the names."""
+FunctionId = Annotated[
+    str,
+    Field(pattern=FUNCTION_ID, max_length=50),
+    BeforeValidator(as_text, json_schema_input_type=int | str),
+]
+Sizes = Annotated[
+    list[Annotated[int, Field(ge=1)]],
+    Field(min_length=1),
+    BeforeValidator(as_list, json_schema_input_type=int | list[int]),
+]
+
+
+class PaperText(FieldModel):
+    """What the agent reads of the paper."""
+
+    file: Annotated[RelativePath, AfterValidator(check_paper)]
+    """Text, Markdown or PDF, which is read as text; relative to the task file."""
+    redact: list[Regex] = []
+    """Matches are replaced by `[redacted]`, such as numbers that are to be reproduced."""
+
+
+def paper_name(paper: PaperText) -> str:
+    """The file with the paper's text in the agent's working directory."""
+    return "paper.md" if PurePosixPath(paper.file).suffix == ".md" else "paper.txt"
+
+
+class MaskableFunction(FieldModel):
+    """A function, or a marked region in one, that can be masked."""
+
+    id: FunctionId | None = None
+    """By default its position in the list, from 0."""
+    target: Target
+    sha256: Annotated[str, Field(pattern=SHA256)]
+    """Of the original definition, as `pytest-super mask-functions` prints it."""
+    passage: str = ""
+    """What the paper says about it."""
+    description: str = ""
+    """What it does, for the agent."""
+
+    @property
+    def file(self) -> str:
+        return self.target.partition(SEPARATOR)[0]
+
+    @property
+    def name(self) -> str:
+        return self.target.partition(SEPARATOR)[2]
+
+
+class Experiment(GradedCommand):
+    """A command that needs masked functions, and the values that it should yield."""
+
+    name: Text
+    description: Text | None = None
+    """What it is, and what its values mean, for the agent."""
+    provenance: Literal["paper", "gold-run"] | None = None
+    """Where the expected values come from; required with `expected` or `interval`."""
+    functions: Annotated[list[FunctionId], Field(min_length=1)] | None = None
+    """The ids of the functions that it needs; by default all."""
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def reported(self) -> dict[str, Any]:
+        """The checks whose values the agent can report, by name; by "" if there is one without a name."""
+        stated = [check for check in self.result if check.has_expected or check.interval is not None]
+        if len(stated) == 1 and stated[0].name is None:
+            return {"": stated[0]}
+        return {check.name or check.source: check for check in stated}
+
+    @model_validator(mode="after")
+    def check_provenance(self) -> Self:
+        if self.reported and self.provenance is None:
+            raise ValueError("needs `provenance` with expected values: paper or gold-run")
+        return self
+
+
+@dataclass(frozen=True)
+class Combination:
+    """What is masked in one item."""
+
+    paper: str
+    """The id of the paper's task."""
+    functions: tuple[MaskableFunction, ...]
+    experiments: tuple[Experiment, ...]
+    """Those that need at least one of the functions."""
+
+    @property
+    def files(self) -> list[str]:
+        """The files with masked functions, which are all that is graded."""
+        return list(dict.fromkeys(one.file for one in self.functions))

@@ -1,0 +1,326 @@
+"""Runs of papers: what the agent's sandbox holds, how its work is graded, and which items are collected."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from pytest_super.functions.masking import mask_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STATS = '''\
+def mean(values):
+    """The mean."""
+    return total(values) / len(values)
+
+
+def total(values):
+    secret_name = 0
+    for value in values:
+        secret_name += value
+    return secret_name
+
+
+def spread(values):
+    middle = mean(values)
+    return max(abs(value - middle) for value in values)
+'''
+RUN = """\
+import json, stats
+values = [1, 2, 3, 6]
+json.dump({"mean": stats.mean(values), "total": stats.total(values)}, open("out.json", "w"))
+print("spread =", stats.spread(values))
+"""
+NAMES = ("mean", "total", "spread")
+# What an agent does, by the name of its class.
+AGENTS = """
+import time
+
+def cell(trial, text):
+    return trial.execute(text).observation
+
+class Nothing:
+    def run(self, trial):
+        trial.submit(None)
+
+class Looks:
+    def run(self, trial):
+        cell(trial, "!grep -rl secret_name .")
+        cell(trial, "!cat paper.md; cat project/stats.py; cat built.py")
+        trial.submit(None)
+
+class Helper:
+    '''Solves `mean` with a function outside of its body.'''
+    def run(self, trial):
+        path = "project/stats.py"
+        text = trial.kernel.read_file(path).decode()
+        text = text.replace('raise NotImplementedError("this function is masked")', "return helped(values)")
+        trial.kernel.write_file(path, (text + "def helped(v): return sum(v) / len(v)\\n").encode())
+        trial.submit({"averages": {"mean": 3, "total": 12}, "spread": 3})
+
+class Body:
+    def run(self, trial):
+        path = "project/stats.py"
+        text = trial.kernel.read_file(path).decode()
+        stub = 'raise NotImplementedError("this function is masked")'
+        text = text.replace(stub, "return sum(values) / len(values)")
+        trial.kernel.write_file(path, b"# A comment.\\n" + text.encode())
+        trial.submit("I do not know")
+
+class Cheats:
+    '''Writes the results and the command instead of the function.'''
+    def run(self, trial):
+        cell(trial, "open('project/run.py', 'w').write('print(\\"spread = 3.0\\")')")
+        cell(trial, "open('project/out.json', 'w').write('{\\"mean\\": 3.0, \\"total\\": 12}')")
+        trial.submit({"averages": {"mean": 3.0, "total": 12}, "spread": 3.0})
+
+class Broken:
+    def run(self, trial):
+        trial.kernel.write_file("project/stats.py", b"def mean(:")
+        trial.submit(None)
+"""
+
+
+def digests() -> dict[str, str]:
+    return {one.name: one.sha256 for one in mask_file("stats.py", STATS.encode(), NAMES).functions}
+
+
+PAPER: dict[str, Any] = {
+    "id": "2205.00048",
+    "set": "functions",
+    "query": "Simple statistics.",
+    "split": "dev",
+    "paper": {"file": "paper.md", "redact": ["[0-9]+ percent"]},
+    "repository": {"path": "project", "provide": True},
+    # Files that a prefix makes of the code could contain what is masked later.
+    "pre_execute": ["!cp project/stats.py built.py; cd project && python -c 'import stats'"],
+    "functions": [{"target": f"stats.py::{name}", "sha256": sha} for name, sha in digests().items()],
+    "experiments": [
+        {
+            "name": "averages",
+            "command": "python run.py",
+            "functions": [0, 1],
+            "provenance": "gold-run",
+            "result": [{"json": {"file": "out.json"}, "expected": {"mean": 3.0, "total": 12}, "rel": 0.01}],
+        },
+        {
+            "name": "spread",
+            "command": "python run.py",
+            "provenance": "gold-run",
+            "result": [{"regex": {"pattern": "spread = (.*)"}, "expected": 3.0, "rel": 0.01}],
+        },
+    ],
+}
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(agents=AGENTS)
+    pytester.makeini("[pytest]\npythonpath = .\nsuper_sandbox = local\n")
+    folder = pytester.mkdir("project")
+    (folder / "stats.py").write_text(STATS)
+    (folder / "run.py").write_text(RUN)
+    (pytester.path / "paper.md").write_text("The mean is right in 97 percent.\n")
+    write(pytester.path)
+    return pytester
+
+
+def write(folder: Path, **fields: Any) -> None:
+    (folder / "stats.task.yaml").write_text(yaml.safe_dump({**PAPER, **fields}, sort_keys=False))
+
+
+def run(project: pytest.Pytester, agent: str, *options: str) -> dict[str, dict[str, Any]]:
+    project.runpytest(f"--super-agent={agent}", *options)
+    lines = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    return {row["id"].removeprefix("2205.00048_"): row for row in map(json.loads, lines)}
+
+
+def collected(project: pytest.Pytester, *options: str) -> list[str]:
+    result = project.runpytest("--super-agent=gold", "--collect-only", "-q", ".", *options)
+    return [line.partition("2205.00048_")[2] for line in result.outlines if "2205.00048_" in line]
+
+
+def test_gold_solves_every_item(project: pytest.Pytester) -> None:
+    rows = run(project, "gold", "--super-n=1,2,3", "stats.task.yaml")
+    assert list(rows) == ["0", "1", "2", "0,1", "0,2", "1,2", "0,1,2"]
+    assert {(row["error"], row["solved"], row["metrics"]["self_report"]) for row in rows.values()} == {
+        (None, True, 1.0)
+    }
+    assert rows["0,1,2"]["masked"] == {
+        "paper": "2205.00048",
+        "n": 3,
+        "targets": ["stats.py::mean", "stats.py::total", "stats.py::spread"],
+        "body_lines": 7,
+        "files": 1,
+        "calls": 2,
+        "calls_over_others": 3,
+        "experiments": 2,
+        "passages": 0,
+    }
+    assert rows["2"]["masked"]["experiments"] == 1
+
+
+def test_no_sandbox_of_an_agent_has_the_original_of_a_masked_function(project: pytest.Pytester) -> None:
+    row = run(project, "agents:Looks", "stats.task.yaml::2205.00048_1,0")["0,1"]
+    lines = (
+        (project.path / ".super/runs/latest" / row["folder"] / "trajectory.jsonl").read_text().splitlines()
+    )
+    steps = [step for step in map(json.loads, lines) if step["origin"] == "agent"]
+    found, shown = (step["observation"] for step in steps[:2])
+    assert "stats.py" not in found
+    assert "secret_name" not in shown
+    assert "right in [redacted]" in shown
+    # The function that is not masked in this item is there, but was not during the prefix.
+    text, built = shown.split("def mean(values)")[1:]
+    assert "middle = mean(values)" in text
+    assert "middle = mean(values)" not in built
+
+
+def test_the_files_of_masked_functions_alone_are_graded(project: pytest.Pytester) -> None:
+    row = run(project, "agents:Cheats", "stats.task.yaml::2205.00048_0")["0"]
+    assert not row["solved"]
+    assert row["metrics"]["graded"] == 0.0
+    assert row["metrics"]["self_report"] == 1.0
+    assert row["changed_elsewhere"] == ["project/out.json", "project/run.py"]
+
+
+def test_what_is_solved_only_outside_of_the_masked_bodies_is_flagged(project: pytest.Pytester) -> None:
+    rows = run(project, "agents:Helper", "stats.task.yaml::2205.00048_0", "--junitxml=report.xml")
+    assert rows["0"]["solved"]
+    assert {value["score"] for value in rows["0"]["bodies_alone"]} == {0.0}
+    figures = {one.get("name"): one.get("value") for one in ET.parse("report.xml").iter("property")}
+    assert figures["super.bodies_differ"] == "1"
+    assert figures["super.masked.n"] == "1"
+    result = project.runpytest("--super-agent=agents:Helper", "stats.task.yaml::2205.00048_0")
+    result.stdout.fnmatch_lines("1 trial graded otherwise with the masked bodies alone (bodies_alone)")
+
+
+def test_a_body_alone_is_graded_once(project: pytest.Pytester) -> None:
+    row = run(project, "agents:Body", "stats.task.yaml::2205.00048_0")["0"]
+    assert row["solved"]
+    assert row["bodies_alone"] is None
+    assert row["metrics"]["self_report"] == 0.0
+
+
+@pytest.mark.parametrize("agent", ["Nothing", "Broken"])
+def test_a_stub_and_a_broken_file_are_misses(project: pytest.Pytester, agent: str) -> None:
+    rows = run(project, f"agents:{agent}", "stats.task.yaml")
+    assert {(row["error"], row["solved"]) for row in rows.values()} == {(None, False)}
+    names = [value["command"] for value in rows["0"]["graded"]]
+    assert names == ["averages", "spread"]
+
+
+@pytest.mark.parametrize(
+    ("options", "items"),
+    [
+        ((), ["0", "1", "2"]),
+        (("--super-n=2",), ["0,1", "0,2", "1,2"]),
+        (("--super-n=9",), []),
+        (("--super-split=test",), []),
+        (("--super-split=dev", "--super-n=3"), ["0,1,2"]),
+    ],
+)
+def test_options_choose_the_items(
+    project: pytest.Pytester, options: tuple[str, ...], items: list[str]
+) -> None:
+    assert collected(project, *options) == items
+
+
+def test_a_sample_is_balanced_over_papers_and_n(project: pytest.Pytester) -> None:
+    text = (project.path / "stats.task.yaml").read_text()
+    (project.path / "other.task.yaml").write_text(text.replace("2205.00048", "other"))
+    result = project.runpytest(
+        "--super-agent=gold", "--collect-only", "-q", ".", "--super-n=1,2", "--super-sample=8"
+    )
+    names = [line.partition("::")[2] for line in result.outlines if "::" in line]
+    groups = [(name.split("_")[0], name.count(",") + 1) for name in names]
+    assert {group: groups.count(group) for group in groups} == {
+        ("other", 1): 2, ("other", 2): 2, ("2205.00048", 1): 2, ("2205.00048", 2): 2,
+    }  # fmt: skip
+    again = project.runpytest(
+        "--super-agent=gold", "--collect-only", "-q", ".", "--super-n=1,2", "--super-sample=4"
+    )
+    assert {line for line in again.outlines if "::" in line} < {
+        line for line in result.outlines if "::" in line
+    }
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("stats.task.yaml::2205.00048_1,7", "*2205.00048 has no function `7`: it has 0, 1, 2*"),
+        ("stats.task.yaml::2205.00048_1,1", "*the function `1` is named twice*"),
+        ("--super-n=0", "*--super-n=0: must be whole numbers of at least 1, such as 1,2*"),
+        ("--super-sample=x", "*--super-sample=x: must be a whole number of at least 1*"),
+        ("--super-split=tset", "*--super-split=tset: choose from train, dev, test*test*"),
+    ],
+)
+def test_a_wrong_option_or_id_is_a_usage_error(project: pytest.Pytester, argument: str, message: str) -> None:
+    result = project.runpytest("--super-agent=gold", argument)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(message)
+
+
+def failed(project: pytest.Pytester, **fields: Any) -> str:
+    write(project.path, **fields)
+    rows = run(project, "agents:Nothing", "stats.task.yaml")
+    assert rows["0"]["metrics"]["graded"] is None
+    return str(rows["0"]["error"])
+
+
+def function(target: str = "stats.py::mean", sha256: str = digests()["mean"]) -> dict[str, Any]:
+    return {"functions": [{"target": target, "sha256": sha256}], "experiments": PAPER["experiments"][1:]}
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("stats.py::maen", "stats.py: there is no function `maen` in it; did you mean `mean`?"),
+        ("stast.py::mean", "stast.py: "),
+        ("old.py::f", "old.py:1: it is written in Python 2, which cannot be masked"),
+        ("broken.py::f", "broken.py:1: it cannot be parsed"),
+    ],
+)
+def test_a_target_that_is_not_there_is_an_error_of_the_task(
+    project: pytest.Pytester, target: str, message: str
+) -> None:
+    (project.path / "project/old.py").write_text("print 'a'\n")
+    (project.path / "project/broken.py").write_text("def (\n")
+    assert message in failed(project, **function(target))
+
+
+def test_another_function_than_the_one_that_is_meant_is_an_error(project: pytest.Pytester) -> None:
+    other = hashlib.sha256(b"").hexdigest()
+    assert f"its digest is {digests()['mean']}" in failed(project, **function(sha256=other))
+
+
+@pytest.mark.parametrize(
+    ("paper", "message"),
+    [
+        ({"file": "empty.pdf"}, "has no text: a scanned PDF has to be read by OCR first"),
+        ({"file": "broken.pdf"}, "broken.pdf cannot be read"),
+        ({"file": "paper.md", "redact": ["nowhere"]}, "nothing matches the pattern 'nowhere' of `redact`"),
+    ],
+)
+def test_a_paper_that_cannot_be_read_is_an_error(
+    project: pytest.Pytester, paper: dict[str, Any], message: str
+) -> None:
+    from pypdf import PdfWriter
+
+    pages = PdfWriter()
+    pages.add_blank_page(100, 100)
+    pages.write(project.path / "empty.pdf")
+    (project.path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    assert message in failed(project, paper=paper)
+
+
+def test_a_syntax_error_elsewhere_does_not_matter(project: pytest.Pytester) -> None:
+    (project.path / "project/broken.py").write_text("def (\n")
+    assert run(project, "gold", "stats.task.yaml::2205.00048_0")["0"]["solved"]

@@ -1,0 +1,255 @@
+"""Papers of the set functions: their files, and the items that are made of them."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.errors import SuperError, TaskFileError
+from pytest_super.metrics.self_report import expected_report, scores
+from pytest_super.metrics.self_report import parsed as parsed_report
+from pytest_super.tasks.combinations import Items, all_places, item_id, places_in, sampled_places
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.public_task import public_part
+from pytest_super.tasks.task import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIGEST = hashlib.sha256(b"").hexdigest()
+
+
+def experiment(name: str = "e", functions: list[Any] | None = None, **fields: Any) -> dict[str, Any]:
+    made = {"name": name, "command": "python run.py", "result": [{"exit": 0}], **fields}
+    return {**made, "functions": functions} if functions else made
+
+
+def paper_data(count: int = 3, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": "2205.00048",
+        "set": "functions",
+        "query": "A query.",
+        "repository": {"path": "repo", "provide": True},
+        "functions": [{"target": f"a.py::f{place}", "sha256": DIGEST} for place in range(count)],
+        "experiments": [experiment()],
+        **fields,
+    }
+
+
+def paper(count: int = 3, **fields: Any) -> Task:
+    return Task.model_validate(paper_data(count, **fields))
+
+
+def load(folder: Path, data: dict[str, Any]) -> list[Task]:
+    (folder / "repo").mkdir(exist_ok=True)
+    file = folder / "paper.task.yaml"
+    file.write_text(yaml.safe_dump(data, sort_keys=False))
+    return load_tasks(file)
+
+
+def errors(folder: Path, data: dict[str, Any]) -> str:
+    with pytest.raises(TaskFileError) as caught:
+        load(folder, data)
+    return str(caught.value)
+
+
+def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
+    (task,) = load(tmp_path, paper_data())
+    assert task.n == [1]
+    assert task.aggregate == "all"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"functions": []}, "`functions` is missing: a task of the set functions needs it"),
+        ({"experiments": []}, "`experiments` is missing"),
+        ({"answer": 3}, "a task of the set functions takes no `answer`: its experiments decide"),
+        ({"solution": {"cells": ["1"]}}, "takes no `solution`"),
+        ({"repository": {"path": "repo"}}, "needs a repository with `provide: true`"),
+        ({"n": [1, 4]}, "4 functions cannot be masked together: there are 3"),
+        ({"n": 0}, "`n[0]` should be at least 1"),
+        ({"paper": {"file": "p.md"}}, "there is no file"),
+        ({"paper": {"file": "p.doc"}}, "should be a file with one of the suffixes .txt, .md, .pdf"),
+        ({"experiments": [experiment(functions=[0, 1])]}, "no experiment needs the function `2`"),
+        (
+            {"experiments": [experiment(functions=[0, 1, 2, 7])]},
+            "there is no function `7`; known are 0, 1, 2",
+        ),
+        ({"experiments": [experiment(), experiment()]}, "`experiments[0]` has the same name: e"),
+        (
+            {"experiments": [experiment(result=[{"number": "n", "expected": 1}])]},
+            "needs `provenance` with expected values: paper or gold-run",
+        ),
+        ({"functions": [{"target": "f", "sha256": DIGEST}]}, "is not a target"),
+        ({"functions": [{"target": "../a.py::f", "sha256": DIGEST}]}, "inside it"),
+        ({"functions": [{"target": "a.py::f"}]}, "`functions[0].sha256` is missing"),
+        (
+            {"functions": [{"target": "a.py::f", "sha256": DIGEST, "id": "a_b"}]},
+            "`functions[0].id`",
+        ),
+        (
+            {"functions": [{"target": f"a.py::{name}", "sha256": DIGEST, "id": "x"} for name in "fg"]},
+            "`functions[0]` has the same id: x",
+        ),
+        (
+            {"functions": [{"target": "a.py::f", "sha256": DIGEST}] * 2},
+            "`functions[0]` has the same target: a.py::f",
+        ),
+    ],
+)
+def test_a_wrong_field_has_one_clear_message(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    said = errors(tmp_path, paper_data(**change))
+    assert message in said
+    assert "paper.task.yaml:" in said
+
+
+def test_other_sets_take_no_functions(tmp_path: Path) -> None:
+    said = errors(tmp_path, paper_data(set="expert", answer=1))
+    assert "`functions` is for tasks of the set functions only" in said
+
+
+@given(count=st.integers(1, 8), n=st.integers(1, 9))
+def test_every_combination_is_an_item_once(count: int, n: int) -> None:
+    made = paper(count)
+    places = list(all_places(made, n))
+    assert places == list(combinations(range(count), n))
+    assert len({item_id(made, one) for one in places}) == comb(count, n)
+
+
+def test_functions_of_which_one_contains_the_other_are_not_masked_together() -> None:
+    targets = ["a.py::f", "a.py::f.inner", "a.py::f@part", "a.py::g"]
+    made = paper(functions=[{"target": one, "sha256": DIGEST} for one in targets])
+    assert list(all_places(made, 2)) == [(0, 3), (1, 2), (1, 3), (2, 3)]
+    with pytest.raises(SuperError, match="overlap"):
+        places_in(made, "2205.00048_0,1")
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@given(sizes=st.tuples(st.integers(1, 60), st.integers(1, 60)), seed=st.integers(0, 3))
+def test_a_larger_sample_continues_a_smaller_one(n: int, sizes: tuple[int, int], seed: int) -> None:
+    # With n = 3 there are too many combinations to make them all.
+    made = paper(60)
+    less, more = sorted(sizes)
+    small = list(sampled_places(made, n, less, seed))
+    large = list(sampled_places(made, n, more, seed))
+    assert large[:less] == small
+    assert len(set(large)) == len(large) == more
+    assert all(list(one) == sorted(set(one)) and len(one) == n for one in large)
+
+
+def test_too_many_items_need_a_sample() -> None:
+    made = paper(500)
+    with pytest.raises(SuperError, match=r"20,708,500 combinations of 3 functions.*--super-sample"):
+        list(all_places(made, 3))
+    assert len(list(sampled_places(made, 3, 10, 0))) == 10
+
+
+def test_an_id_names_functions_in_any_order() -> None:
+    made = paper(functions=[{"target": f"a.py::f{n}", "sha256": DIGEST, "id": n} for n in (3, 1, 2)])
+    assert places_in(made, "2205.00048_2,3") == (0, 2)
+    assert item_id(made, (0, 2)) == "2205.00048_3,2"
+    with pytest.raises(SuperError, match="is named twice"):
+        places_in(made, "2205.00048_2,2")
+    with pytest.raises(SuperError, match="has no function `7`"):
+        places_in(made, "2205.00048_7")
+
+
+def test_an_item_is_graded_by_the_experiments_that_need_its_functions() -> None:
+    made = paper(
+        experiments=[experiment("a", [0]), experiment("b", [1, 2]), experiment("c", [2])],
+        functions=[{"target": f"{file}.py::f", "sha256": DIGEST} for file in "xyz"],
+    )
+    item = Items(made).item((0, 1))
+    assert item.id == "2205.00048_0,1"
+    assert item.grade is not None
+    assert item.grade.collect == ["x.py", "y.py"]
+    assert [one.label for one in item.grade.commands] == ["a", "b"]
+    assert Items(made).item((0, 1)).query == made.query
+
+
+def test_an_agent_learns_what_is_missing_and_nothing_of_the_answers() -> None:
+    made = paper(
+        functions=[
+            {"target": "a.py::A.f", "sha256": DIGEST, "passage": "Section 3.", "description": "Does this."},
+            {"target": "a.py::g@loop", "sha256": DIGEST},
+        ],
+        experiments=[
+            experiment(
+                "quality",
+                provenance="paper",
+                description="The error.",
+                result=[{"json": {"file": "o.json"}, "expected": {"auc": 0.8125}, "rel": 0.05}],
+            )
+        ],
+    )
+    public = public_part(Items(made).item((0, 1)), "repo")
+    assert "`A.f` in `a.py`: Does this." in public.query
+    assert "the lines of the region `loop` in `g` in `a.py`" in public.query
+    assert "- quality: `python run.py` The error." in public.query
+    assert '{"quality": "…"}' in public.query
+    assert public.missing[0].passage == "Section 3."
+    assert "8125" not in repr(public)
+    assert DIGEST not in repr(public)
+
+
+REPORTED = [
+    experiment("one", provenance="paper", result=[{"number": "n", "expected": 0.5, "rel": 0.05}]),
+    experiment(
+        "two",
+        provenance="gold-run",
+        result=[
+            {"name": "a", "number": "n", "interval": [1, 2]},
+            {"name": "b", "json": {"file": "f"}, "expected": {"x": [0.0], "y": -2}, "abs": 0.1},
+            {"exit": 0},
+        ],
+    ),
+    experiment("three"),
+]
+
+
+def report_scores(report: Any) -> list[float]:
+    combination = Items(paper(experiments=REPORTED)).item((0,))._combination
+    assert combination is not None
+    return list(scores(combination, parsed_report(report)))
+
+
+def test_the_expected_report_is_right() -> None:
+    combination = Items(paper(experiments=REPORTED)).item((0,))._combination
+    assert combination is not None
+    report = expected_report(combination)
+    assert report == {"one": 0.5, "two": {"a": 1.5, "b": {"x": [0.0], "y": -2}}}
+    assert report_scores(report) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        '```json\n{"one": 0.51, "two": {"a": 1, "b": {"x": 0, "y": -1.95}}}\n```',
+        "{'one': '0.5', 'two': {'a': [1.2], 'b': {'x': [[0.05]], 'y': ['-2']}}}",
+        {"one": [0.5], "two": '{"a": 2, "b": {"x": [0], "y": -2}}', "more": 3},
+    ],
+)
+def test_fences_quotes_and_lists_of_one_element_do_not_matter(report: Any) -> None:
+    assert report_scores(report) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [None, 3, "", "no idea", [], {}, {"one": None}, {"one": float("nan")}, "[" * 100_000, {"two": 5}],
+)
+def test_no_report_is_all_wrong(report: Any) -> None:
+    assert set(report_scores(report)) == {0}
+    assert len(report_scores(report)) >= 4
+
+
+def test_values_that_were_not_asked_for_are_wrong() -> None:
+    report = {"one": 0.5, "two": {"a": 1.5, "b": {"x": [0.0], "y": -2, "z": 1}}}
+    assert report_scores(report) == [1, 1, 1, 1, 0]
