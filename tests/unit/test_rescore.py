@@ -287,7 +287,7 @@ def test_answers_and_entrypoints_of_the_file_go_before_those_of_the_tasks(bench:
     bench.task(answer=1, landmarks=["done"], entrypoint={"path": "a.py"})
     path = bench.ours(cell("!python b.py", "done"), submit(2))
     told = bench.rescore(path, answers='{"task_id": "t", "answer": 2, "entrypoint": "b.py"}')
-    assert [figures["paper"] for figures in told.rows["t"].values()] == [*[1.0] * 4, None]
+    assert [figures["paper"] for figures in told.rows["t"].values()] == [*[1.0] * 4, None, None]
 
 
 @pytest.mark.parametrize(

@@ -149,8 +149,8 @@ def test_the_gate_bounds_the_mean_of_a_metric(text: str, values: tuple[float, ..
         ("cost<", "'' is not a number"),
         (
             "f1:0.5",
-            "no such metric: choose from accuracy, landmarks, submitted, script_executed, graded, self_report, "
-            "cost",
+            "no such metric: choose from accuracy, landmarks, submitted, script_executed, graded, "
+            "self_report, cost",
         ),
         ("cost:0.5", "lower is better: write 'cost<0.5'"),
         ("accuracy<0.5", "higher is better: write 'accuracy:0.5'"),
