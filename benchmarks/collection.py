@@ -1,4 +1,4 @@
-"""Collecting task files compared with collecting as many one-test Python files, and one file of many tasks.
+"""Collecting task files compared with as many one-test Python files, one file of many tasks, and one paper.
 
 Usage: python benchmarks/collection.py [--small] [--large]        (--large: 10,000 files too)
 """
@@ -6,12 +6,14 @@ Usage: python benchmarks/collection.py [--small] [--large]        (--large: 10,0
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from math import comb
 from pathlib import Path
 
 from rows import print_row
@@ -94,6 +96,42 @@ def one_file(count: int, kind: str, rounds: int) -> None:
         compare(folder, title, rounds, 2.0)
 
 
+def one_paper(functions: int, n: int, rounds: int) -> None:
+    count = comb(functions, n)
+    paper = {
+        "id": "2205.00048",
+        "set": "functions",
+        "query": "Write the missing functions.",
+        "repository": {"pypi": "code", "version": "1", "sha256": "0" * 64, "provide": True},
+        "functions": [
+            {
+                "target": f"code/file_{k}.py::Model.method_{k}",
+                "sha256": "0" * 64,
+                "passage": "Section 3. " * 50,
+            }
+            for k in range(functions)
+        ],
+        "experiments": [
+            {"name": f"table {k}", "command": f"python run.py {k}", "result": [{"exit": 0}]}
+            for k in range(12)
+        ],
+        "n": n,
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for place in ("tasks", "tests"):
+            (folder / place).mkdir()
+        (folder / "tasks" / "paper.task.yaml").write_text(json.dumps(paper))
+        (folder / "tests" / "test_all.py").write_text(
+            f"import pytest\n@pytest.mark.parametrize('n', range({count}))\ndef test_n(n): pass\n"
+        )
+        title = (
+            f"a paper of {functions} functions at n = {n}, {count:,} items / {count:,} parametrized tests "
+            "(`collection.py`)"
+        )
+        compare(folder, title, rounds, 2.0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="20 files, one round")
@@ -102,12 +140,14 @@ def main() -> None:
     if given.small:
         many_files(20, next(iter(SIZES)), rounds=1)
         one_file(20, next(iter(SIZES)), rounds=1)
+        one_paper(5, 2, rounds=1)
         return
     for kind in SIZES:
         many_files(800, kind, rounds=5)
         one_file(1000, kind, rounds=5)
         if given.large:
             many_files(10_000, kind, rounds=5)
+    one_paper(37, 3, rounds=5)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pytest_super.tasks.paper import Combination
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_super.tasks.grade import Aggregation
+    from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
 Places: TypeAlias = tuple[int, ...]
@@ -110,30 +110,31 @@ class Items:
             place: [index for index, needed in enumerate(needs) if name in needed]
             for place, name in enumerate(self._ids)
         }
-        self._grades: dict[tuple[frozenset[int], tuple[str, ...]], Grade] = {}
+        self._graders: dict[frozenset[int], tuple[tuple[Experiment, ...], Grade]] = {}
 
     def item(self, places: Places) -> Task:
         paper = self._paper
         functions = tuple(paper.functions[place] for place in places)
-        needed = frozenset(chain.from_iterable(self._experiments[place] for place in places))
-        experiments = tuple(paper.experiments[index] for index in sorted(needed))
+        experiments, grade = self._grader(places)
         combination = Combination(paper.id, functions, experiments)
-        key = needed, tuple(combination.files)
-        if key not in self._grades:
-            self._grades[key] = grade_of(combination, paper.aggregate)
-        item = paper.model_copy(
-            update={
-                "id": f"{paper.id}_{','.join(self._ids[place] for place in places)}",
-                "grade": self._grades[key],
-            }
-        )
+        # Only the files with masked functions come out of the agent's sandbox.
+        grade = grade.model_copy(update={"collect": combination.files})
+        id = f"{paper.id}_{','.join(self._ids[place] for place in places)}"
+        item = paper.model_copy(update={"id": id, "grade": grade})
         item._combination = combination
         return item
 
-
-def grade_of(combination: Combination, aggregate: Aggregation) -> Grade:
-    """Only the files with masked functions come out of the agent's sandbox, and all experiments are run."""
-    first = combination.experiments[0]
-    grade = Grade(collect=combination.files, command=first.command, result=first.result, aggregate=aggregate)
-    grade._experiments = combination.experiments
-    return grade
+    def _grader(self, places: Places) -> tuple[tuple[Experiment, ...], Grade]:
+        """The experiments that need the functions, and a grader that runs them."""
+        needed = frozenset(chain.from_iterable(self._experiments[place] for place in places))
+        if needed not in self._graders:
+            experiments = tuple(self._paper.experiments[index] for index in sorted(needed))
+            grade = Grade(
+                collect="all",
+                command=experiments[0].command,
+                result=experiments[0].result,
+                aggregate=self._paper.aggregate,
+            )
+            grade._experiments = experiments
+            self._graders[needed] = experiments, grade
+        return self._graders[needed]
