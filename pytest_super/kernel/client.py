@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.files import READ_LIMIT, Digests, FileEntry, FileSearch
 from pytest_super.kernel.live import LiveKernel
+from pytest_super.kernel.sandbox import require_running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,6 +139,8 @@ class Kernel:
 
     def _with_reports(self, result: CellResult) -> CellResult:
         live = self._live
+        if result.outcome is Outcome.TIMED_OUT:
+            require_running(self._sandbox)
         return replace(result, processes=live.processes.take(), dropped=live.take_dropped())
 
     @property

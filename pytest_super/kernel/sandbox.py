@@ -75,7 +75,7 @@ class Sandbox(Protocol):
     """A place for one kernel, made for one trial and removed after it.
 
     It sets the variables of FIXED_ENVIRONMENT, and then those of the task.
-    An attribute `name` is optional: see `name_of`.
+    An attribute `name` and a method `require_running` are optional: see the functions below.
     """
 
     capabilities: Capabilities
@@ -132,6 +132,16 @@ class SnapshotSandbox(Sandbox, Protocol):
 def name_of(sandbox: Sandbox) -> str:
     """The name of a sandbox in results: its `name`, such as `docker`, or else the name of its class."""
     return str(getattr(sandbox, "name", type(sandbox).__name__))
+
+
+def require_running(sandbox: Sandbox) -> None:
+    """Called when a cell takes too long. Raises EngineError if somebody outside has stopped the sandbox.
+
+    A sandbox that can be stopped so has a method of this name.
+    """
+    check = getattr(sandbox, "require_running", None)
+    if check is not None:
+        check()
 
 
 def refuse_missing(task_id: str, spec: SandboxSpec, sandbox: Sandbox) -> None:

@@ -127,13 +127,14 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     assert all("begun" in text for text in trajectories(project.path))
 
 
-def causes_of_death(project: pytest.Pytester, *ways: str) -> dict[str, str | None]:
+def causes_of_death(project: pytest.Pytester, *ways: str, **limits: float) -> dict[str, str | None]:
     """The error of a trial whose container ends in each of the ways; None for a miss."""
     project.makepyfile(killed=KILLED)
     files = [project.path / f"{way}.task.yaml" for way in ways]
     for file in files:
         id = file.name.removesuffix(".task.yaml")
-        file.write_text(json.dumps({"id": id, "set": "expert", "query": "q", "answer": 1}))
+        task = {"id": id, "set": "expert", "query": "q", "answer": 1, "limits": limits}
+        file.write_text(json.dumps(task))
     result = project.runpytest("--super-agent=killed:Killed", *files)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     rows = map(json.loads, (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines())
@@ -158,6 +159,12 @@ def test_a_container_that_is_paused_through_the_engine_is_an_error_and_does_not_
     causes = causes_of_death(project, "pause")
     assert "paused from outside, through the engine" in str(causes["pause"])
     assert not ours(engine, project)
+
+
+@pytest.mark.parametrize("limit", ["compute", "cell", "wall"])
+def test_a_container_that_is_paused_until_a_limit_is_an_error(project: pytest.Pytester, limit: str) -> None:
+    causes = causes_of_death(project, "pause", **{limit: 3})
+    assert "paused from outside, through the engine" in str(causes["pause"])
 
 
 @pytest.mark.parametrize("sandbox", ["docker", "auto"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ import pytest
 from pytest_super.kernel import link
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.delivery import bridge_program
+from pytest_super.kernel.inside import processes
+from pytest_super.kernel.inside.process_image import Image, layout_of
 from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
@@ -139,6 +142,19 @@ def test_process_that_calls_exec_is_two(kernel: Kernel) -> None:
     assert process.replaced
     assert process.seconds is not None
     assert process.seconds < 2
+
+
+def test_run_that_was_first_seen_between_fork_and_exec_has_its_whole_time(kernel: Kernel) -> None:
+    run = "time.sleep(0.7); os.execv(sys.executable, ['python', 'x.py'])"
+    cell = f"import time\npid = os.fork()\nif not pid: {run}\n_ = os.waitpid(pid, 0)"
+    (process,) = named(kernel.execute(cell), "x.py")
+    assert process.seconds is not None
+    assert process.seconds >= 0.8
+
+
+def test_arguments_that_were_read_after_an_exec_are_not_taken_for_those_of_the_program_before_it() -> None:
+    before = (b"1", b"1")
+    assert Image(os.getpid(), before).layout == layout_of(processes.stat_of(os.getpid())) != before
 
 
 def test_time_for_which_a_process_was_stopped_does_not_count(kernel: Kernel) -> None:

@@ -22,6 +22,7 @@ from pytest_super.kernel.inside.process_image import (
     exit_status,
     has_symbol,
     kept_lines,
+    layout_of,
     link,
     named_files,
     repositories_of,
@@ -44,8 +45,6 @@ MOST_REPORTS = 2000
 LONGEST_SCRIPT = 2**20
 # The clock of /proc, in seconds since the machine's start. Only Linux has it.
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-# Positions among the fields of `processes.stat_of`: where code and stack begin in memory.
-CODE, STACK = 23, 25
 
 
 class Process:
@@ -159,25 +158,23 @@ class Observer:
             process = self._processes[pid] = Process(pid, start)
         elif stat[processes.STATE] in b"Tt":
             process.stopped += now - process.seen
-        process.seen = now
-        # The places of code and stack in memory change by exec, but not when a process renames itself.
-        layout = (stat[CODE], stat[STACK])
-        if stat[CODE] == b"0":
-            # It has given up its memory and ends.
-            return
-        if process.image is None or process.image.layout != layout:
+        layout = layout_of(stat)
+        if layout is not None and (process.image is None or process.image.layout != layout):
             self._begin(process, layout, int(stat[processes.PARENT]), now)
+        process.seen = now
 
     def _begin(self, process: Process, layout: tuple[bytes, bytes], parent: int, now: float) -> None:
         """A process was first seen, or has called exec."""
         started, previous = process.start, process.image
         if previous is not None:
-            started = now
+            # A fork calls exec at once, so most likely just after the sample that has seen the fork.
+            started = process.seen if previous.is_fork else now
             self._report_end(process, now, replaced=True)
             process.stopped = 0.0
         process.image = image = Image(process.pid, layout)
         above = self._processes[parent].image if parent in self._processes else None
-        if image.is_fork_of(above) or min(self._reported.values()) >= MOST_REPORTS:
+        image.is_fork = image.is_fork_of(above)
+        if image.is_fork or min(self._reported.values()) >= MOST_REPORTS:
             return
         named = named_files(process.pid, image, above.folder if above else None)
         files = {name: path for name, path in named.items() if not path.startswith(self._own_folder)}

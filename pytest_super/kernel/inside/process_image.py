@@ -28,6 +28,10 @@ PIDFD_GET_INFO = (3 << 30) | (72 << 16) | (0xFF << 8) | 11
 INFO_EXIT = 1 << 3
 # The position of the wait status of a dead process among the fields of `processes.stat_of`.
 STATUS = 49
+# Where code and stack begin in memory.
+CODE, STACK = 23, 25
+# How often the arguments are read of a process that calls exec each time.
+MOST_READS = 3
 
 
 class Image:
@@ -35,9 +39,16 @@ class Image:
 
     def __init__(self, pid: int, layout: tuple[bytes, bytes]) -> None:
         self.pid = pid
-        self.layout = layout
-        self.arguments, self.is_cut = arguments_of(pid)
+        for _ in range(MOST_READS):
+            self.layout = layout
+            self.arguments, self.is_cut = arguments_of(pid)
+            # If it has called exec since its layout was read, these are the arguments of the new program.
+            layout = layout_of(processes.stat_of(pid)) or layout
+            if layout == self.layout:
+                break
         self.folder = link(f"/proc/{pid}/cwd")
+        self.is_fork = False
+        """It was seen before it called exec."""
         self.number: int | None = None
         """None if the image is not reported."""
         self.report: dict[str, Any] = {}
@@ -45,6 +56,14 @@ class Image:
     def is_fork_of(self, parent: Image | None) -> bool:
         """A fork has its parent's arguments, until it calls exec."""
         return parent is not None and (parent.layout, parent.arguments) == (self.layout, self.arguments)
+
+
+def layout_of(stat: list[bytes] | None) -> tuple[bytes, bytes] | None:
+    """The places of code and stack in memory, which change by exec, but not when a process renames itself.
+
+    None for a process that has given up its memory: it ends, or is in the middle of an exec.
+    """
+    return None if stat is None or stat[CODE] == b"0" else (stat[CODE], stat[STACK])
 
 
 def link(path: str) -> str | None:

@@ -83,10 +83,11 @@ class EndReport:
         """See `describe`. EngineError also if the container is paused or the engine does not answer."""
         code = self.exit_code
         if code is None:
-            self._refuse_pause()
+            self.refuse_pause()
         return describe(code, [] if code is None else self.events, last_words)
 
-    def _refuse_pause(self) -> None:
+    def refuse_pause(self) -> None:
+        """Raises EngineError if the container is paused, which code inside cannot do, or on no answer."""
         from docker.errors import NotFound
 
         with engine_errors("look at the container"), suppress(NotFound):

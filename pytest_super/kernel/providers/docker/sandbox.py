@@ -156,6 +156,10 @@ class DockerSandbox:
             raise EngineError("the container was never started")
         return self._end.cause(self.diagnostics)
 
+    def require_running(self) -> None:
+        if self._end is not None:
+            self._end.refuse_pause()
+
     @property
     def diagnostics(self) -> str:
         """The end of what the bridge has written to its standard error."""
