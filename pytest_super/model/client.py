@@ -132,13 +132,14 @@ class GatewayModel:
         """Why the provider, and not the agent, is to blame for the end of the trial at its wall limit.
 
         It is if a call was waiting then, and the provider had failed since its last answer or had taken much
-        longer than for any answer. None if it is not.
+        longer than for any answer. Pauses count in neither. None if it is not.
         """
         waited = self._waiting.at_limit()
         if not waited or (account := self._account(0.0)) is None:
             return None
         if account["failure"]:
             return str(account["failure"])
+        waited -= account["waited_seconds"] - self._waiting.paused
         return f"{self.name}: no answer" if waited > PATIENCE * self._waiting.longest else None
 
     def _account(self, timeout: float) -> dict[str, Any] | None:
@@ -169,6 +170,8 @@ class GatewayModel:
                 raise BudgetSpentError("wall") from None
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
         self._waits_for("")
+        if response.status == 200:
+            self._waiting.paused = float(json.loads(response.headers[FACTS])["waited_seconds"])
         return response
 
 

@@ -87,7 +87,9 @@ class GatewayServer:
     async def answer_chat(self, http: web.Request) -> web.Response:
         try:
             asked = await read_request(http)
-            return response_to(asked, await self.caller.complete(trial_of(http), asked))
+            trial = trial_of(http)
+            answer = await self.caller.complete(trial, asked)
+            return response_to(asked, answer, self.caller.ledger.account(trial.name).waiting.seconds)
         except (BudgetSpentError, ModelCallError) as error:
             return refusal(error)
         # `plain` and the JSON writer are recursive.
@@ -116,9 +118,12 @@ async def read_request(http: web.Request) -> Request:
     return asked
 
 
-def response_to(asked: Request, answer: Answer) -> web.Response:
-    """The answer in the form that the request wants: one JSON object, or a stream of events."""
-    headers = {FACTS: json.dumps(answer.facts())}
+def response_to(asked: Request, answer: Answer, waited: float) -> web.Response:
+    """The answer in the form that the request wants: one JSON object, or a stream of events.
+
+    `waited`: seconds for which the trial's calls have paused until now.
+    """
+    headers = {FACTS: json.dumps({**answer.facts(), "waited_seconds": waited})}
     if not asked.get("stream"):
         return web.json_response(answer.body, headers=headers)
     text = "".join(events(answer.body, usage=wants_usage(asked)))

@@ -16,7 +16,9 @@ class Waiting:
     def __init__(self, seconds_left: Callable[[], float]) -> None:
         """`seconds_left` until the trial's limit of time, negative after it."""
         self.longest = 0.0
-        """Seconds of the longest call that was answered."""
+        """Seconds of the longest call that was answered, without its pauses."""
+        self.paused = 0.0
+        """Seconds for which the calls had paused until the last answer, by the gateway's clock."""
         self._seconds_left = seconds_left
         self._under_way: dict[object, float] = {}
         self._cut = 0.0
@@ -24,11 +26,11 @@ class Waiting:
     @contextmanager
     def call(self) -> Iterator[None]:
         """Marks one call. An exception in the block means that no answer came."""
-        key, began = object(), monotonic()
+        key, began, paused = object(), monotonic(), self.paused
         self._under_way[key] = began
         try:
             yield
-            self.longest = max(self.longest, monotonic() - began)
+            self.longest = max(self.longest, monotonic() - began - (self.paused - paused))
         except BaseException:
             # A call that ended before the limit, because its client left, says nothing about the limit.
             if round(self._seconds_left(), 3) <= 0:

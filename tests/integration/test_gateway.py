@@ -228,6 +228,23 @@ def test_a_provider_that_fails_until_the_wall_limit_is_to_blame(
     assert (ask_for(gateway, 1.5).outage() or "").startswith(why)
 
 
+def test_pauses_before_an_answer_do_not_excuse_a_provider_that_hangs(
+    settings: ModelSettings, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    server.reply(server.fault("429", retry_after=3), "an answer")
+    server.always(server.fault("hang"))
+    # Of its own: after a 429 a gateway makes fewer calls at once, and those of other tests can still hang.
+    with opened(settings) as gateway:
+        gateway.connect().close()
+        model = trial(gateway, seconds_left=countdown(6.0))
+        model.complete(ASK)
+        with pytest.raises(BudgetSpentError, match="wall"):
+            model.complete(ASK)
+        assert model.outage() == "openai/gpt-4o: no answer"
+
+
 @pytest.mark.slow
 def test_a_provider_that_answers_is_not_to_blame_for_the_wall_limit(
     gateway: Gateway, server: OpenAIServer
