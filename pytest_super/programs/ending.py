@@ -24,12 +24,18 @@ def explain_no_answer(
     """Put the end of the program, which exited with `code`, into the trial's error.
 
     `problem` says why there is an answer file that cannot be used, if there is one. Raises
-    InfrastructureError, final, if the program could not start. It did start if it `has_acted` in the trial or
-    has asked the model.
+    InfrastructureError, final, if the program could not start, or could not use the model because it has only
+    asked for what is not offered. It did start if it `has_acted` in the trial or has
+    asked the model.
     """
     last = readable(outputs).strip().rpartition("\n")[2][:LONGEST_LINE]
     how = ": ".join(filter(None, (exit_words(code), last)))
-    if code in NOT_STARTED and not has_acted and not trial.budget.model_seconds:
+    is_idle = not has_acted and not trial.budget.model_seconds
+    if trial.refused and is_idle:
+        raise InfrastructureError(
+            f"the agent's program cannot use the model: it asked for {trial.refused} {how}", is_final=True
+        )
+    if code in NOT_STARTED and is_idle:
         what = "check the command line of the agent, and whether its program is installed where it runs"
         raise InfrastructureError(f"the agent's program could not start: {how}: {what}", is_final=True)
     trial.error = f"{problem}; {how}" if problem else how

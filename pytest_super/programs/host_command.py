@@ -99,6 +99,7 @@ def run_beside(trial: Trial, folder: str, line: str) -> tuple[str, str]:
                 endpoint.close()
                 # The last requests to the model can have failed or spent the budget.
                 endpoint.is_over()
+                trial.refused = endpoint.refused
                 return observation(trial, folder, program, code if has_ended else None, endpoint.note)
         finally:
             endpoint.close()

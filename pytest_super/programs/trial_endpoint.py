@@ -104,6 +104,11 @@ class TrialEndpoint:
         """See ModelEndpoint.note."""
         return self._model.note if self._model is not None else ""
 
+    @property
+    def refused(self) -> str:
+        """See ModelEndpoint.refused."""
+        return self._model.refused if self._model is not None else ""
+
     def close(self) -> None:
         """Run no more actions and model requests. Pending ones get the answer that the trial is over."""
         if self._model is not None:

@@ -77,9 +77,14 @@ class ModelEndpoint:
     @property
     def note(self) -> str:
         """The requests that were refused, from which a user can see why the program failed; or ""."""
+        return f"[The program asked for {self.refused}]" if self.refused else ""
+
+    @property
+    def refused(self) -> str:
+        """The first requests that were refused, and what is offered instead; or ""."""
         with self._lock:
             refused = ", ".join(self._refused)
-        return f"[The program asked for {refused}: only {OFFERED} are offered here.]" if refused else ""
+        return f"{refused}: only {OFFERED} are offered here." if refused else ""
 
     @property
     def waiting_seconds(self) -> float:

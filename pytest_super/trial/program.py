@@ -73,6 +73,8 @@ class ProgramResult:
     """-N for the signal N; None if the program did not end by itself."""
     spent: str | None = None
     """The limit that was reached, if any. All processes in the sandbox are then killed."""
+    refused: str = ""
+    """See ModelEndpoint.refused."""
 
     @property
     def observation(self) -> str:
@@ -175,7 +177,8 @@ class Program:
         if code is None:
             return ProgramResult(result=whole, note="")
         note = self._note(exit_note(code))
-        return ProgramResult(result=with_exit_code(whole, code), note=note, exit_code=code)
+        refused = self._endpoint.refused if self._endpoint else ""
+        return ProgramResult(result=with_exit_code(whole, code), note=note, exit_code=code, refused=refused)
 
     def _whole(self, result: CellResult) -> CellResult:
         processes = None if self._processes is None else list(self._processes.values())

@@ -69,6 +69,8 @@ class Trial:
         """Why the trial is over; None while it is not."""
         self.error: str | None = None
         """The traceback of an agent that raised."""
+        self.refused = ""
+        """What a program has asked its model for that is not offered."""
         self.failure: Exception | None = None
         """The failure of the system around the agent."""
         self.wall_limit = WallLimit(budget.wall_left, lambda: self._raise_ended("wall"))
@@ -180,6 +182,7 @@ class Trial:
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
         self.stop_reason = ran.spent
+        self.refused = ran.refused
         return self._finish(action, thought, started, ran.result, ran.observation)
 
     @whole_step

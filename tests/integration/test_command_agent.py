@@ -44,6 +44,20 @@ def project(pytester: pytest.Pytester) -> CommandProject:
     return CommandProject(pytester)
 
 
+PATHS = """
+from client import *
+base = os.environ["OPENAI_BASE_URL"]
+for url, data in [
+    (base + "/models", None), (base + "/responses", b"{}"), (base + "/../super/trials", b"{}"),
+    (base[:-3] + "/super/trials", b'{"name": "x", "task": "x", "epoch": 1}'),
+    (base.replace(base.split("/")[3], "other") + "/models", None),
+]:
+    try:
+        print(urllib.request.urlopen(url, data).status)
+    except urllib.error.HTTPError as error:
+        print(error.code)
+"""
+
 ASK_ONCE, ASK_THRICE = (f"python $P/ask.py {{query_file}} {{answer_file}} {times}" for times in (1, 3))
 # What the first trial does; the others submit.
 FIRST = "if test ! -e $P/was; then touch $P/was; %s; fi; echo 42 > {answer_file}"
@@ -149,6 +163,21 @@ def test_a_program_that_cannot_start_stops_the_run_as_an_error(
     assert (result["id"], result["stop_reason"], len(project.results)) == ("a", "error", 1)
     assert project.outcome.ret == pytest.ExitCode.INTERRUPTED
     project.outcome.stdout.fnmatch_lines([f"error   a: the agent's program could not start: {how}: check *"])
+
+
+def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_error(
+    project: CommandProject,
+) -> None:
+    for id in ("a", "b"):
+        project.add_task(id)
+    project.add_program("paths", PATHS)
+    result = project.run("python $P/paths.py; echo no model; exit 3", SCRIPT)
+    assert (result["id"], result["stop_reason"], len(project.results)) == ("a", "error", 1)
+    assert project.outcome.ret == pytest.ExitCode.INTERRUPTED
+    project.outcome.stdout.fnmatch_lines(
+        ["error   a: *cannot use the model: it asked for POST /v1/responses, *: only *exit code 3: no model*"]
+    )
+    assert "[The program asked for POST /v1/responses" in project.steps()[0]["observation"]
 
 
 def test_the_last_words_of_a_program_without_an_answer_are_in_its_line(project: CommandProject) -> None:
@@ -335,21 +364,6 @@ def test_a_request_that_is_wrong_is_the_programs_own_matter(project: CommandProj
     result = project.run("python $P/wrong.py; echo 42 > {answer_file}", SCRIPT)
     assert (result["solved"], result["error"]) == (True, None)
     assert project.steps()[0]["observation"].startswith("one\n")
-
-
-PATHS = """
-from client import *
-base = os.environ["OPENAI_BASE_URL"]
-for url, data in [
-    (base + "/models", None), (base + "/responses", b"{}"), (base + "/../super/trials", b"{}"),
-    (base[:-3] + "/super/trials", b'{"name": "x", "task": "x", "epoch": 1}'),
-    (base.replace(base.split("/")[3], "other") + "/models", None),
-]:
-    try:
-        print(urllib.request.urlopen(url, data).status)
-    except urllib.error.HTTPError as error:
-        print(error.code)
-"""
 
 
 def test_only_the_models_paths_are_offered_and_the_step_tells_what_was_asked_for_in_vain(

@@ -392,10 +392,24 @@ def test_no_program_outlives_its_run(
     assert until(lambda: is_dead(child), 30)
 
 
+ASKS_IN_VAIN = 'import os; from client import *; send(os.environ["OPENAI_BASE_URL"] + "/responses", b"{}")'
+
+
+def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_error(
+    project: HostProject,
+) -> None:
+    for id in ("a", "b"):
+        project.add_task(id)
+    project.run(f"cd $P; $PY -c '{ASKS_IN_VAIN}'; echo no model; exit 3", SCRIPT)
+    assert [result["stop_reason"] for result in project.results] == ["error"]
+    project.outcome.stdout.fnmatch_lines(
+        ["error   a: *cannot use the model: it asked for POST /v1/responses: only *exit code 3: no model*"]
+    )
+
+
 def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: HostProject) -> None:
     project.add_task()
-    asking = 'import os; from client import send; send(os.environ["OPENAI_BASE_URL"] + "/responses", b"{}")'
-    project.run(f"cd $P; $PY -c '{asking}'; exit 3", SCRIPT)
+    project.run(f'cd $P; $PY -c \'{ASKS_IN_VAIN}; act("execute", code="1")\'; exit 3', SCRIPT)
     observations = [step["observation"] for step in project.steps()]
     offered = "only POST /v1/chat/completions and GET /v1/models"
     assert observations[-1].splitlines()[:2] == [
