@@ -1,10 +1,22 @@
 """`pytest-super verify`: check that tasks can be solved, have one answer, and do not leak it."""
 
-from argparse import ArgumentParser, Namespace
+from __future__ import annotations
+
+import os
+from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands.json_file import write_json
+from pytest_super.commands.sandboxes import kernel_starter
 from pytest_super.commands.task_files import add_paths, valid_tasks
+from pytest_super.options import SETS
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Sequence
+
+    from pytest_super.tasks.task import Task
 
 HELP = "find tasks that fail with their own solution, are flaky, or leak their answer"
 # Options that are passed on to pytest, where their names begin with `super-`.
@@ -27,6 +39,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--run", type=Path, dest="stored", metavar="DIR", help="judge this finished run of gold instead"
     )
+    parser.add_argument(
+        "--functions", type=int, metavar="N", help="prove only N functions of each paper, drawn at random"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the findings to this file")
     parser.add_argument("-n", dest="workers", metavar="N", help="workers, as for pytest-xdist")
     parser.add_argument(
@@ -37,23 +52,66 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    tasks = valid_tasks(arguments.paths)
+    papers = [task for task in tasks if task.functions]
+    others = [task for task in tasks if not task.functions]
+    data: dict[str, Any] = {}
+    if others:
+        data.update(verify_by_gold(others, arguments, has_papers=bool(papers)))
+    if papers and arguments.stored is None:
+        proven = verify_papers(papers, arguments)
+        data["papers"] = proven["papers"]
+        data["findings"] = [*data.get("findings", ()), *proven["findings"]]
+    if arguments.json is not None:
+        write_json(arguments.json, data)
+    return 1 if data.get("findings") else 0
+
+
+def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: bool) -> dict[str, Any]:
+    """Run gold on the tasks, or read a stored run, and print what is wrong with them."""
     from pytest_super.authoring.verify.gold_run import read_gold, run_gold
     from pytest_super.authoring.verify.lines import verification_data, verification_lines
     from pytest_super.authoring.verify.verification import verify
     from pytest_super.report.live_command import LiveCommand
 
-    tasks = valid_tasks(arguments.paths)
-    folder = arguments.stored or run_gold(arguments.paths, pytest_options(arguments), arguments.dir)
+    options = pytest_options(arguments, has_papers=has_papers)
+    folder = arguments.stored or run_gold(arguments.paths, options, arguments.dir)
     with LiveCommand(lambda: "reading the trials and what their agents see"):
         verification = verify(tasks, read_gold(folder))
     for line in verification_lines(verification, folder):
         print(line)
-    if arguments.json is not None:
-        write_json(arguments.json, verification_data(verification, folder))
-    return 1 if verification.findings else 0
+    return verification_data(verification, folder)
 
 
-def pytest_options(arguments: Namespace) -> list[str]:
+def verify_papers(papers: Sequence[Task], arguments: Namespace) -> dict[str, Any]:
+    """Prove the papers, and print what is wrong with them."""
+    from pytest_super.authoring.verify.papers.command import prove_papers
+
+    return prove_papers(
+        papers,
+        kernel_starter(single_options(arguments), "verify"),
+        epochs=arguments.epochs,
+        functions=arguments.functions,
+        workers=workers_of(arguments.workers),
+    )
+
+
+def single_options(arguments: Namespace) -> Namespace:
+    """Of the options for sandboxes the last values."""
+    last = {name: (getattr(arguments, name) or [None])[-1] for name in ("sandbox", "image", "pip-config")}
+    config = last["pip-config"]
+    return Namespace(
+        sandbox=last["sandbox"], image=last["image"], pip_config=Path(config) if config else None
+    )
+
+
+def workers_of(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() and int(text) else os.cpu_count() or 1
+
+
+def pytest_options(arguments: Namespace, *, has_papers: bool) -> list[str]:
     passed = [f"--super-{name}={value}" for name in PASSED_ON for value in getattr(arguments, name) or ()]
     workers = [f"-n{arguments.workers}"] if arguments.workers else []
-    return [f"--super-epochs={arguments.epochs}", *workers, *passed]
+    # Papers are proven in another way.
+    sets = [f"--super-set={name}" for name in SETS if name != "functions"] if has_papers else []
+    return [f"--super-epochs={arguments.epochs}", *workers, *passed, *sets]

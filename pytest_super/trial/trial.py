@@ -59,10 +59,8 @@ class Trial:
         before: Sequence[Step] = (),
     ) -> None:
         """`before` contains the steps of earlier attempts, which the agent does not see."""
-        self.task = task
-        self.kernel = kernel
-        self.budget = budget
-        self.model = model
+        self.task, self.model = task, model
+        self.kernel, self.budget = kernel, budget
         self.submission: Any = None
         self.submitted = False
         self.stop_reason: str | None = None
@@ -181,8 +179,7 @@ class Trial:
                 ran = program.run(command, environment or {}, files or {}, self._listener)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
-        self.stop_reason = ran.spent
-        self.refused = ran.refused
+        self.stop_reason, self.refused = ran.spent, ran.refused
         return self._finish(action, thought, started, ran.result, ran.observation)
 
     @whole_step

@@ -284,7 +284,7 @@ def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: 
         path.write_text(json.dumps({**task, "solution": {"cells": [cell]}}))
     done = command(project, "verify", ".", "--epochs=1", "--sandbox=local")
     assert done.ret == 1
-    text = "weak    weak: its grader passes if each collected Python file begins with `os._exit(0)`"
+    text = "weak    weak: its grader passes if each collected Python file only has `os._exit(0)`"
     assert [line for line in done.outlines if line.startswith(("weak ", "fails "))] == [text]
 
 

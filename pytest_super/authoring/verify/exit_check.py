@@ -1,6 +1,6 @@
 """A plugin for runs of gold: does a grader pass if the collected Python files only end the program?
 
-It grades each solved trial again, with `os._exit(0)` at the top of these files.
+It grades each solved trial again, with nothing but `os._exit(0)` in these files.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ def pytest_super_trial_finished(item: TaskItem, result: TrialResult) -> None:
 
 
 def write_exiting(archive: Path, to: Path) -> None:
-    """Copy the archive, with EXIT at the top of each Python file. Raises OSError."""
+    """Copy the archive, with EXIT in place of each Python file. Raises OSError."""
     with tarfile.open(archive) as old, tarfile.open(to, "w") as new:
         for entry in old:
-            exit = EXIT if entry.name.endswith(".py") else b""
-            add_file(new, entry.name, exit + contents(old, entry), entry.mode & 0o100 > 0)
+            # Not before the file's own lines: `from __future__` can only be the first of all.
+            data = EXIT if entry.name.endswith(".py") else contents(old, entry)
+            add_file(new, entry.name, data, entry.mode & 0o100 > 0)
 
 
 def exits_pass(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["fails", "weak", "flaky", "leaks", "unknown"]
+Kind = Literal["fails", "weak", "flaky", "leaks", "unknown", "gold_fails", "not_executed", "insensitive"]
 
 
 @dataclass(frozen=True, kw_only=True)

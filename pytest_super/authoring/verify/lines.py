@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pytest_super.authoring.verify.finding import Finding
     from pytest_super.authoring.verify.verification import Verification
 
 
 def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
     for finding in verification.findings:
-        yield one_line(f"{finding.kind:<7} {finding.text}")
+        yield finding_line(finding)
     if without := verification.without_solution:
         yield one_line(f"not run {counted(len(without), 'task')} without a solution: {', '.join(without)}")
     if verification.epochs == 1:
@@ -27,6 +28,10 @@ def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
     of = f"{counted(verification.tasks, 'task')}, {counted(verification.trials, 'trial')}"
     yield f"{of} in {counted(verification.epochs, 'epoch')}: {counts_of(verification)}"
     yield f"results: {run}"
+
+
+def finding_line(finding: Finding) -> str:
+    return one_line(f"{finding.kind:<7} {finding.text}")
 
 
 def counts_of(verification: Verification) -> str:

@@ -52,7 +52,7 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
     """A finding if the task's grader passes although the collected code has done nothing."""
     if any(trial.exits_pass for trial in trials):
-        text = f"{task.id}: its grader passes if each collected Python file begins with `os._exit(0)`"
+        text = f"{task.id}: its grader passes if each collected Python file only has `os._exit(0)`"
         yield Finding(kind="weak", task=task.id, text=text, facts={})
 
 

@@ -1,0 +1,138 @@
+"""Finds what gives the functions and values of a paper away in exactly what an agent's sandbox holds."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.leaks import found_in
+from pytest_super.authoring.verify.papers.contents import folder_of
+from pytest_super.authoring.verify.texts import Text, repository_texts
+from pytest_super.authoring.verify.values import distinctive_values
+from pytest_super.functions.leaks import find_leaks, gold_of
+from pytest_super.functions.repository import masked_files
+from pytest_super.grading.collected import CollectionError, collect
+from pytest_super.metrics.self_report import expected
+from pytest_super.session.grading import after_prefix
+from pytest_super.sources.paper import paper_text
+from pytest_super.store.json_lines import disk_errors
+from pytest_super.tasks.combinations import Items
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_super.functions.leaks import Gold, Leak
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.tasks.paper import MaskableFunction
+    from pytest_super.tasks.task import Task
+
+
+def paper_leaks(paper: Task, start: Callable[[Task], ReadyKernel]) -> Iterator[Finding]:
+    """Raises InfrastructureError."""
+    yield from found_in(paper, texts_of_task(paper), list(distinctive_values(expected_values(paper))))
+    with after_prefix(start(Items(paper).item((0,)))) as kernel, tempfile.TemporaryDirectory() as name:
+        yield from installed_copies(paper, kernel)
+        try:
+            tree = fetch_files(kernel, Path(name))
+        except CollectionError as error:
+            yield Finding(
+                kind="unknown", task=paper.id, text=f"{paper.id}: its files cannot be searched: {error}"
+            )
+            return
+        values = list(distinctive_values(expected_values(paper)))
+        yield from found_in(paper, repository_texts(tree), values)
+        yield from code_leaks(paper, tree)
+
+
+def texts_of_task(paper: Task) -> Iterator[Text]:
+    yield Text(place="the query", text=paper.query)
+    for number, step in enumerate(paper.pre_execute, 1):
+        text = step.cell or (step.edit.after if step.edit else "")
+        yield Text(place=f"the pre-executed step {number}", text=text)
+    if paper.paper is not None:
+        yield Text(place="the paper", text=paper_text(paper.paper, Path(paper._path).parent))
+
+
+def expected_values(paper: Task) -> dict[str, Any]:
+    return {
+        one.name: {name: expected(check) for name, check in one.reported.items()} for one in paper.experiments
+    }
+
+
+def fetch_files(kernel: Kernel, folder: Path) -> Path:
+    """The files of the working directory, in a folder. Raises CollectionError and InfrastructureError."""
+    archive = folder / "files.tar"
+    collect(kernel, [""], archive)
+    tree = folder / "the working directory"
+    with disk_errors(folder), tarfile.open(archive) as tar:
+        tar.extractall(tree, filter="data")
+    return tree
+
+
+def code_leaks(paper: Task, tree: Path) -> Iterator[Finding]:
+    """Leaks of the functions: in files without any, and in the others as each function is masked."""
+    folder = folder_of(paper)
+    files = dict.fromkeys(one.file for one in paper.functions)
+    gold = {one.target: gold_in(folder, one) for one in paper.functions}
+    for path in files:
+        (tree / folder.name / path).unlink(missing_ok=True)
+    for leak in find_leaks(tree, gold.values()):
+        yield finding_of(paper, leak)
+    for one in paper.functions:
+        with tempfile.TemporaryDirectory() as name:
+            masked = {path: file.data for path, file in masked_files(folder, [one.target]).items()}
+            for path in files:
+                place = Path(name, path)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                if path in masked:
+                    place.write_bytes(masked[path])
+                else:
+                    shutil.copy(folder / path, place)
+            for leak in find_leaks(Path(name), [gold[one.target]]):
+                yield finding_of(paper, leak)
+
+
+def gold_in(folder: Path, function: MaskableFunction) -> Gold:
+    ((_, file),) = masked_files(folder, [function.target]).items()
+    return gold_of(function.target, file.functions[0].body)
+
+
+def finding_of(paper: Task, leak: Leak) -> Finding:
+    about = f" ({leak.target})" if leak.target else ""
+    return Finding(
+        kind="leaks",
+        task=paper.id,
+        text=f"{paper.id}: {leak.path}: {leak.detail}{about}",
+        facts=leak._asdict(),
+    )
+
+
+def installed_copies(paper: Task, kernel: Kernel) -> Iterator[Finding]:
+    """Packages of the paper that Python also finds outside of the working directory."""
+    for name in module_names(paper) - sys.stdlib_module_names:
+        spec = f"__import__('importlib.util').util.find_spec({name!r})"
+        origin = kernel.evaluate(f"getattr({spec}, 'origin', None)").strip("'\"")
+        if origin not in ("None", "") and not origin.startswith(kernel.workdir):
+            text = f"{paper.id}: an installed copy of {name}: {origin}"
+            yield Finding(kind="leaks", task=paper.id, text=text, facts={"kind": "installed", "path": origin})
+
+
+def module_names(paper: Task) -> set[str]:
+    """The top-level modules that contain its functions."""
+    folder = folder_of(paper)
+    names = set()
+    for one in paper.functions:
+        *parents, file = Path(one.file).parts
+        packages = [
+            part
+            for depth, part in enumerate(parents)
+            if (folder.joinpath(*parents[: depth + 1]) / "__init__.py").exists()
+        ]
+        names.add(packages[0] if packages else Path(file).stem)
+    return names

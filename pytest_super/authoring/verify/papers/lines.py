@@ -1,0 +1,84 @@
+"""The proof of a paper as findings, and as the text that the command prints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.lines import finding_line
+from pytest_super.authoring.verify.papers.proof import (
+    FLAKY,
+    GOLD_FAILS,
+    INSENSITIVE,
+    NOT_EXECUTED,
+    VALID,
+)
+from pytest_super.report.table import table_lines
+from pytest_super.report.terminal import one_line
+from pytest_super.report.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, Spread
+
+
+def findings_of(proof: PaperProof) -> Iterator[Finding]:
+    """Everything for which an item of the paper cannot be trusted."""
+    verdicts = {one.verdict for one in proof.functions}
+    for kind in (GOLD_FAILS, FLAKY):
+        if kind in verdicts:
+            text = f"{proof.paper}: in {counted(proof.gold_runs, 'gold run')}: {'; '.join(proof.failures)}"
+            yield Finding(kind=kind, task=proof.paper, text=text)
+    if proof.exits_pass:
+        yield Finding(
+            kind="weak", task=proof.paper, text=f"{proof.paper}: files that only have `os._exit(0)` pass"
+        )
+    for spread in proof.spreads:
+        yield Finding(kind=FLAKY, task=proof.paper, text=spread_text(proof.paper, spread))
+    for one in proof.functions:
+        yield from findings_of_function(proof.paper, one)
+
+
+def findings_of_function(paper: str, one: FunctionProof) -> Iterator[Finding]:
+    name = f"{paper}: {one.id} {one.target}"
+    if one.verdict == NOT_EXECUTED:
+        yield Finding(kind=NOT_EXECUTED, task=paper, text=f"{name}: no experiment that needs it executes it")
+        return
+    if one.verdict == INSENSITIVE:
+        text = f"{name}: its experiments pass with the stubs {', '.join(one.passing_stubs)}"
+        yield Finding(kind=INSENSITIVE, task=paper, text=text)
+    for experiment in one.not_executed_by:
+        text = f"{name}: `{experiment}` needs it, but does not execute it"
+        yield Finding(kind=NOT_EXECUTED, task=paper, text=text)
+    for experiment in one.unaffected:
+        if experiment not in one.not_executed_by:
+            text = f"{name}: `{experiment}` passes although it only raises"
+            yield Finding(kind=INSENSITIVE, task=paper, text=text)
+
+
+def spread_text(paper: str, spread: Spread) -> str:
+    values = f"{min(spread.values):.12g}..{max(spread.values):.12g}"
+    return (
+        f"{paper}: {spread.name} is {values} in {counted(len(spread.values), 'gold run')}; "
+        f"rel: {spread.proposed_rel:.2g} would allow for that"
+    )
+
+
+def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]:
+    """A table of the functions, the findings, and the totals."""
+    heads = ["id", "function", "verdict", "experiments"]
+    rows = [[one.id, one.target, one.verdict, str(len(one.executed_by))] for one in proof.functions]
+    yield from table_lines([heads, *rows], texts=3)
+    for finding in findings:
+        yield finding_line(finding)
+    counts = Counter(one.verdict for one in proof.functions)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    of = f"{counted(proof.gold_runs, 'gold run')}, {counted(len(proof.functions), 'function')}"
+    yield one_line(f"{proof.paper}: {of}: {told}")
+
+
+def proof_data(proof: PaperProof) -> dict[str, object]:
+    return {**asdict(proof), "valid": all(one.verdict == VALID for one in proof.functions)}

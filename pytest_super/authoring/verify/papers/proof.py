@@ -1,0 +1,200 @@
+"""Proves one paper: gold passes in fresh kernels, stubs fail, and every function is executed.
+
+Gold is proven for the paper and stubs for each function; the items of the paper inherit both.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+from pytest_super.authoring.verify.exit_check import EXIT as EXIT_LINE
+from pytest_super.authoring.verify.papers.contents import originals, stubbed, with_probes
+from pytest_super.authoring.verify.papers.runs import Trial
+from pytest_super.functions.stubs import Stub
+from pytest_super.metrics.numbers import is_number
+from pytest_super.tasks.combinations import function_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_super.authoring.verify.papers.runs import Outcome, Runs
+    from pytest_super.tasks.paper import Experiment
+    from pytest_super.tasks.task import Task
+
+GOLD, EXIT, PROBES = "gold", "exit", "probes"
+Key: TypeAlias = "tuple[str, int]"
+"""What files contain: GOLD and a seed, EXIT, PROBES and an experiment, a stub and a function."""
+STUBS: tuple[Stub, ...] = get_args(Stub)
+Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
+VALID: Final = "valid"
+GOLD_FAILS: Final = "gold_fails"
+FLAKY: Final = "flaky"
+NOT_EXECUTED: Final = "not_executed"
+INSENSITIVE: Final = "insensitive"
+# A proposed tolerance is so many times the largest difference of a gold run from the mean of all.
+MARGIN = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A number of the experiments that differs between gold runs."""
+
+    name: str
+    values: list[float]
+
+    @property
+    def proposed_rel(self) -> float:
+        """A relative tolerance within which all of them are, with a margin."""
+        mean = sum(self.values) / len(self.values)
+        largest = max(abs(value - mean) for value in self.values)
+        return MARGIN * largest / abs(mean) if mean else float("inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionProof:
+    """The verdict on one function, with its evidence."""
+
+    id: str
+    target: str
+    verdict: Verdict
+    executed_by: list[str] = field(default_factory=list)
+    """The experiments that need it and have executed it."""
+    not_executed_by: list[str] = field(default_factory=list)
+    passing_stubs: list[str] = field(default_factory=list)
+    """Stubs with which all its experiments pass."""
+    unaffected: list[str] = field(default_factory=list)
+    """Experiments that pass although the function only raises."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperProof:
+    """The verdict on a paper."""
+
+    paper: str
+    gold_runs: int
+    failures: list[str]
+    """What gold runs have yielded that is not right."""
+    exits_pass: bool
+    """Whether the experiments pass although the files only end the program."""
+    spreads: list[Spread]
+    functions: list[FunctionProof]
+
+
+def prove(paper: Task, runs: Runs, *, epochs: int, sample: int | None = None, seed: int = 0) -> PaperProof:
+    """Prove a paper, with all its functions or a random sample of them.
+
+    Raises SuperError if a function cannot be masked, and InfrastructureError.
+    """
+    places = chosen_places(paper, sample, seed)
+    trials = {**common_trials(paper, epochs), **stub_trials(paper, places)}
+    outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
+    gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
+    return PaperProof(
+        paper=paper.id,
+        gold_runs=len(gold),
+        failures=list(dict.fromkeys(text for outcome in gold for text in wrong_in(outcome))),
+        exits_pass=outcomes[EXIT, 0].passes,
+        spreads=spreads_of(gold),
+        functions=[prove_function(paper, place, outcomes, gold_verdict(gold)) for place in places],
+    )
+
+
+def common_trials(paper: Task, epochs: int) -> dict[Key, Trial]:
+    files = originals(paper)
+    exiting = dict.fromkeys(files, EXIT_LINE)
+    gold: dict[Key, Trial] = {
+        (GOLD, seed): Trial(what="gold", files=files, experiments=paper.experiments, hash_seed=seed)
+        for seed in range(epochs)
+    }
+    probes: dict[Key, Trial] = {
+        (PROBES, index): Trial(what="probes", files=with_probes(paper), experiments=[one])
+        for index, one in enumerate(paper.experiments)
+    }
+    exits = Trial(what="exits", files=exiting, experiments=paper.experiments)
+    return {**gold, **probes, (EXIT, 0): exits}
+
+
+def stub_trials(paper: Task, places: Sequence[int]) -> dict[Key, Trial]:
+    return {
+        (stub, place): Trial(
+            what=f"{paper.functions[place].name} with the stub {stub}",
+            files=stubbed(paper, paper.functions[place], stub),
+            experiments=[one for _, one in needing(paper, place)],
+        )
+        for place in places
+        for stub in STUBS
+    }
+
+
+def needing(paper: Task, place: int) -> list[tuple[int, Experiment]]:
+    """The experiments that need a function, with their places."""
+    id = function_ids(paper)[place]
+    return [(index, one) for index, one in enumerate(paper.experiments) if id in (one.functions or [id])]
+
+
+def wrong_in(outcome: Outcome) -> list[str]:
+    return [
+        f"{value.command}: {value.name}: {value.why or f'{value.found}, not {value.expected}'}"
+        for value in outcome.values
+        if value.score < 1
+    ]
+
+
+def gold_verdict(gold: Sequence[Outcome]) -> Verdict:
+    if all(outcome.passes for outcome in gold):
+        return VALID
+    return FLAKY if any(outcome.passes for outcome in gold) else GOLD_FAILS
+
+
+def chosen_places(paper: Task, sample: int | None, seed: int) -> list[int]:
+    places = range(len(paper.functions))
+    if sample is None or sample >= len(places):
+        return list(places)
+    return sorted(random.Random(f"{seed} {paper.id}").sample(places, sample))
+
+
+def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:
+    executed_by: list[str] = []
+    not_executed_by: list[str] = []
+    for index, one in needing(paper, place):
+        (executed_by if place in outcomes[PROBES, index].executed else not_executed_by).append(one.name)
+    passing: list[str] = [stub for stub in STUBS if outcomes[stub, place].passes]
+    raising = outcomes["raise", place]
+    return FunctionProof(
+        id=function_ids(paper)[place],
+        target=paper.functions[place].target,
+        verdict=verdict_of(gold, executed_by, passing),
+        executed_by=executed_by,
+        not_executed_by=not_executed_by,
+        passing_stubs=passing,
+        unaffected=[one.name for _, one in needing(paper, place) if raising.passed(one)],
+    )
+
+
+def verdict_of(gold: Verdict, executed_by: Sequence[str], passing_stubs: Sequence[str]) -> Verdict:
+    if gold != VALID:
+        return gold
+    if not executed_by:
+        return NOT_EXECUTED
+    return INSENSITIVE if passing_stubs else VALID
+
+
+def spreads_of(gold: Sequence[Outcome]) -> list[Spread]:
+    """The numbers that are not the same in all gold runs."""
+    found: dict[str, list[float]] = {}
+    for outcome in gold:
+        for value in outcome.values:
+            number = as_number(value.found)
+            if number is not None:
+                found.setdefault(f"{value.command}: {value.name}", []).append(number)
+    return [Spread(name=name, values=values) for name, values in found.items() if len(set(values)) > 1]
+
+
+def as_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if is_number(number) else None

@@ -1,0 +1,117 @@
+"""Runs the experiments of a paper on files that nobody's agent has written."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_super.authoring.verify.papers.contents import mark_names
+from pytest_super.grading.collected import add_file, inside, read_collected
+from pytest_super.grading.grader import Grader
+from pytest_super.session.grading import after_prefix
+from pytest_super.store.json_lines import disk_errors
+from pytest_super.tasks.combinations import Items
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_super.authoring.verify.papers.contents import Files
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.metrics.evidence import GradedValue
+    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.tasks.paper import Experiment
+    from pytest_super.tasks.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """The files and the experiments of one run, in a sandbox of its own."""
+
+    what: str
+    files: Files
+    experiments: Sequence[Experiment]
+    hash_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run has yielded."""
+
+    values: list[GradedValue]
+    executed: frozenset[int]
+    """The places of functions with probes that were executed."""
+
+    @property
+    def passes(self) -> bool:
+        return all(value.score == 1 for value in self.values)
+
+    def passed(self, experiment: Experiment) -> bool:
+        return all(value.score == 1 for value in self.values if value.command == experiment.name)
+
+
+class Runs:
+    """Runs trials of one paper, several at once."""
+
+    def __init__(
+        self, paper: Task, start: Callable[[Task], ReadyKernel], workers: int, shown: Callable[[str], None]
+    ) -> None:
+        """`start` starts a kernel with the paper's repository. `shown` gets a word on each run that ends."""
+        self._paper = paper
+        self._start = start
+        self._workers = workers
+        self._shown = shown
+
+    def all(self, trials: Iterable[Trial]) -> list[Outcome]:
+        """In the order of the trials. Raises InfrastructureError."""
+        with ThreadPoolExecutor(self._workers) as pool:
+            return list(pool.map(self._run, trials))
+
+    def _run(self, trial: Trial) -> Outcome:
+        item = for_trial(self._paper, trial)
+        assert item.grade is not None
+        with after_prefix(ready := self._start(item)) as kernel, tempfile.TemporaryDirectory() as name:
+            folder, base = Path(name), ready.repository or ""
+            collected = read_collected(write_files(folder / "files.tar", base, trial.files))
+            task_folder = Path(item._path).parent
+            grader = Grader(item.grade, task_folder=task_folder, base=base, log=folder / "log")
+            values = grader.grade(kernel, collected)
+            executed = executed_places(self._paper, kernel, base)
+        self._shown(trial.what)
+        return Outcome(values=values, executed=executed)
+
+
+def for_trial(paper: Task, trial: Trial) -> Task:
+    """An item that is graded by the trial's experiments, and has all its files replaced."""
+    item = Items(paper).item((0,))
+    assert item.grade is not None
+    grade = item.grade.model_copy(update={"collect": list(trial.files)})
+    grade._experiments = tuple(trial.experiments)
+    environment = {"PYTHONHASHSEED": str(trial.hash_seed), **item.sandbox.env}
+    sandbox = item.sandbox.model_copy(update={"env": environment})
+    return item.model_copy(update={"grade": grade, "sandbox": sandbox})
+
+
+def write_files(archive: Path, base: str, files: Files) -> Path:
+    with disk_errors(archive), tarfile.open(archive, "w") as tar:
+        for path, data in files.items():
+            add_file(tar, str(PurePosixPath(base) / path), data, is_executable=False)
+    return archive
+
+
+def executed_places(paper: Task, kernel: Kernel, base: str) -> frozenset[int]:
+    """The places of the functions whose probes have left their marks."""
+    pairs = zip(paper.functions, mark_names(paper), strict=True)
+    paths = [PurePosixPath(base, one.file).parent / mark for one, mark in pairs]
+    return frozenset(place for place, path in enumerate(paths) if is_there(kernel, str(path)))
+
+
+def is_there(kernel: Kernel, path: str) -> bool:
+    try:
+        kernel.read_file(inside(kernel, path))
+    except OSError:
+        return False
+    return True
