@@ -112,7 +112,7 @@ def verify(
                 "import sys; from pytest_super.cli import main; sys.exit(main(sys.argv[1:]))",
             ),
             *("verify", "--sandbox=local", "--epochs=2"),
-            *("--json", found, "paper.task.yaml", *options),
+            *("--json", str(found), "paper.task.yaml", *options),
         ],
         cwd=code.parent,
         text=True,
