@@ -95,8 +95,8 @@ SPLITS = ("train", "dev", "test")
 
 AGENT = Option(
     name="agent",
-    help="Run tasks with this agent: gold, react, react-super, swe-agent, replay, package.module:Name, "
-    "`command: …` or `host-command: …`.",
+    help="Run tasks with this agent: gold, react, react-super, swe-agent, agentless, replay, "
+    "package.module:Name, `command: …` or `host-command: …`.",
 )
 OPTIONS = (
     AGENT,
@@ -166,6 +166,13 @@ OPTIONS = (
         help="Most attempts at a task until the agent submits, with a reflection between them (Reflexion).",
         default=1,
         parse=positive,
+    ),
+    Option(
+        name="retrieval",
+        help="What the agent agentless puts into its prompts: the passages that the task file names "
+        "(oracle), the parts of the paper and the code that a search finds (search), or neither (none).",
+        default="search",
+        choices=("oracle", "search", "none"),
     ),
     Option(name="prompt", help="File with a system prompt that replaces the agent's own."),
     Option(name="trajectory", help="A run's folder or one trajectory, for --super-agent=replay."),

@@ -36,6 +36,8 @@ class AgentSettings:
     """Replaces the agent's own system prompt."""
     trajectory: Path | None = None
     """The run's folder or trajectory that `replay` replays."""
+    retrieval: str = "search"
+    """What `agentless` puts into its prompts: `oracle`, `search` or `none`."""
     epoch: int = 1
     """The epoch of the trial for which the agent is made."""
 
@@ -167,6 +169,14 @@ def make_swe_agent(_task: Task, settings: AgentSettings) -> Agent:
     return SweAgent(settings.prompt)
 
 
+def make_agentless(task: Task, settings: AgentSettings) -> Agent:
+    from pytest_super.agents.agentless.agent import AgentlessAgent
+
+    if task._combination is None:
+        pytest.skip("the agent agentless cannot try this task: it has no masked functions")
+    return AgentlessAgent(settings.retrieval, settings.prompt)
+
+
 def make_replay(task: Task, settings: AgentSettings) -> Agent:
     from pytest_super.agents.replay import ReplayAgent, stored_steps
 
@@ -184,8 +194,9 @@ BUILT_IN: dict[str, Factory] = {
     "react": make_react,
     "react-super": partial(make_react, edit=True),
     "swe-agent": make_swe_agent,
+    "agentless": make_agentless,
     "replay": make_replay,
 }
 # These run code that the user already has, so they can run without isolation.
 TRUSTED = ("gold", "replay")
-NEED_MODEL = ("react", "react-super", "swe-agent")
+NEED_MODEL = ("react", "react-super", "swe-agent", "agentless")

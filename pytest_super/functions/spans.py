@@ -34,9 +34,15 @@ class Parts(NamedTuple):
 def parts_of(source: PythonSource, definition: Definition) -> Parts:
     """Raises SourceError if there is no body to mask."""
     node = definition.node
-    docstring = docstring_of(node)
-    if why := why_nothing(node, node.body[1:] if docstring else node.body):
+    if why := why_nothing(node, node.body[1:] if docstring_of(node) else node.body):
         raise SourceError(f"{source.name}:{node.lineno}: `{definition.name}` cannot be masked: {why}")
+    return parts_of_any(source, definition)
+
+
+def parts_of_any(source: PythonSource, definition: Definition) -> Parts:
+    """The same for any function, also for a stub."""
+    node = definition.node
+    docstring = docstring_of(node)
     return Parts(
         header_end(source, node),
         (begin_of(source, docstring), end_of(source, docstring)) if docstring else None,

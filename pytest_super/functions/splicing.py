@@ -10,7 +10,7 @@ from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.edits import Edit, applied, as_ended, kept_line
 from pytest_super.functions.regions import find_region
 from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.spans import begin_of, docstring_of, indent_of, last_line, parts_of
+from pytest_super.functions.spans import begin_of, docstring_of, indent_of, last_line, parts_of_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,13 +39,15 @@ def spliced(name: str, original: bytes, changed: bytes, targets: Iterable[str]) 
 def edit_of(
     ours: PythonSource, theirs: PythonSource, own: Definition, others: Sequence[Definition], target: str
 ) -> Edit:
-    other = next((one for one in others if one.name == own.name), None)
+    plain = own.name.partition("#")[0]
+    # Of equal names the changed file can have only the one that is meant.
+    other = next((one for one in others if one.name in (own.name, plain)), None)
     if other is None:
         raise SourceError(f"{theirs.name}: the function `{own.name}` is not there")
     region = target.partition("@")[2]
     if region:
         return region_edit(ours, theirs, own, other, region)
-    parts = parts_of(ours, own)
+    parts = parts_of_any(ours, own)
     kept_to = parts.docstring[1] if parts.docstring else parts.colon
     body = with_ends(ours, own, body_lines(theirs, other, indent_of(ours, own.node)))
     text = kept_line(ours, kept_to) + body

@@ -79,7 +79,11 @@ def read_settings(config: pytest.Config) -> Settings:
         # As documented, relative to the rootdir even as an option, unlike the other paths.
         directory=(config.rootpath / values["super_dir"]).absolute(),
         attempts=values["super_attempts"],
-        for_agent=AgentSettings(prompt=prompt_text(config, values), trajectory=trajectory(config, values)),
+        for_agent=AgentSettings(
+            prompt=prompt_text(config, values),
+            trajectory=trajectory(config, values),
+            retrieval=values["super_retrieval"],
+        ),
         for_sandboxes=sandbox_settings(config, values),
         model=model_name(config, values),
         model_parameters=model_parameters(values),

@@ -1,0 +1,88 @@
+"""AutoExperiment's agentless mode: one generation for each missing function, then the commands once.
+
+The published code (arXiv 2506.19724) writes only the first of several missing functions; this writes each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.agents.agentless.answer import with_answer
+from pytest_super.agents.agentless.retrieval import clipped, context_of
+from pytest_super.agents.gold import run_to_end
+from pytest_super.agents.prompts import read_prompt
+from pytest_super.functions.source import SourceError
+from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.model.completion import FilteredError
+
+if TYPE_CHECKING:
+    from pytest_super.tasks.public_task import MissingFunction, PublicExperiment
+    from pytest_super.trial.trial import Trial
+
+DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 4000}
+# Of the file and of all commands' outputs, in a prompt.
+FILE_CHARACTERS, OUTPUT_CHARACTERS = 40_000, 20_000
+REPORT = "Report the results: answer with one code block that contains the JSON."
+_JSON_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+class AgentlessAgent:
+    """Writes each missing function by one generation, runs each command once, and reports what they print."""
+
+    def __init__(self, retrieval: str, prompt: str | None = None) -> None:
+        self._retrieval = retrieval
+        self._prompt = read_prompt("agentless") if prompt is None else prompt
+
+    def run(self, trial: Trial) -> None:
+        for function in trial.task.missing:
+            self._write(trial, function)
+        outputs = [run_command(trial, one) for one in trial.task.experiments]
+        if any(one.reported for one in trial.task.experiments):
+            trial.submit(self._report(trial, outputs))
+        else:
+            trial.submit(None)
+
+    def _write(self, trial: Trial, function: MissingFunction) -> None:
+        path = str(PurePosixPath(trial.task.folder or ".") / function.file)
+        try:
+            data = trial.kernel.read_file(path)
+            context = context_of(trial.kernel, trial.task, function, self._retrieval)
+        except (OSError, SandboxLostError) as error:
+            trial.reject(f"`{function.name}` was not written: {error}")
+            return
+        text = data.decode("utf-8", "replace")
+        wanted = f"Write `{function.name}`, which is in this file:\n{clipped(text, FILE_CHARACTERS)}"
+        answer = self._ask(trial, "\n\n".join([trial.task.query, *context, wanted]))
+        try:
+            changed = with_answer(data, function, answer).decode()
+            trial.edit(path, data.decode(), changed, thought=answer)
+        except (SourceError, UnicodeDecodeError) as error:
+            trial.reject(f"`{function.name}` was not written: {error}", thought=answer)
+
+    def _report(self, trial: Trial, outputs: list[str]) -> Any:
+        printed = clipped("\n\n".join(outputs), OUTPUT_CHARACTERS)
+        answer = self._ask(trial, "\n\n".join([trial.task.query, printed, REPORT]))
+        blocks = _JSON_BLOCK.findall(answer)
+        text = blocks[-1] if blocks else answer
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            # A report that is no JSON is scored as far as it can be read.
+            return text
+
+    def _ask(self, trial: Trial, text: str) -> str:
+        try:
+            return trial.complete(
+                [{"role": "system", "content": self._prompt}, {"role": "user", "content": text}], **DECODING
+            ).text
+        except FilteredError as error:
+            trial.reject(str(error))
+            return ""
+
+
+def run_command(trial: Trial, experiment: PublicExperiment) -> str:
+    step = run_to_end(trial, f"%%sh\ncd '{trial.task.folder or '.'}'\n{experiment.command}\n")
+    return f"The experiment {experiment.name} printed:\n{step.observation}"

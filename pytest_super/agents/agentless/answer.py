@@ -1,0 +1,39 @@
+"""The code in an answer of the model, put into the file from which the function is missing."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING
+
+from pytest_super.functions.source import SourceError
+from pytest_super.functions.splicing import spliced
+
+if TYPE_CHECKING:
+    from pytest_super.tasks.public_task import MissingFunction
+
+_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def with_answer(data: bytes, function: MissingFunction, answer: str) -> bytes:
+    """The file with the function's body from the answer: its last code block, or all of it.
+
+    Raises SourceError if there is no such function in the answer, or it cannot be parsed.
+    """
+    blocks = _BLOCK.findall(answer)
+    code = textwrap.dedent(blocks[-1] if blocks else answer).strip("\n")
+    name, _, region = function.name.partition("@")
+    names = name.partition("#")[0].split(".")
+    if region:
+        lines = "\n".join([f"# region {region}", code, "# endregion"])
+        code = f"def {names[-1]}():\n{textwrap.indent(lines, '    ')}"
+    elif not re.search(rf"\bdef\s+{re.escape(names[-1])}\b", code):
+        raise SourceError(f"{function.file}: the answer has no definition of `{names[-1]}`")
+    wrapped = code
+    for outer in reversed(names[:-1]):
+        wrapped = f"class {outer}:\n{textwrap.indent(wrapped, '    ')}"
+    try:
+        return spliced(function.file, data, f"{wrapped}\n".encode(), [function.name])
+    except SourceError:
+        # The answer can have the class around the method.
+        return spliced(function.file, data, f"{code}\n".encode(), [function.name])

@@ -1,0 +1,104 @@
+"""Parts of the paper and the code for the prompt of a function: by a search for its words, or as stated."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_super.kernel.cell import SandboxLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.tasks.public_task import MissingFunction, PublicTask
+
+ORACLE, SEARCH = "oracle", "search"
+# As in the published agent: so many parts of the paper, and so many of the code.
+MOST_PARTS = 2
+PART_CHARACTERS = 3000
+# Of the repository's files only so many, each of at most this size, are searched.
+MOST_FILES, LARGEST_FILE = 500, 200_000
+_WORD = re.compile(r"[A-Za-z]+|\d+")
+_DEFINITION = re.compile(r"^(?=(?:async\s+)?def |class |@)", re.MULTILINE)
+
+
+def context_of(kernel: Kernel, task: PublicTask, function: MissingFunction, retrieval: str) -> list[str]:
+    """Texts for the prompt, each with a heading. Raises SandboxLostError."""
+    if retrieval == ORACLE:
+        return [f"From the paper:\n{function.passage}"] if function.passage else []
+    if retrieval != SEARCH:
+        return []
+    sought = f"{function.name} {function.description}"
+    paper = [f"From the paper:\n{part}" for part in best(sought, paragraphs(read_text(kernel, task.paper)))]
+    code = best(sought, code_parts(kernel, task.folder or ".", function.file))
+    return [*paper, *(f"From the code:\n{part}" for part in code)]
+
+
+def best(sought: str, parts: Iterable[str]) -> list[str]:
+    """The parts that share the rarest words with a text, best first. Parts that share none are left out."""
+    known = list(parts)
+    counts = [Counter(words(part)) for part in known]
+    wanted = set(words(sought))
+    rarity = {word: math.log(1 + len(known) / (1 + sum(word in one for one in counts))) for word in wanted}
+    scores = [score(wanted, one, rarity) for one in counts]
+    ranked = sorted(range(len(known)), key=lambda index: -scores[index])
+    return [known[index] for index in ranked[:MOST_PARTS] if scores[index]]
+
+
+def score(wanted: set[str], counts: Counter[str], rarity: dict[str, float]) -> float:
+    length = math.sqrt(counts.total() + 1)
+    return sum(math.log(1 + counts[word]) * rarity[word] for word in wanted) / length
+
+
+def words(text: str) -> Iterator[str]:
+    """`mean_value` and `MeanValue` have the same words."""
+    for found in _WORD.findall(re.sub(r"([a-z])([A-Z])", r"\1 \2", text)):
+        yield found.lower()
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Pieces of at most PART_CHARACTERS, cut between paragraphs where possible."""
+    piece = ""
+    for paragraph in re.split(r"\n\s*\n", text):
+        if piece and len(piece) + len(paragraph) > PART_CHARACTERS:
+            yield piece
+            piece = ""
+        piece = f"{piece}\n\n{paragraph}".strip()
+        while len(piece) > PART_CHARACTERS:
+            yield piece[:PART_CHARACTERS]
+            piece = piece[PART_CHARACTERS:]
+    if piece:
+        yield piece
+
+
+def code_parts(kernel: Kernel, folder: str, besides: str) -> Iterator[str]:
+    """The top-level definitions of the Python files in a folder, but those of one file."""
+    try:
+        search = kernel.search_files(folder, name="*.py", hidden=False)
+    except OSError:
+        return
+    for path in sorted(path for path, _ in search.found if path != besides)[:MOST_FILES]:
+        for part in _DEFINITION.split(read_text(kernel, f"{search.folder}/{path}")):
+            if part.strip():
+                yield f"# {path}\n{part[:PART_CHARACTERS]}"
+
+
+def read_text(kernel: Kernel, path: str | None) -> str:
+    """ "" for a file that cannot be read. Raises SandboxLostError."""
+    try:
+        return kernel.read_file(path, LARGEST_FILE).decode("utf-8", "replace") if path else ""
+    except SandboxLostError:
+        raise
+    except OSError:
+        return ""
+
+
+def clipped(text: str, characters: int) -> str:
+    """The beginning and the end of a text that is too long."""
+    if len(text) <= characters:
+        return text
+    half = characters // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters …]\n{text[-half:]}"

@@ -1,0 +1,177 @@
+"""The agent agentless: one generation for each missing function, the commands once, and a report."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from pytest_super.functions.masking import mask_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CODE = '''\
+class Stats:
+    def __init__(self, values):
+        self.values = values
+
+    def mean(self):
+        """The mean."""
+        return total(self.values) / len(self.values)
+
+    @property
+    def middle(self):
+        return self.mean()
+
+    @middle.setter
+    def middle(self, value):
+        self.values = [value]
+
+
+def total(values):
+    result = 0
+    # region loop
+    for value in values:
+        result += value
+    # endregion
+    return result
+'''
+RUN = "import stats\nprint('mean =', stats.Stats([1, 2, 6]).mean())\n"
+OTHER = "def helper_of_totals(values):\n    '''Adds up a total.'''\n\n\ndef nothing_to_do():\n    pass\n"
+TARGETS = ("Stats.mean", "total", "total@loop", "Stats.middle#2")
+MEAN = "It is a quotient.\n```python\ndef mean(self):\n    return total(self.values) / len(self.values)\n```"
+IN_CLASS = "```\nclass Stats:\n    def mean(self):\n        return total(self.values) / len(self.values)\n```"
+TOTAL = "```\ndef total(values):\n  return sum(values)\n```\n"
+LOOP = "```python\nfor value in values:\n    result += value\n```"
+SETTER = "```python\n@middle.setter\ndef middle(self, value):\n    self.values = [value]\n```"
+REPORT = '```json\n{"quality": 3.0}\n```'
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    folder = pytester.mkdir("project")
+    (folder / "stats.py").write_text(CODE)
+    (folder / "run.py").write_text(RUN)
+    (folder / "other.py").write_text(OTHER)
+    (pytester.path / "paper.md").write_text("Weather is nice.\n\nA total adds up values.\n\nMore weather.\n")
+    names = TARGETS[:2] + TARGETS[3:]
+    digests = {one.name: one.sha256 for one in mask_file("stats.py", CODE.encode(), names).functions}
+    digests |= {one.name: one.sha256 for one in mask_file("stats.py", CODE.encode(), TARGETS[2:3]).functions}
+    task = {
+        "id": "paper",
+        "set": "functions",
+        "query": "Statistics.",
+        "paper": {"file": "paper.md"},
+        "repository": {"path": "project", "provide": True},
+        "functions": [
+            {"target": f"stats.py::{name}", "sha256": digests[name], "passage": f"The passage of {name}."}
+            for name in TARGETS
+        ],
+        "experiments": [
+            {
+                "name": "quality",
+                "command": "python run.py",
+                "provenance": "gold-run",
+                "result": [{"regex": {"pattern": "mean = (.*)"}, "expected": 3.0}],
+            }
+        ],
+    }
+    (pytester.path / "paper.task.yaml").write_text(yaml.safe_dump(task))
+    pytester.makeini("[pytest]\nsuper_sandbox = local\n")
+    return pytester
+
+
+def run(
+    project: pytest.Pytester, item: str, answers: Sequence[str], *options: str
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+    """The item's result, the agent's steps, and the user messages of its calls."""
+    (project.path / "script.yaml").write_text(yaml.safe_dump(list(answers)))
+    project.runpytest(
+        "--super-agent=agentless",
+        f"--super-model=scripted:{project.path}/script.yaml",
+        "--super-record=record",
+        f"paper.task.yaml::paper_{item}",
+        *options,
+    )
+    run = project.path / ".super/runs/latest"
+    (row,) = map(json.loads, (run / "results.jsonl").read_text().splitlines())
+    steps = map(json.loads, (run / row["folder"] / "trajectory.jsonl").read_text().splitlines())
+    calls = [
+        json.loads(line)
+        for path in sorted((project.path / "record").rglob("*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+    prompts = [call["request"]["messages"][-1]["content"] for call in calls]
+    return row, [step for step in steps if step["origin"] == "agent"], prompts
+
+
+def test_every_missing_function_is_written_and_the_report_is_submitted(project: pytest.Pytester) -> None:
+    row, steps, prompts = run(project, "0,1", [MEAN, TOTAL, REPORT])
+    assert (row["error"], row["agent_error"], row["solved"]) == (None, None, True)
+    assert row["metrics"]["self_report"] == 1.0
+    assert row["bodies_alone"] is None
+    assert [step["action"]["type"] for step in steps] == ["edit", "edit", "execute", "submit"]
+    assert "mean = 3.0" in steps[2]["observation"]
+    assert "Write `Stats.mean`" in prompts[0]
+    # The second function is written in the file that has the first.
+    assert "return total(self.values) / len(self.values)" in prompts[1]
+    assert "The experiment quality printed:\nmean = 3.0" in prompts[2]
+
+
+@pytest.mark.parametrize(("item", "answer"), [("0", IN_CLASS), ("2", LOOP), ("3", SETTER)])
+def test_a_region_one_of_two_equal_names_and_a_method_in_its_class_are_written(
+    project: pytest.Pytester, item: str, answer: str
+) -> None:
+    row, steps, _ = run(project, item, [answer, REPORT])
+    assert row["solved"]
+    assert [step["action"]["type"] for step in steps] == ["edit", "execute", "submit"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("I cannot do this.", "the answer has no definition of `total`"),
+        ("```python\ndef total(values:\n```", "it cannot be parsed"),
+        ("```python\ndef totals(values):\n    return 1\n```", "the answer has no definition of `total`"),
+    ],
+)
+def test_an_answer_without_the_function_is_rejected_and_the_trial_goes_on(
+    project: pytest.Pytester, answer: str, why: str
+) -> None:
+    row, steps, _ = run(project, "1", [answer, "The mean is 3."])
+    assert (row["error"], row["solved"], row["submitted"]) == (None, False, True)
+    assert why in steps[0]["observation"]
+    assert steps[0]["thought"] == answer
+    assert "NotImplementedError" in steps[1]["observation"]
+
+
+@pytest.mark.parametrize(
+    ("retrieval", "there", "not_there"),
+    [
+        ("oracle", ["The passage of total."], ["adds up", "helper_of_totals"]),
+        ("search", ["A total adds up values.", "# other.py\ndef helper_of_totals"], ["The passage of"]),
+        ("none", [], ["The passage of", "adds up", "helper_of_totals"]),
+    ],
+)
+def test_the_prompt_has_what_the_retrieval_finds(
+    project: pytest.Pytester, retrieval: str, there: list[str], not_there: list[str]
+) -> None:
+    _, _, prompts = run(project, "1", [TOTAL, REPORT], f"--super-retrieval={retrieval}")
+    assert all(text in prompts[0] for text in there), prompts[0]
+    assert not any(text in prompts[0] for text in not_there), prompts[0]
+
+
+def test_tasks_without_missing_functions_are_skipped(project: pytest.Pytester) -> None:
+    task = {"id": "other", "set": "expert", "query": "q", "answer": 1}
+    (project.path / "paper.task.yaml").write_text(yaml.safe_dump(task))
+    (project.path / "script.yaml").write_text("[a]")
+    model = f"--super-model=scripted:{project.path}/script.yaml"
+    project.runpytest("--super-agent=agentless", model, "paper.task.yaml").assert_outcomes(skipped=1)
+
+
+def test_agentless_needs_a_model(project: pytest.Pytester) -> None:
+    result = project.runpytest("--super-agent=agentless", "paper.task.yaml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
