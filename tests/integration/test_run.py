@@ -419,6 +419,7 @@ GIVEN = {
     "keep": "all",
     "set": "expert",
     "split": "dev",
+    "retrieval": "oracle",
     "category": "data",
     "ca-bundle": "given.txt",
     "pip-config": "given.txt",
