@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import InfrastructureError, printable
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.notebook import NOTEBOOK
+from pytest_super.report.repeats import chosen_share, pass_at
 from pytest_super.report.summary import (
     Group,
     agreements,
@@ -189,6 +190,10 @@ def group_figures(prefix: str, group: Group, metrics: Sequence[Metric]) -> Itera
     for metric in metrics:
         yield f"{prefix}.{metric.name}", group.mean(metric.name)
         yield f"{prefix}.{metric.name}_deviation", group.deviation(metric.name)
+    for one in pass_at(group):
+        yield f"{prefix}.pass_at_{one.k}", one.value
+    if (chosen := chosen_share(group)) is not None:
+        yield f"{prefix}.chosen_by_execution", chosen
     for name, found in agreements(group).items():
         yield f"{prefix}.agreement_with_{name}", found and found.share
         yield f"{prefix}.agreement_with_{name}_trials", found.trials if found else 0

@@ -10,6 +10,7 @@ from pytest_super.errors import printable_line
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.gate import Gate, gate_line
 from pytest_super.report.notebook import NOTEBOOK
+from pytest_super.report.repeats import repeat_lines
 from pytest_super.report.summary import (
     Group,
     agreements,
@@ -78,6 +79,7 @@ def summary_lines(
         yield ""
     yield " · ".join(total_facts(ended, runs))
     yield from deceivable_lines(ended)
+    yield from repeat_lines(whole)
     yield from agreement_lines(whole)
     yield from unsolved_lines(results, folder or PurePath())
     yield from trouble_lines(afterwards or {})

@@ -1,0 +1,125 @@
+"""What several trials of each task say together: pass@k, and the one that is chosen without the gold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import comb, isclose
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_super.report.summary import Group, weighted_mean
+from pytest_super.report.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_super.store.results import TrialResult
+
+# Values of two candidates agree within this relative difference.
+AGREEMENT = 1e-6
+MOST_K = 10
+
+
+class PassAt(NamedTuple):
+    """The probability that at least one of k trials of a task solves it, as a mean over tasks."""
+
+    k: int
+    value: float
+    tasks: int
+    """Those with at least k valid trials, over which the mean is."""
+
+
+def pass_at(group: Group) -> list[PassAt]:
+    """For each k up to the most valid trials of a task; empty if no task has several.
+
+    Unbiased: 1 - C(n - c, k) / C(n, k) of a task with n valid trials, c of them solved (Chen et al. 2021,
+    arXiv 2107.03374).
+    """
+    tasks = by_task(group.valid)
+    most = max(map(len, tasks), default=0)
+    found = (pass_at_k(tasks, k) for k in range(1, min(most, MOST_K) + 1))
+    return [one for one in found if one is not None] if most > 1 else []
+
+
+def pass_at_k(tasks: Iterable[Sequence[TrialResult]], k: int) -> PassAt | None:
+    rates = [(rate(trials, k), trials[0].weight) for trials in tasks if len(trials) >= k]
+    value = weighted_mean(rates)
+    return None if value is None else PassAt(k, value, len(rates))
+
+
+def rate(trials: Sequence[TrialResult], k: int) -> float:
+    solved = sum(trial.solved for trial in trials)
+    return 1 - comb(len(trials) - solved, k) / comb(len(trials), k)
+
+
+def by_task(results: Iterable[TrialResult]) -> list[list[TrialResult]]:
+    tasks: dict[str, list[TrialResult]] = {}
+    for result in results:
+        tasks.setdefault(result.id, []).append(result)
+    return [sorted(trials, key=lambda one: one.epoch) for trials in tasks.values()]
+
+
+def chosen_share(group: Group) -> float | None:
+    """The share of solved tasks when one trial of each is chosen by execution.
+
+    None without an item of a paper that has several valid trials; only these count.
+    """
+    tasks = [trials for trials in by_task(group.valid) if trials[0].masked and len(trials) > 1]
+    chosen = [choose(trials) for trials in tasks]
+    return weighted_mean((float(one.solved), one.weight) for one in chosen)
+
+
+def choose(trials: Sequence[TrialResult]) -> TrialResult:
+    """The trial whose experiments yield most values, and of these the one with which most others agree.
+
+    What the values should be is not looked at. Among equals the first epoch is chosen.
+    """
+    found = [values_of(trial) for trial in trials]
+    agreeing = [sum(agree(one, other) for other in found) for one in found]
+    best = max(range(len(trials)), key=lambda index: (len(found[index]), agreeing[index], -index))
+    return trials[best]
+
+
+def values_of(trial: TrialResult) -> dict[tuple[str, str], str]:
+    """The values that its experiments have yielded, by command and name."""
+    return {
+        (str(value.get("command", "")), str(value["name"])): str(value["found"])
+        for value in trial.graded
+        if not value["why"] and value["found"] not in ("missing", "NaN", "Infinity", "-Infinity")
+    }
+
+
+def agree(one: dict[tuple[str, str], str], other: dict[tuple[str, str], str]) -> bool:
+    return one.keys() == other.keys() and all(are_close(one[name], other[name]) for name in one)
+
+
+def are_close(one: str, other: str) -> bool:
+    try:
+        return one == other or isclose(float(one), float(other), rel_tol=AGREEMENT)
+    except ValueError:
+        return False
+
+
+def repeat_lines(group: Group) -> Iterator[str]:
+    """One line for pass@k, and one for the chosen trials, if tasks have several."""
+    found = pass_at(group)
+    if not found:
+        return
+    values = "  ".join(f"pass@{one.k} {one.value:.3f}" for one in found)
+    counts = Counter(one.tasks for one in found)
+    of = f" (over {counted(found[0].tasks, 'task')}" + (
+        ")" if len(counts) == 1 else f", pass@{found[-1].k} over {found[-1].tasks})"
+    )
+    yield f"{values}{of}{cost_of(group)}"
+    if (chosen := chosen_share(group)) is not None:
+        yield f"chosen by execution: {chosen:.3f}"
+
+
+def cost_of(group: Group) -> str:
+    """What one trial of a task costs, and what all of them do."""
+    costs = [[one.cost_usd for one in trials if one.cost_usd is not None] for trials in by_task(group.valid)]
+    known = [costs_of_task for costs_of_task in costs if costs_of_task]
+    if not known:
+        return ""
+    one = sum(sum(costs) / len(costs) for costs in known) / len(known)
+    whole = sum(map(sum, known)) / len(known)
+    return f"; ${one:.4f} a task for one, ${whole:.4f} for all"

@@ -1,0 +1,110 @@
+"""What several trials of each task say together."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.report.repeats import chosen_share, pass_at, repeat_lines
+from pytest_super.report.summary import Group
+from pytest_super.store.results import TrialResult
+
+
+def trial(id: str, epoch: int, solved: bool, *found: str, **facts: Any) -> TrialResult:
+    values = [
+        {"command": "e", "name": str(index), "found": text, "why": "" if text else "none", "score": 0.0}
+        for index, text in enumerate(found)
+    ]
+    return TrialResult(
+        id=id,
+        set="functions",
+        category=None,
+        epoch=epoch,
+        rerun=0,
+        agent="a",
+        solved=solved,
+        graded=values,
+        masked={"n": 1},
+        **facts,
+    )
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=8))
+def test_pass_at_k_is_the_share_of_the_samples_with_a_solved_trial(solved: list[bool]) -> None:
+    trials = [trial("t", epoch, one) for epoch, one in enumerate(solved, 1)]
+    found = {one.k: one.value for one in pass_at(Group(results=trials))}
+    assert found == pytest.approx(
+        {k: fmean(map(any, combinations(solved, k))) for k in range(1, len(solved) + 1)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("solved", "values"),
+    [
+        ([0, 0, 0, 0, 0], {1: 0, 3: 0, 5: 0}),
+        ([0, 0, 1, 0, 0], {1: 0.2, 3: 0.6, 5: 1}),
+        ([1, 0, 1, 0, 0], {1: 0.4, 3: 0.9, 5: 1}),
+    ],
+)
+def test_pass_at_k_of_five_trials(solved: list[int], values: dict[int, float]) -> None:
+    trials = [trial("t", epoch, bool(one)) for epoch, one in enumerate(solved, 1)]
+    found = {one.k: one.value for one in pass_at(Group(results=trials))}
+    assert {k: found[k] for k in values} == pytest.approx(values)
+
+
+def test_errors_do_not_count_and_tasks_with_fewer_trials_are_left_out_of_larger_k() -> None:
+    trials = [
+        trial("a", 1, True),
+        trial("a", 2, False),
+        trial("b", 1, True),
+        trial("b", 2, True, error="no engine"),
+    ]
+    found = pass_at(Group(results=trials))
+    assert [(one.k, one.value, one.tasks) for one in found] == [(1, 0.75, 2), (2, 1.0, 1)]
+
+
+def test_one_trial_a_task_says_nothing_about_repeats() -> None:
+    group = Group(results=[trial("a", 1, True), trial("b", 1, False)])
+    assert pass_at(group) == []
+    assert list(repeat_lines(group)) == []
+
+
+@pytest.mark.parametrize(
+    ("candidates", "chosen"),
+    [
+        # The experiments of the first do not run.
+        ([("",), ("7",)], 2),
+        # Two of three agree.
+        ([("1.0",), ("3.0000001",), ("3.0",)], 2),
+        # More values are better than agreement.
+        ([("1", ""), ("1", ""), ("2", "5")], 3),
+        # Not a number is no value.
+        ([("NaN",), ("4",)], 2),
+        # Otherwise the first.
+        ([("a",), ("b",)], 1),
+    ],
+)
+def test_a_candidate_is_chosen_by_what_it_yields_and_not_by_what_is_right(
+    candidates: list[tuple[str, ...]], chosen: int
+) -> None:
+    trials = [trial("t", epoch, epoch == chosen, *found) for epoch, found in enumerate(candidates, 1)]
+    assert chosen_share(Group(results=trials)) == 1.0
+    others = [trial("t", epoch, epoch != chosen, *found) for epoch, found in enumerate(candidates, 1)]
+    assert chosen_share(Group(results=others)) == 0.0
+
+
+def test_the_summary_has_pass_at_k_with_the_costs() -> None:
+    trials = [
+        trial("a", 1, False, "1", cost_usd=0.5),
+        trial("a", 2, True, "2", cost_usd=0.1),
+        trial("b", 1, True, "2", cost_usd=0.2),
+    ]
+    assert list(repeat_lines(Group(results=trials))) == [
+        "pass@1 0.750  pass@2 1.000 (over 2 tasks, pass@2 over 1); $0.2500 a task for one, $0.4000 for all",
+        "chosen by execution: 0.000",
+    ]
