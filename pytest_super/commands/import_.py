@@ -1,4 +1,4 @@
-"""`pytest-super import super`: published data as task files."""
+"""`pytest-super import`: published data as task files."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -11,7 +11,16 @@ SETS = ("expert", "masked", "auto")
 
 def add_arguments(parser: ArgumentParser) -> None:
     sets = parser.add_subparsers(required=True, metavar="DATA")
-    data = sets.add_parser("super", help="the data set of SUPER, from the Hugging Face hub or from files")
+    add_super(sets.add_parser("super", help="the data set of SUPER, from the Hugging Face hub or from files"))
+    add_autoexperiment(
+        sets.add_parser(
+            "autoexperiment", help="the papers of AutoExperiment, from a checkout of its repository"
+        )
+    )
+
+
+def add_super(data: ArgumentParser) -> None:
+    data.set_defaults(make=make_super)
     data.add_argument("--set", required=True, choices=SETS, help="one of its three sets")
     source = data.add_mutually_exclusive_group()
     source.add_argument(
@@ -25,9 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a file of the set, or a folder with the data set's files, in place of the hub",
     )
     data.add_argument("--output", type=Path, metavar="DIR", help="folder for the files (default: super/SET)")
-    data.add_argument(
-        "--force", action="store_true", help="overwrite files that were changed since the last import"
-    )
+    add_force(data)
     image = data.add_mutually_exclusive_group()
     image.add_argument(
         "--image", default=SUPER_IMAGE, help="container image that the tasks name (default: %(default)s)"
@@ -37,7 +44,32 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def add_autoexperiment(data: ArgumentParser) -> None:
+    data.set_defaults(make=make_autoexperiment)
+    data.epilog = "Exit status: 0 everything was imported, 1 something was left out."
+    data.add_argument("checkout", type=Path, metavar="PATH", help="a checkout of the repository")
+    data.add_argument(
+        "--output",
+        type=Path,
+        default=Path("autoexperiment"),
+        metavar="DIR",
+        help="folder for the files (default: %(default)s)",
+    )
+    add_force(data)
+
+
+def add_force(data: ArgumentParser) -> None:
+    data.add_argument(
+        "--force", action="store_true", help="overwrite files that were changed since the last import"
+    )
+
+
 def run(arguments: Namespace) -> int:
+    status: int = arguments.make(arguments)
+    return status
+
+
+def make_super(arguments: Namespace) -> int:
     from pytest_super.authoring.importing.command import import_super
 
     return import_super(
@@ -48,3 +80,9 @@ def run(arguments: Namespace) -> int:
         image=None if arguments.no_image else arguments.image,
         force=arguments.force,
     )
+
+
+def make_autoexperiment(arguments: Namespace) -> int:
+    from pytest_super.authoring.importing.autoexperiment.command import import_autoexperiment
+
+    return import_autoexperiment(arguments.checkout, arguments.output, force=arguments.force)

@@ -52,6 +52,11 @@ class Gold(NamedTuple):
     lines: frozenset[str]
 
 
+def is_old_file(name: str) -> bool:
+    """Whether a file with this name can contain an old version of code."""
+    return _BACKUP.fullmatch(name) is not None
+
+
 def gold_of(target: str, body: str) -> Gold:
     return Gold(target, tokens_of(body), frozenset(long_lines(body)))
 
@@ -83,7 +88,7 @@ def find_leaks(folder: Path, gold: Iterable[Gold]) -> Iterator[Leak]:
 
 
 def leaks_of_file(name: str, path: Path, gold: list[Gold]) -> Iterator[Leak]:
-    if _BACKUP.fullmatch(path.name):
+    if is_old_file(path.name):
         yield Leak("file", name, "", OLD)
     if path.stat().st_size > LARGEST_TEXT:
         return

@@ -1,1 +1,1 @@
-"""Task files from the published data of SUPER."""
+"""Task files from published data: SUPER, AutoExperiment."""

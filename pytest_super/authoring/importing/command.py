@@ -39,7 +39,8 @@ def import_super(
         "sha256": digest(path.read_bytes()),
         "revision": commit,
     }
-    written = write_files(output, files, origin, force=force)
+    record = f"super-{set_name}.import.json"
+    written = write_files(output, files, origin, record=record, force=force)
     left_out = len(rows) - len(files)
     lost = f"; {left_out} rows left out" if left_out else ""
     place = f"{DATASET} at {commit}" if commit else shown

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.atomic_write import copy_atomically, write_atomically
+from pytest_super.tasks.fields import check_relative
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 def digest(data: bytes) -> str:
@@ -20,42 +21,54 @@ def digest(data: bytes) -> str:
 
 
 def write_files(
-    folder: Path, files: Mapping[str, str], origin: Mapping[str, Any], *, force: bool
+    folder: Path, files: Mapping[str, str | Path], origin: Mapping[str, Any], *, record: str, force: bool
 ) -> Counter[str]:
-    """Write these files (name: text) to the folder, and remove other files of earlier imports of the set.
+    """Write these files (path in the folder: text, or a file to copy), and remove others of earlier imports.
 
-    Returns how many files are new, changed, removed. The record of an import has `origin` and the files with
-    their digests. Raises SuperError, before anything is written, if a file would change that does not have
-    its recorded content; `force` overwrites it.
+    Returns how many files are new, changed, removed. `record` is the name of the import's record, which has
+    `origin` and the files with their digests. Raises SuperError, before anything is written, if a file would
+    change that does not have its recorded content; `force` overwrites it.
     """
-    record = folder / f"super-{origin['set']}.import.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        earlier = read_record(record)
-        wanted = {name: text.encode() for name, text in files.items()}
-        there = {name: data for name in {*wanted, *earlier} if (data := read(folder / name)) is not None}
+        earlier = read_record(folder / record)
+        wanted = {name: digest_of(content) for name, content in files.items()}
+        there = {name: found for name in {*wanted, *earlier} if (found := digest_at(folder / name))}
         if not force:
             refuse_changed(folder, earlier, there, wanted)
-        written = replace_files(folder, there, wanted)
-        write_atomically(record, record_text(origin, wanted))
+        written = replace_files(folder, there, wanted, files)
+        write_atomically(folder / record, record_text(origin, wanted))
     except OSError as error:
         raise SuperError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
     return written
 
 
-def read(path: Path) -> bytes | None:
+def digest_of(content: str | Path) -> str:
+    if isinstance(content, str):
+        return digest(content.encode())
     try:
-        return path.read_bytes()
+        return digest_at(content)
+    except OSError as error:
+        raise SuperError(f"{content}: cannot be read: {error.strerror}") from None
+
+
+def digest_at(path: Path) -> str:
+    """The digest of a file; "" if there is none."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        return None
+        return ""
 
 
 def read_record(path: Path) -> dict[str, str]:
     """The files of the last import into this folder: name and digest. Raises SuperError."""
+    if not path.exists():
+        return {}
     try:
-        files: Any = json.loads(read(path) or b"{}").get("files", {})
-        # Only plain names, so that nothing outside of the folder is removed.
-        return {name: str(files[name]) for name in files if "/" not in name and name.endswith(".task.yaml")}
+        files: Any = json.loads(path.read_bytes()).get("files", {})
+        # Only paths inside, so that nothing outside of the folder is removed.
+        return {check_relative(name): str(files[name]) for name in files}
     except (ValueError, AttributeError, TypeError):
         raise SuperError(
             f"{path}: this is not the record of an import: remove it, and import with --force"
@@ -63,10 +76,10 @@ def read_record(path: Path) -> dict[str, str]:
 
 
 def refuse_changed(
-    folder: Path, earlier: Mapping[str, str], there: Mapping[str, bytes], wanted: Mapping[str, bytes]
+    folder: Path, earlier: Mapping[str, str], there: Mapping[str, str], wanted: Mapping[str, str]
 ) -> None:
     changed = sorted(
-        name for name, data in there.items() if data != wanted.get(name) and digest(data) != earlier.get(name)
+        name for name, found in there.items() if found not in (wanted.get(name), earlier.get(name))
     )
     if changed:
         named = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
@@ -75,11 +88,13 @@ def refuse_changed(
         )
 
 
-def replace_files(folder: Path, there: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> Counter[str]:
+def replace_files(
+    folder: Path, there: Mapping[str, str], wanted: Mapping[str, str], files: Mapping[str, str | Path]
+) -> Counter[str]:
     done: Counter[str] = Counter()
-    for name, data in wanted.items():
-        if there.get(name) != data:
-            write_atomically(folder / name, data)
+    for name, wanted_digest in wanted.items():
+        if there.get(name) != wanted_digest:
+            write(folder / name, files[name])
             done["changed" if name in there else "new"] += 1
     for name in there.keys() - wanted.keys():
         (folder / name).unlink()
@@ -87,7 +102,15 @@ def replace_files(folder: Path, there: Mapping[str, bytes], wanted: Mapping[str,
     return done
 
 
-def record_text(origin: Mapping[str, Any], wanted: Mapping[str, bytes]) -> str:
+def write(path: Path, content: str | Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, Path):
+        copy_atomically(content, path)
+    else:
+        write_atomically(path, content)
+
+
+def record_text(origin: Mapping[str, Any], wanted: Mapping[str, str]) -> str:
     """Without a time, so that the same import makes the same bytes."""
-    data = {**origin, "files": {name: digest(wanted[name]) for name in sorted(wanted)}}
+    data = {**origin, "files": {name: wanted[name] for name in sorted(wanted)}}
     return json.dumps(data, indent=2) + "\n"

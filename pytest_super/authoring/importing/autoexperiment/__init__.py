@@ -1,0 +1,1 @@
+"""Task files from the published repository of AutoExperiment."""

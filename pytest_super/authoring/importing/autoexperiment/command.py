@@ -1,0 +1,78 @@
+"""Imports the papers of a checkout of AutoExperiment's repository, and prints a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.authoring.importing.autoexperiment.paper import DATASET, paper_files
+from pytest_super.authoring.importing.autoexperiment.report import PaperReport, report_lines
+from pytest_super.authoring.importing.store import write_files
+from pytest_super.errors import SuperError, printable_line
+from pytest_super.report.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+PAPERS = "dataset/MLRC"
+# A folder with one of these is the folder of a paper.
+PARTS = ("functions.jsonl", "experiments.jsonl", "code", "paper.txt")
+RECORD = "autoexperiment.import.json"
+
+
+def import_autoexperiment(checkout: Path, output: Path, *, force: bool) -> int:
+    """Write a task file for each paper, next to its code and its text, and print what was used.
+
+    Returns the exit status, 1 if anything was left out. Raises SuperError when no file can be written.
+    """
+    folders = paper_folders(checkout)
+    files: dict[str, str | Path] = {}
+    reports = [PaperReport(folder.name) for folder in folders]
+    for folder, report in zip(folders, reports, strict=True):
+        try:
+            add_files(files, paper_files(folder, report))
+        except (SuperError, ValueError) as error:
+            report.refuse(str(error))
+        for line in report_lines(report):
+            print(printable_line(line))
+    if not files:
+        raise SuperError(f"{checkout}: none of its {counted(len(folders), 'paper')} yields a task")
+    written = write_files(output, files, {"dataset": DATASET}, record=RECORD, force=force)
+    changes = ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
+    print(f"{totals(reports)} in {output} (files: {changes})")
+    if guessed := sum(report.guessed for report in reports if report.used):
+        print(printable_line(guess_line(guessed, output)))
+    return 1 if any(report.left_out for report in reports) else 0
+
+
+def paper_folders(checkout: Path) -> list[Path]:
+    """Raises SuperError if this is no checkout of the repository."""
+    place = checkout / PAPERS
+    if not place.is_dir():
+        raise SuperError(
+            f"{checkout}: there is no folder {PAPERS}: name a checkout of AutoExperiment's repository"
+        )
+    folders = sorted(path for path in place.iterdir() if any((path / part).exists() for part in PARTS))
+    if not folders:
+        raise SuperError(f"{place}: no folder in it has {', '.join(PARTS[:-1])} or {PARTS[-1]}")
+    return folders
+
+
+def add_files(files: dict[str, str | Path], made: dict[str, str | Path]) -> None:
+    """Raises ValueError if another paper has the same files."""
+    if common := sorted(files.keys() & made.keys()):
+        raise ValueError(f"another paper has the same id: both would write {common[0]}")
+    files.update(made)
+
+
+def totals(reports: Sequence[PaperReport]) -> str:
+    used = [report.used for report in reports if report.used]
+    counts = [counted(sum(one[what] for one in used), what) for what in ("function", "experiment")]
+    return f"{counted(len(used), 'paper')}, {counts[0]}, {counts[1]}"
+
+
+def guess_line(guessed: int, output: Path) -> str:
+    return (
+        f"The patterns of {counted(guessed, 'value')} are guessed from their names. A run of gold has to "
+        f"confirm them: run pytest-super verify {output}, and look for missed items"
+    )

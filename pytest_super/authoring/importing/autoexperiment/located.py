@@ -1,0 +1,119 @@
+"""The recorded functions, found anew in the code: their recorded lines can belong to another state of it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_super.errors import did_you_mean
+from pytest_super.functions.definitions import definitions
+from pytest_super.functions.masking import mask_source
+from pytest_super.functions.names import SEPARATOR, by_file
+from pytest_super.functions.repository import read
+from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.spans import header_end
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_super.authoring.importing.autoexperiment.records import FunctionRecord
+    from pytest_super.functions.definitions import Definition
+
+
+class Located(NamedTuple):
+    target: str
+    sha256: str
+    wrong_range: str
+    """What is wrong with the recorded lines, or ""."""
+
+
+def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> Located:
+    """The record's function, by its name. `files` are those of the code that an agent gets.
+
+    Raises SuperError if it is not there, if several fit, or if it cannot be masked.
+    """
+    ((path, _),) = by_file([f"{record.file}{SEPARATOR}{record.name}"]).items()
+    source = PythonSource.read(path, read(code, path))
+    if path not in files:
+        raise SourceError(f"{path}: this file is not copied, because it is a link or an old version")
+    candidates = named(source, record.name)
+    chosen = nearest(source, record, candidates)
+    (masked,) = mask_source(source, [chosen.name]).functions
+    return Located(
+        f"{path}{SEPARATOR}{chosen.name}", masked.sha256, wrong_range(source, record, chosen, len(candidates))
+    )
+
+
+def named(source: PythonSource, name: str) -> list[Definition]:
+    """The functions with this bare or qualified name. Raises SourceError if there is none."""
+    known = definitions(source)
+    found = [one for one in known if name in (plain_name(one), bare_name(one))]
+    if found:
+        return found
+    if any(isinstance(node, ast.ClassDef) and node.name == name for node in ast.walk(source.tree)):
+        raise SourceError(f"{source.name}: `{name}` is a class, not a function")
+    hint = did_you_mean(name, [bare_name(one) for one in known], most=3)
+    raise SourceError(f"{source.name}: there is no function `{name}` in it{hint}")
+
+
+def plain_name(definition: Definition) -> str:
+    return definition.name.partition("#")[0]
+
+
+def bare_name(definition: Definition) -> str:
+    return plain_name(definition).rpartition(".")[2]
+
+
+def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[Definition]) -> Definition:
+    """The candidate in the class of the recorded lines, or else the one nearest to them.
+
+    Raises SourceError if the lines choose none of several.
+    """
+    if len(candidates) == 1:
+        return candidates[0]
+    header = record.header_line
+    if header is not None:
+        among = in_class(source, header, record.line_end or header, candidates)
+        distances = [abs(one.node.lineno - header) for one in among]
+        if distances.count(min(distances)) == 1:
+            return among[distances.index(min(distances))]
+    places = ", ".join(f"{one.name} (line {one.node.lineno})" for one in candidates)
+    raise SourceError(
+        f"{source.name}: `{record.name}` is not unique, and the recorded lines choose none of {places}"
+    )
+
+
+def in_class(
+    source: PythonSource, first: int, last: int, candidates: Sequence[Definition]
+) -> Sequence[Definition]:
+    """The candidates in the innermost class around these lines that has any; else all of them."""
+    around = [node for node in classes(source.tree) if first in lines_of(node) and last in lines_of(node)]
+    for node in sorted(around, key=lambda one: one.lineno, reverse=True):
+        if found := [one for one in candidates if one.node.lineno in lines_of(node)]:
+            return found
+    return candidates
+
+
+def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def lines_of(node: ast.ClassDef) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def wrong_range(source: PythonSource, record: FunctionRecord, chosen: Definition, candidates: int) -> str:
+    line, what = chosen.node.lineno, f"the `def` of `{chosen.name}`"
+    if record.header_line != line:
+        several = f", chosen among {candidates} functions of this name" if candidates > 1 else ""
+        if record.header_line is None:
+            return f"none is recorded; {what} is in line {line} of {source.name}{several}"
+        return f"line {record.header_line} of {source.name} is not {what}, line {line} is{several}"
+    last = header_end(source, chosen.node).line
+    if record.line_start is not None and line < record.line_start <= last:
+        return (
+            f"line {record.line_start} of {source.name} is recorded as the first of the body of "
+            f"`{chosen.name}`, but its signature ends in line {last}"
+        )
+    return ""

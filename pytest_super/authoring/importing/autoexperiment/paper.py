@@ -1,0 +1,214 @@
+"""One paper of the repository as a task, with the files that lie next to its task file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.authoring.importing.autoexperiment.code import code_of, copied
+from pytest_super.authoring.importing.autoexperiment.located import locate
+from pytest_super.authoring.importing.autoexperiment.needs import gpu_words, missing_paths
+from pytest_super.authoring.importing.autoexperiment.records import read_experiments, read_functions
+from pytest_super.authoring.importing.autoexperiment.results import EXIT_ONLY, checks_of, recorded_numbers
+from pytest_super.authoring.task_text import task_text
+from pytest_super.errors import SuperError
+from pytest_super.functions.repository import masked_files
+from pytest_super.tasks.fields import legal_id
+from pytest_super.tasks.task import TASK_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from pytest_super.authoring.importing.autoexperiment.code import Code
+    from pytest_super.authoring.importing.autoexperiment.records import (
+        ExperimentRecord,
+        FunctionRecord,
+        Records,
+    )
+    from pytest_super.authoring.importing.autoexperiment.report import PaperReport
+
+DATASET = "AutoExperiment (arXiv 2506.19724)"
+CODE, PAPER = "code", "paper.txt"
+Fields = dict[str, Any]
+
+
+def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
+    """The files of a paper: its task file, its code, its text.
+
+    Raises SuperError or ValueError if the paper yields no task.
+    """
+    paper_id = legal_id(folder.name)
+    if not paper_id:
+        raise ValueError(f"{folder.name} has no character that an id can have")
+    require(folder)
+    text = paper_text(folder, report)
+    code = code_of(folder / CODE)
+    if code.others:
+        report.note(CODE, f"not copied, because they are links or can contain solutions: {some(code.others)}")
+    task = {
+        "id": paper_id,
+        "set": "functions",
+        "query": query_of(paper_id),
+        "repository": {"path": paper_id, "provide": True},
+        **({"paper": {"file": f"{paper_id}.txt"}} if text else {}),
+        **functions_and_experiments(folder, code, report),
+    }
+    files: dict[str, str | Path] = {f"{paper_id}{TASK_SUFFIX}": valid_text(task)}
+    return {**files, **({f"{paper_id}.txt": text} if text else {}), **dict(copied(code, paper_id))}
+
+
+def require(folder: Path) -> None:
+    needed = {"functions.jsonl": Path.is_file, "experiments.jsonl": Path.is_file, CODE: Path.is_dir}
+    missing = [name for name, is_there in needed.items() if not is_there(folder / name)]
+    if missing:
+        raise ValueError(f"there is no {' and no '.join(missing)}")
+
+
+def paper_text(folder: Path, report: PaperReport) -> Path | None:
+    file = folder / PAPER
+    try:
+        why = "" if file.read_text(encoding="utf-8").strip() else "it is empty"
+    except OSError as error:
+        why = f"it cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        why = "it is not UTF-8"
+    if why:
+        report.leave_out(PAPER, f"{why}: agents get no text of the paper")
+    return None if why else file
+
+
+def query_of(paper_id: str) -> str:
+    name = f"arXiv {paper_id}" if re.fullmatch(r"\d{4}\.\d{4,5}", paper_id) else paper_id
+    return f"The folder `{paper_id}` has the code of the paper {name}."
+
+
+def some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def valid_text(task: Fields) -> str:
+    """The text of the task file. Raises ValueError for an invalid task."""
+    with TemporaryDirectory() as folder:
+        # The loader looks for the code and the paper's text next to the task file.
+        Path(folder, task["repository"]["path"]).mkdir()
+        Path(folder, f"{task['id']}.txt").touch()
+        return task_text(task, Path(folder, f"{task['id']}{TASK_SUFFIX}"))
+
+
+def functions_and_experiments(folder: Path, code: Code, report: PaperReport) -> Fields:
+    """These fields of the task. Raises SuperError or ValueError."""
+    functions, experiments = read_functions(folder, report), read_experiments(folder, report)
+    needs = dependencies(functions, experiments, report)
+    found = dict(located(functions, folder / CODE, code.files, report))
+    used = list(usable(experiments, needs, found, folder / CODE, report))
+    graded = {name for one in used for name in one["functions"]}
+    for name in found:
+        if name not in graded:
+            report.leave_out(f"function {name}", "no experiment that can be used needs it")
+    made = [fields for name, fields in found.items() if name in graded]
+    if not made:
+        raise ValueError("no function has an experiment that needs it")
+    # All functions of a paper are masked at once while its prefix runs.
+    masked_files(folder / CODE, [fields["target"] for fields in made], nested=True)
+    report.used = {"function": len(made), "experiment": len(used)}
+    return {"functions": made, "experiments": used, "metadata": {"dataset": DATASET}}
+
+
+def usable(
+    experiments: Records[ExperimentRecord],
+    needs: dict[str, list[str]],
+    found: Collection[str],
+    code: Path,
+    report: PaperReport,
+) -> Iterator[Fields]:
+    """The fields of the experiments that need a function that was found."""
+    for one_id, record in experiments.by_id.items():
+        if needed := [name for name in needs[one_id] if name in found]:
+            yield experiment_fields(record, needed, code, report)
+        elif needs[one_id]:
+            report.leave_out(record.label, "none of the functions that it needs can be used")
+        else:
+            report.leave_out(record.label, "it needs no function that is recorded")
+
+
+def dependencies(
+    functions: Records[FunctionRecord], experiments: Records[ExperimentRecord], report: PaperReport
+) -> dict[str, list[str]]:
+    """The ids of the functions that each experiment needs, in the order of the functions."""
+    pairs: set[tuple[str, str]] = set()
+    for function in functions.by_id.values():
+        known = known_ids(function.label, "experiment", function.experiments, experiments.ids, report)
+        pairs.update((one, function.id) for one in known)
+    for experiment in experiments.by_id.values():
+        known = known_ids(experiment.label, "function", experiment.functions, functions.ids, report)
+        pairs.update((experiment.id, one) for one in known)
+    order = [*functions.by_id, *sorted(functions.ids - functions.by_id.keys())]
+    return {one: [name for name in order if (one, name) in pairs] for one in experiments.by_id}
+
+
+def known_ids(
+    label: str, what: str, named: Collection[str], known: Collection[str], report: PaperReport
+) -> Iterator[str]:
+    for one in named:
+        if one in known:
+            yield one
+        else:
+            report.leave_out(label, f"its {what} {one}, which {what}s.jsonl does not have")
+
+
+def located(
+    functions: Records[FunctionRecord], code: Path, files: Collection[str], report: PaperReport
+) -> Iterator[tuple[str, Fields]]:
+    """The fields of the functions that can be masked, by id."""
+    taken: dict[str, str] = {}
+    for one_id, record in functions.by_id.items():
+        try:
+            found = locate(record, code, files)
+            if found.target in taken:
+                raise SuperError(f"{found.target} is already the function {taken[found.target]}")
+        except SuperError as error:
+            report.leave_out(record.label, str(error))
+            continue
+        if found.wrong_range:
+            report.note(record.label, f"wrong lines: {found.wrong_range}")
+        taken[found.target] = one_id
+        about = {"passage": record.passage, "description": record.description}
+        texts = {name: text for name, text in about.items() if text.strip()}
+        yield one_id, {"id": one_id, "target": found.target, "sha256": found.sha256, **texts}
+
+
+def experiment_fields(
+    record: ExperimentRecord, functions: list[str], code: Path, report: PaperReport
+) -> Fields:
+    if words := gpu_words(record.command):
+        report.note(record.label, f"its command asks for a GPU: {', '.join(words)}")
+    if paths := missing_paths(record.command, code):
+        report.note(
+            record.label,
+            f"its command names what the code does not have: {', '.join(paths)} (data, weights, or files "
+            "that it makes)",
+        )
+    return {
+        "name": f"Experiment {record.id}",
+        **({"description": record.description} if record.description.strip() else {}),
+        "command": record.command,
+        "functions": functions,
+        **expectations(record, report),
+    }
+
+
+def expectations(record: ExperimentRecord, report: PaperReport) -> Fields:
+    try:
+        numbers = recorded_numbers(record.result)
+    except ValueError as error:
+        report.note(record.label, f"{error}: only the exit code is checked")
+        return {"result": EXIT_ONLY}
+    report.guessed += len(numbers)
+    if zeros := [name for name, number in numbers.items() if number == 0]:
+        report.note(
+            record.label,
+            f"{', '.join(zeros)} is recorded as 0, and no other number is within 5 % of it: set `abs`",
+        )
+    return {"provenance": "gold-run", "result": checks_of(numbers)}

@@ -1,0 +1,180 @@
+"""The published records of functions and experiments, in the forms of both snapshots of the repository."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pytest_super.authoring.rows import read_rows
+from pytest_super.tasks.paper import FUNCTION_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_super.authoring.importing.autoexperiment.report import PaperReport
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionRecord:
+    """A function that can be masked. Its lines are those of another state of the code, or None."""
+
+    id: str
+    file: str
+    name: str
+    """Without its class."""
+    header_line: int | None
+    line_start: int | None
+    line_end: int | None
+    passage: str
+    description: str
+    experiments: tuple[str, ...]
+    """The ids of the experiments that need it. Only the later snapshot has them."""
+
+    @property
+    def label(self) -> str:
+        return f"function {self.id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentRecord:
+    """A command and what it yielded when the authors ran it."""
+
+    id: str
+    description: str
+    command: str
+    result: Any
+    functions: tuple[str, ...]
+    """The ids of the functions that it needs. Only the earlier snapshot has them."""
+
+    @property
+    def label(self) -> str:
+        return f"experiment {self.id}"
+
+
+Record = TypeVar("Record", FunctionRecord, ExperimentRecord)
+
+
+@dataclass(frozen=True)
+class Records(Generic[Record]):
+    """The records of a file by id, and the ids of all its lines, also of those that are no record."""
+
+    by_id: dict[str, Record]
+    ids: frozenset[str]
+
+
+def read_functions(folder: Path, report: PaperReport) -> Records[FunctionRecord]:
+    """Raises SuperError if the file cannot be read."""
+    return read_records(folder / "functions.jsonl", "function", function_record, report)
+
+
+def read_experiments(folder: Path, report: PaperReport) -> Records[ExperimentRecord]:
+    """Raises SuperError if the file cannot be read."""
+    return read_records(folder / "experiments.jsonl", "experiment", experiment_record, report)
+
+
+def read_records(
+    path: Path, what: str, make: Callable[[Fields], Record], report: PaperReport
+) -> Records[Record]:
+    rows = read_rows(path, path.name)
+    report.recorded[what] = len(rows)
+    made: dict[str, Record] = {}
+    lines: dict[str, int] = {}
+    for row in rows:
+        try:
+            one_id = id_of(row.fields, "func_id" if what == "function" else "exp_id")
+            if one_id in lines:
+                raise ValueError(f"line {lines[one_id]} has the same id, {one_id}")
+            lines[one_id] = row.number
+            made[one_id] = make(row.fields)
+        except ValueError as error:
+            report.leave_out(f"{path.name}:{row.number}", str(error))
+    return Records(made, frozenset(lines))
+
+
+def function_record(fields: Fields) -> FunctionRecord:
+    return FunctionRecord(
+        id=function_id(fields),
+        file=required_text(fields, "file"),
+        name=required_text(fields, "name"),
+        header_line=line_number(fields.get("header_line")),
+        line_start=line_number(fields.get("line_start")),
+        line_end=line_number(fields.get("line_end")),
+        passage=optional_text(fields, "relevant_paper"),
+        description=optional_text(fields, "description"),
+        experiments=ids_of(fields, "exp_dependencies"),
+    )
+
+
+def experiment_record(fields: Fields) -> ExperimentRecord:
+    if is_missing(fields.get("result")):
+        raise ValueError("`result` is missing")
+    return ExperimentRecord(
+        id=id_of(fields, "exp_id"),
+        description=optional_text(fields, "description"),
+        command=required_text(fields, "solution"),
+        result=fields["result"],
+        functions=ids_of(fields, "func_dependencies"),
+    )
+
+
+def is_missing(value: Any) -> bool:
+    # An empty cell of a table is NaN, which differs from itself.
+    return value is None or value == "" or value != value
+
+
+def required_text(fields: Fields, name: str) -> str:
+    if not (text := optional_text(fields, name).strip()):
+        raise ValueError(f"`{name}` is missing")
+    return text
+
+
+def optional_text(fields: Fields, name: str) -> str:
+    value = fields.get(name)
+    if is_missing(value):
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"`{name}` should be text")
+    return value
+
+
+def line_number(value: Any) -> int | None:
+    """The first snapshot has line numbers as text."""
+    text = value.strip() if isinstance(value, str) else str(value)
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,8}", text) else None
+
+
+def id_of(fields: Fields, name: str) -> str:
+    if is_missing(fields.get(name)):
+        raise ValueError(f"`{name}` is missing")
+    return as_id(fields[name], name)
+
+
+def as_id(value: Any, name: str) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    if not text:
+        raise ValueError(f"`{name}` has {value!r}, which is not an id")
+    return text
+
+
+def function_id(fields: Fields) -> str:
+    """An id that can be a part of the ids of items."""
+    text = id_of(fields, "func_id")
+    if not re.fullmatch(FUNCTION_ID, text) or len(text) > 50:
+        raise ValueError(f"`func_id` has {text!r}, which is not an id of letters, digits, `.` and `-`")
+    return text
+
+
+def ids_of(fields: Fields, name: str) -> tuple[str, ...]:
+    """A list of ids, or a text with commas between them."""
+    value = fields.get(name)
+    if is_missing(value):
+        return ()
+    parts = value.split(",") if isinstance(value, str) else value
+    parts = parts if isinstance(parts, list) else [parts]
+    return tuple(dict.fromkeys(as_id(part, name) for part in parts))

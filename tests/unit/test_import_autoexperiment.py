@@ -1,0 +1,616 @@
+"""`pytest-super import autoexperiment`: published records as papers with functions to mask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.cli import main
+from pytest_super.tasks.loading import load_tasks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.tasks.paper import Experiment
+    from pytest_super.tasks.task import Task
+
+PAPER = "2205.00048"
+CODE = '''\
+"""Measures of fairness."""
+import sys
+
+
+def gini(values):
+    """How unequal the values are."""
+    total = sum(values)
+    return sum(abs(a - b) for a in values for b in values) / (2 * len(values) * total)
+
+
+class Sums:
+    def update(self, values):
+        self.total = sum(values)
+        return self
+
+
+class Counts:
+    def update(self, values):
+        self.total = len(values)
+        return self
+
+    def shift(
+        self,
+        by,
+    ):
+        return self.total - by
+
+
+if __name__ == "__main__":
+    values = [1, 2, 3, 6]
+    print(f"II-F: {gini(values):.6f} and II-F2: 7")
+    print("Total loss = [tensor(%g)]" % Sums().update(values).total)
+    print("bias:", Counts().update(values).shift(6.5))
+    print("zero:", Counts().update(values).shift(4))
+'''
+LINES = {text.strip(): number for number, text in enumerate(CODE.splitlines(), 1)}
+
+
+def function(func_id: int | str, name: str, header: object, **fields: Any) -> dict[str, Any]:
+    """A record of the first snapshot: line numbers are texts."""
+    lines = {"header_line": str(header), "line_start": "", "line_end": str(header)}
+    record = {"paper_id": PAPER, "func_id": str(func_id), "file": "src/fair.py", "name": name, **lines}
+    return {**record, "relevant_paper": "", "description": f"Computes {name}.", **fields}
+
+
+def experiment(exp_id: int, functions: str | None, result: Any, **fields: Any) -> dict[str, Any]:
+    record = {"paper_id": PAPER, "exp_id": str(exp_id), "description": "Report the values.", "result": result}
+    needed = {} if functions is None else {"func_dependencies": functions}
+    return {**record, "solution": "python src/fair.py", **needed, **fields}
+
+
+def def_line(text: str) -> int:
+    return LINES[text]
+
+
+GINI = function(0, "gini", def_line("def gini(values):"), relevant_paper="Inequality is $G$.")
+# `def update` of Counts is the last line with this text.
+COUNTS = function(1, "update", def_line("def update(self, values):"))
+GINI_VALUE = json.dumps({"II-F": [0.333333]})
+
+
+class Checkout:
+    """A checkout with the layout of the published repository, and what an import of it makes."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root = folder / "checkout"
+        self.output = folder / "out"
+        self.capsys = capsys
+        self.out = self.err = ""
+
+    def folder(self, paper: str = PAPER) -> Path:
+        return self.root / "dataset" / "MLRC" / paper
+
+    def paper(
+        self,
+        functions: list[dict[str, Any]],
+        experiments: list[dict[str, Any]],
+        *,
+        paper: str = PAPER,
+        code: str = CODE,
+    ) -> None:
+        folder = self.folder(paper)
+        (folder / "code" / "src").mkdir(parents=True, exist_ok=True)
+        (folder / "code" / "src" / "fair.py").write_text(code)
+        (folder / "paper.txt").write_text("The Gini coefficient is $G$.\n")
+        for name, rows in (("functions", functions), ("experiments", experiments)):
+            (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def run(self, *options: str) -> int:
+        status = main(["import", "autoexperiment", str(self.root), "--output", str(self.output), *options])
+        self.out, self.err = self.capsys.readouterr()
+        return status
+
+    def task(self, paper: str = PAPER) -> Task:
+        (task,) = load_tasks(self.output / f"{paper}.task.yaml")
+        return task
+
+    def files(self) -> dict[str, bytes]:
+        found = (path for path in self.output.rglob("*") if path.is_file())
+        return {path.relative_to(self.output).as_posix(): path.read_bytes() for path in found}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Checkout:
+    return Checkout(tmp_path, capsys)
+
+
+def targets(task: Task) -> dict[str | None, str]:
+    return {one.id: one.target for one in task.functions}
+
+
+def expected(one: Experiment) -> dict[str | None, Any]:
+    return {check.name: check.expected for check in one.result if check.has_expected}
+
+
+# What a paper becomes
+
+
+def test_a_paper_becomes_a_task_next_to_its_code_and_its_text(checkout: Checkout) -> None:
+    checkout.paper([GINI], [experiment(3, "0", GINI_VALUE)])
+    assert checkout.run() == 0, checkout.out
+    task = checkout.task()
+    (one,) = task.functions
+    assert (task.id, task.set) == (PAPER, "functions")
+    assert (one.id, one.target) == ("0", "src/fair.py::gini")
+    text = CODE[CODE.index("def gini") : CODE.index("\n\nclass Sums")]
+    assert one.sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert (one.passage, one.description) == ("Inequality is $G$.", "Computes gini.")
+    (made,) = task.experiments
+    assert (made.name, made.command) == ("Experiment 3", "python src/fair.py")
+    assert (made.description, made.provenance) == ("Report the values.", "gold-run")
+    assert made.functions == ["0"]
+    (check,) = made.result
+    assert (check.name, check.expected, check.rel) == ("II-F", 0.333333, 0.05)
+    assert task.paper is not None
+    assert (checkout.output / task.paper.file).read_text() == "The Gini coefficient is $G$.\n"
+    assert checkout.files()[f"{PAPER}/src/fair.py"] == CODE.encode()
+    assert main(["validate", str(checkout.output)]) == 0
+
+
+def test_the_report_says_what_was_used_and_that_the_patterns_are_guessed(checkout: Checkout) -> None:
+    checkout.paper([GINI, function(4, "shift", 1)], [experiment(0, "0", '{"a": 1, "b": 2}')])
+    assert checkout.run() == 1
+    lines = checkout.out.splitlines()
+    assert lines[0] == f"{PAPER}: 1 of 2 functions, 1 of 1 experiment used"
+    assert "1 paper, 1 function, 1 experiment in " in lines[-2]
+    assert lines[-1].startswith("The patterns of 2 values are guessed from their names")
+    assert f"pytest-super verify {checkout.output}" in lines[-1]
+
+
+def test_the_later_snapshot_names_the_experiments_with_the_functions(checkout: Checkout) -> None:
+    numbers = {"header_line": def_line("def gini(values):"), "line_start": 7, "line_end": 8}
+    functions = [
+        function(0, "gini", 1) | numbers | {"func_id": 0, "exp_dependencies": [1, 2]},
+        function(1, "shift", def_line("def shift(")) | {"exp_dependencies": ["2"]},
+    ]
+    checkout.paper(functions, [experiment(one, None, {"II-F": 0.3}) for one in (1, 2)])
+    assert checkout.run() == 0, checkout.out
+    needed = {one.name: one.functions for one in checkout.task().experiments}
+    assert needed == {"Experiment 1": ["0"], "Experiment 2": ["0", "1"]}
+
+
+def test_functions_are_in_the_order_of_the_records(checkout: Checkout) -> None:
+    functions = [function(5, "shift", def_line("def shift(")), GINI]
+    checkout.paper(functions, [experiment(0, "0, 5", GINI_VALUE)])
+    assert checkout.run() == 0
+    assert list(targets(checkout.task())) == ["5", "0"]
+    assert checkout.task().experiments[0].functions == ["5", "0"]
+
+
+# Functions are found by their names
+
+
+def test_stale_lines_are_reported_and_do_not_matter(checkout: Checkout) -> None:
+    checkout.paper([function(0, "gini", 25), function(1, "shift", 1)], [experiment(0, "0,1", GINI_VALUE)])
+    assert checkout.run() == 0
+    assert targets(checkout.task()) == {"0": "src/fair.py::gini", "1": "src/fair.py::Counts.shift"}
+    line = def_line("def gini(values):")
+    assert (
+        f"function 0: wrong lines: line 25 of src/fair.py is not the `def` of `gini`, line {line} is"
+        in checkout.out
+    )
+    assert "function 1: wrong lines: line 1 of src/fair.py is not" in checkout.out
+
+
+@pytest.mark.parametrize(
+    ("header", "end", "target"),
+    [
+        ("class Sums:", None, "Sums.update"),
+        ("self.total = sum(values)", None, "Sums.update"),
+        ("class Counts:", None, "Counts.update"),
+        ("class Counts:", 23, "Counts.update"),
+        ("return self", None, "Counts.update"),
+        ('if __name__ == "__main__":', None, "Counts.update"),
+        ("import sys", None, "Sums.update"),
+    ],
+)
+def test_recorded_lines_choose_between_equal_names(
+    checkout: Checkout, header: str, end: int | None, target: str
+) -> None:
+    line = def_line(header)
+    record = function(0, "update", line) | {"line_end": str(end or line)}
+    checkout.paper([record], [experiment(0, "0", GINI_VALUE)])
+    assert checkout.run() == 0, checkout.out
+    assert targets(checkout.task()) == {"0": f"src/fair.py::{target}"}
+    assert "chosen among 2 functions of this name" in checkout.out
+
+
+def test_a_class_goes_before_a_nearer_function_of_another_class(checkout: Checkout) -> None:
+    code = "class A:\n    def f(self):\n        return 1\n\n\nclass B:\n    x = 1\n    y = 2\n    z = 3\n" + (
+        "    w = 4\n    def f(self):\n        return 2\n"
+    )
+    checkout.paper([function(0, "f", 6, line_end="12")], [experiment(0, "0", GINI_VALUE)], code=code)
+    checkout.run()
+    assert targets(checkout.task()) == {"0": "src/fair.py::B.f"}
+
+
+@pytest.mark.parametrize("header", ["", "x", "0", None])
+def test_equal_names_without_a_hint_are_ambiguous(checkout: Checkout, header: str | None) -> None:
+    records = [GINI, function(1, "update", 1, header_line=header)]
+    checkout.paper(records, [experiment(0, "0,1", GINI_VALUE)])
+    assert checkout.run() == 1
+    assert list(targets(checkout.task())) == ["0"]
+    assert "function 1: left out: src/fair.py: `update` is not unique" in checkout.out
+    assert "Sums.update (line 12), Counts.update (line 18)" in checkout.out
+
+
+def test_two_functions_at_the_same_distance_are_ambiguous(checkout: Checkout) -> None:
+    code = CODE + "\n\nif gini:\n    def late(): return 1\n\nelse:\n    def late(): return 2\n"
+    first = code.splitlines().index("    def late(): return 1") + 1
+    records = [GINI, function(1, "late", first + 1, line_end="")]
+    checkout.paper(records, [experiment(0, "0,1", GINI_VALUE)], code=code)
+    assert checkout.run() == 0, checkout.out
+    assert targets(checkout.task())["1"] == "src/fair.py::late#1"
+    code = code.replace("    def late(): return 1\n", "    def late(): return 1\n\n")
+    records[1] = function(1, "late", first + 2)
+    checkout.paper(records, [experiment(0, "0,1", GINI_VALUE)], code=code)
+    assert checkout.run() == 1
+    assert f"choose none of late#1 (line {first}), late#2 (line {first + 4})" in checkout.out
+
+
+def test_a_body_that_is_recorded_inside_the_signature_is_a_wrong_range(checkout: Checkout) -> None:
+    line = def_line("def shift(")
+    records = [
+        function(0, "shift", line, line_start=str(line + 1)),
+        GINI | {"func_id": "1", "line_start": "6"},
+    ]
+    checkout.paper(records, [experiment(0, "0,1", GINI_VALUE)])
+    assert checkout.run() == 0
+    assert checkout.out.count("wrong lines") == 1
+    assert (
+        f"function 0: wrong lines: line {line + 1} of src/fair.py is recorded as the first of the body of "
+        f"`Counts.shift`, but its signature ends in line {line + 3}"
+    ) in checkout.out
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"file": "src/fare.py"}, "src/fare.py: "),
+        ({"file": "../fair.py"}, "the path must be relative to the folder and inside it"),
+        ({"name": "gin"}, "src/fair.py: there is no function `gin` in it; did you mean `gini`?"),
+        ({"name": "Sums"}, "src/fair.py: `Sums` is a class, not a function"),
+        ({"file": "old.py", "name": "f"}, "old.py:2: it is written in Python 2, which cannot be masked"),
+        ({"file": "more.py", "name": "empty"}, "more.py:1: `empty` cannot be masked: it has no body"),
+        ({"name": "gini"}, "src/fair.py::gini is already the function 0"),
+        ({"file": "more.bak", "name": "empty"}, "more.bak: this file is not copied"),
+    ],
+)
+def test_a_function_that_cannot_be_masked_is_left_out(
+    checkout: Checkout, change: dict[str, Any], why: str
+) -> None:
+    checkout.paper([GINI, function(1, "shift", 5) | change], [experiment(0, "0,1", GINI_VALUE)])
+    code = checkout.folder() / "code"
+    (code / "old.py").write_text("def f():\n    print 'a'\n")
+    (code / "more.py").write_text("def empty(): pass\n")
+    (code / "more.bak").write_text("def empty(): return 1\n")
+    assert checkout.run() == 1
+    assert checkout.task().experiments[0].functions == ["0"]
+    (line,) = [line for line in checkout.out.splitlines() if "left out" in line]
+    assert line.startswith("  function 1: left out: ")
+    assert why in line
+
+
+def test_what_no_experiment_and_no_function_is_left_for_is_left_out(checkout: Checkout) -> None:
+    functions = [GINI, function(1, "shift", 1), function(2, "gone", 1)]
+    checkout.paper(
+        functions, [experiment(0, "0", GINI_VALUE), experiment(1, "2", "{}"), experiment(2, "", "{}")]
+    )
+    assert checkout.run() == 1
+    task = checkout.task()
+    assert list(targets(task)) == ["0"]
+    assert [one.name for one in task.experiments] == ["Experiment 0"]
+    assert "function 1: left out: no experiment that can be used needs it" in checkout.out
+    assert "experiment 1: left out: none of the functions that it needs can be used" in checkout.out
+    assert "experiment 2: left out: it needs no function that is recorded" in checkout.out
+
+
+# Results
+
+
+@pytest.mark.parametrize(
+    ("result", "numbers"),
+    [
+        ('{"II-F": 0.00094}', {"II-F": 0.00094}),
+        ("{'II-F': [1e-08], 'GI (%)': 2}", {"II-F": 1e-08, "GI (%)": 2}),
+        ({"a": -0.5, "b": 0}, {"a": -0.5, "b": 0}),
+        ("{'a': (3,)}", {"a": 3}),
+    ],
+)
+def test_results_are_json_or_python(checkout: Checkout, result: Any, numbers: dict[str, float]) -> None:
+    checkout.paper([GINI], [experiment(0, "0", result)])
+    assert checkout.run() == 0, checkout.out
+    assert expected(checkout.task().experiments[0]) == numbers
+    assert ("b is recorded as 0" in checkout.out) == (0 in numbers.values())
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ("0.5", "is not a mapping of names to numbers"),
+        ("{}", "is not a mapping of names to numbers"),
+        ("tensor(0.5)", "is neither JSON nor a Python literal"),
+        ('{"a": 1, "b": [1, 2]}', "`b` of the recorded result is not a number"),
+        ('{"a": NaN}', "`a` of the recorded result is not a number"),
+        ('{"a": true}', "`a` of the recorded result is not a number"),
+        ("{1: 2}", "has 1 as a name"),
+    ],
+)
+def test_a_result_of_another_form_leaves_the_exit_code(checkout: Checkout, result: str, why: str) -> None:
+    checkout.paper([GINI], [experiment(0, "0", result)])
+    assert checkout.run() == 0
+    (check,) = checkout.task().experiments[0].result
+    assert check.exit == 0
+    assert f"{why}: only the exit code is checked" in checkout.out
+    assert "guessed" not in checkout.out
+
+
+# Commands
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("python src/fair.py > out.txt 2>&1 | tee log/a.txt", ""),
+        ("cd src && python fair.py --out new.json --lr=0.5", ""),
+        ("cd $HOME && python any.py", ""),
+        ("python src/train.py", "src/train.py"),
+        ("cd src\npython fair.py --data data/x.csv --model=model.pt", "data/x.csv, model.pt"),
+        ("cd srx && python fair.py", "srx, fair.py"),
+        ("DATA=/scratch/me python src/fair.py", "/scratch/me"),
+    ],
+)
+def test_paths_that_the_code_lacks_are_reported(checkout: Checkout, command: str, said: str) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution=command)])
+    assert checkout.run() == 0
+    assert checkout.task().experiments[0].command == command
+    named = [line for line in checkout.out.splitlines() if "names what the code does not have" in line]
+    assert [line.split(": ")[2].partition(" (")[0] for line in named] == ([said] if said else [])
+
+
+def test_commands_for_a_gpu_are_named(checkout: Checkout) -> None:
+    command = "CUDA_VISIBLE_DEVICES=0 singularity exec --nv i.sif python src/fair.py --gpu 0 --device cuda"
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution=command), experiment(1, "0", GINI_VALUE)])
+    assert checkout.run() == 0
+    assert checkout.out.count("GPU") == 1
+    assert "experiment 0: its command asks for a GPU: CUDA_VISIBLE_DEVICES, --nv, --gpu, cuda" in checkout.out
+
+
+# The code
+
+
+def test_old_versions_links_and_workspaces_are_not_copied(checkout: Checkout) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)])
+    code = checkout.folder() / "code"
+    for name in (
+        "__pycache__/a.pyc", ".git/config", "agents/workspace/s.py", "agents/agent.py", "src/fair.py.orig",
+        "run copy.sh", "run.sh", ".hidden",
+    ):  # fmt: skip
+        (code / name).parent.mkdir(parents=True, exist_ok=True)
+        (code / name).write_text("x")
+    (code / "run.sh").chmod(0o755)
+    (code / "answers").symlink_to(checkout.folder() / "experiments.jsonl")
+    assert checkout.run() == 0
+    names = {name.removeprefix(f"{PAPER}/") for name in checkout.files() if name.startswith(f"{PAPER}/")}
+    assert names == {"agents/agent.py", "src/fair.py", "run.sh", ".hidden"}
+    assert os.access(checkout.output / PAPER / "run.sh", os.X_OK)
+    assert (
+        "not copied, because they are links or can contain solutions: .git, __pycache__, answers and 3 more"
+        in (checkout.out)
+    )
+
+
+def test_a_second_import_follows_the_checkout_and_keeps_other_files(checkout: Checkout) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)])
+    (checkout.folder() / "code" / "gone.py").write_text("")
+    assert checkout.run() == 0
+    files = checkout.files()
+    assert checkout.run() == 0
+    assert "nothing changed" in checkout.out
+    assert checkout.files() == files
+    (checkout.output / PAPER / "data.csv").write_text("mine")
+    (checkout.folder() / "code" / "gone.py").unlink()
+    assert checkout.run() == 0
+    assert "(files: 1 removed)" in checkout.out
+    assert checkout.files().keys() == files.keys() - {f"{PAPER}/gone.py"} | {f"{PAPER}/data.csv"}
+
+
+@pytest.mark.parametrize("name", [f"{PAPER}.task.yaml", f"{PAPER}/src/fair.py", f"{PAPER}.txt"])
+def test_what_a_person_changed_is_not_overwritten_without_force(checkout: Checkout, name: str) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)])
+    checkout.run()
+    original = checkout.files()
+    with (checkout.output / name).open("a") as file:
+        file.write("# mine\n")
+    mine = checkout.files()
+    assert checkout.run() == 1
+    assert checkout.err.count("\n") == 1
+    assert f"{name} changed since the last import, so nothing was written; --force overwrites" in checkout.err
+    assert checkout.files() == mine
+    assert checkout.run("--force") == 0
+    assert checkout.files() == original
+
+
+def test_a_record_that_names_files_elsewhere_removes_none(checkout: Checkout) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)])
+    checkout.run()
+    outside = checkout.output.parent / "outside.txt"
+    outside.write_text("mine")
+    record = {"files": {"../outside.txt": hashlib.sha256(b"mine").hexdigest()}}
+    (checkout.output / "autoexperiment.import.json").write_text(json.dumps(record))
+    assert checkout.run("--force") == 1
+    assert "this is not the record of an import" in checkout.err
+    assert outside.exists()
+
+
+# What cannot be imported
+
+
+@pytest.mark.parametrize("inside", ["", "dataset/MLRC/notes"])
+def test_a_folder_that_is_no_checkout_is_refused(checkout: Checkout, inside: str) -> None:
+    (checkout.root / inside).mkdir(parents=True)
+    assert checkout.run() == 1
+    (line,) = checkout.err.splitlines()
+    assert str(checkout.root) in line
+    assert ("name a checkout" in line) == (not inside)
+    assert not checkout.output.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "why"),
+    [
+        ("functions.jsonl", "{}\n{,\n[1]\n", ["functions.jsonl:2: not JSON", "functions.jsonl:3: not a row"]),
+        ("experiments.jsonl", "", ["no function has an experiment that needs it"]),
+        ("experiments.jsonl", None, ["there is no experiments.jsonl"]),
+        ("code", None, ["there is no code"]),
+    ],
+)
+def test_one_broken_paper_does_not_stop_the_others(
+    checkout: Checkout, file: str, text: str | None, why: list[str]
+) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)])
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)], paper="2110.03485")
+    path = checkout.folder() / file
+    path.rename(checkout.root / "away")
+    if text is not None:
+        path.write_text(text)
+    assert checkout.run() == 1
+    assert all(f"  no task: {part}" in checkout.out for part in why)
+    assert [path.name for path in checkout.output.glob("*.task.yaml")] == ["2110.03485.task.yaml"]
+    assert "1 paper, 1 function, 1 experiment in " in checkout.out
+
+
+def test_without_any_task_nothing_is_written(checkout: Checkout) -> None:
+    checkout.paper([GINI], [])
+    assert checkout.run() == 1
+    assert "none of its 1 paper yields a task" in checkout.err
+    assert not checkout.output.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"func_id": None}, "functions.jsonl:2: left out: `func_id` is missing"),
+        (
+            {"func_id": "a_b"},
+            "functions.jsonl:2: left out: `func_id` has 'a_b', which is not an id of letters",
+        ),
+        ({"func_id": "0"}, "functions.jsonl:2: left out: line 1 has the same id, 0"),
+        ({"file": ""}, "functions.jsonl:2: left out: `file` is missing"),
+        ({"name": 3}, "functions.jsonl:2: left out: `name` should be text"),
+        (
+            {"exp_dependencies": [9]},
+            "function 1: left out: its experiment 9, which experiments.jsonl does not have",
+        ),
+        (
+            {"exp_dependencies": {}},
+            "functions.jsonl:2: left out: `exp_dependencies` has {}, which is not an id",
+        ),
+    ],
+)
+def test_a_function_record_that_cannot_be_used_is_named(
+    checkout: Checkout, change: dict[str, Any], message: str
+) -> None:
+    shift = function(1, "shift", def_line("def shift(")) | change
+    checkout.paper([GINI, shift], [experiment(0, "0", GINI_VALUE)])
+    assert checkout.run() == 1
+    assert message in checkout.out
+    assert list(targets(checkout.task())) == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"exp_id": ""}, "experiments.jsonl:2: left out: `exp_id` is missing"),
+        ({"exp_id": 0}, "experiments.jsonl:2: left out: line 1 has the same id, 0"),
+        ({"solution": " "}, "experiments.jsonl:2: left out: `solution` is missing"),
+        ({"result": None}, "experiments.jsonl:2: left out: `result` is missing"),
+        (
+            {"func_dependencies": "7"},
+            "experiment 1: left out: its function 7, which functions.jsonl does not have",
+        ),
+    ],
+)
+def test_an_experiment_record_that_cannot_be_used_is_named(
+    checkout: Checkout, change: dict[str, Any], message: str
+) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE), experiment(1, "0", GINI_VALUE) | change])
+    assert checkout.run() == 1
+    assert message in checkout.out
+    assert [one.name for one in checkout.task().experiments] == ["Experiment 0"]
+
+
+@pytest.mark.parametrize("data", [None, b" \n", b"\xff"])
+def test_a_paper_without_a_readable_text_is_imported_without_it(
+    checkout: Checkout, data: bytes | None
+) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)])
+    file = checkout.folder() / "paper.txt"
+    file.unlink()
+    if data is not None:
+        file.write_bytes(data)
+    assert checkout.run() == 1
+    assert "paper.txt: left out: it " in checkout.out
+    assert checkout.task().paper is None
+
+
+# A run
+
+
+@pytest.fixture
+def project(checkout: Checkout, pytester: pytest.Pytester) -> pytest.Pytester:
+    """Imports go to a folder of this project."""
+    checkout.output = pytester.path / "out"
+    pytester.makeini("[pytest]\nsuper_sandbox = local\n")
+    pytester.makepyfile(agents="class Nothing:\n    def run(self, trial):\n        trial.submit(None)\n")
+    return pytester
+
+
+def test_gold_solves_an_imported_paper_and_a_stub_does_not(
+    checkout: Checkout, project: pytest.Pytester
+) -> None:
+    results = [
+        ("0", "{'II-F': [0.3333], 'II-F2': 7}"),
+        ("2", '{"Total loss": 12, "bias": -2.5, "zero": 0}'),
+        ("1,2", '{"bias": -2.5}'),
+    ]
+    functions = [GINI, function(1, "shift", 3), function(2, "update", def_line("class Sums:"))]
+    checkout.paper(functions, [experiment(place, *one) for place, one in enumerate(results)])
+    assert checkout.run() == 0, checkout.out
+    gold = project.runpytest_subprocess("--super-agent=gold", "--super-n=1,3", "out")
+    gold.assert_outcomes(passed=4)
+    stub = project.runpytest_subprocess("--super-agent=agents:Nothing", "--super-n=1,3", "out")
+    stub.assert_outcomes(failed=4)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ('{"fairness": 0.3333}', "*what the command printed has no match*"),
+        # Not the values of `II-F2`, nor the number on the line after `nan`.
+        ('{"II-F": 7}', "*II-F*0.333*7*"),
+        ('{"broken": 0.5}', "*has no match*"),
+    ],
+)
+def test_a_wrong_guess_is_seen_in_a_run_of_gold(
+    checkout: Checkout, project: pytest.Pytester, result: str, why: str
+) -> None:
+    code = CODE + '    print("broken: nan")\n    print(0.5)\n'
+    checkout.paper([GINI], [experiment(0, "0", result)], code=code)
+    assert checkout.run() == 0
+    gold = project.runpytest_subprocess("--super-agent=gold", "out")
+    gold.assert_outcomes(failed=1)
+    gold.stdout.fnmatch_lines(f"missed{why}")
