@@ -74,5 +74,5 @@ def totals(reports: Sequence[PaperReport]) -> str:
 def guess_line(guessed: int, output: Path) -> str:
     return (
         f"The patterns of {counted(guessed, 'value')} are guessed from their names. A run of gold has to "
-        f"confirm them: run pytest-super verify {output}, and look for missed items"
+        f"confirm them: run pytest-super verify {output}"
     )
