@@ -12,7 +12,7 @@ from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pytest_super.authoring.rescore.scores import Rescored
     from pytest_super.authoring.rescore.trials import StoredTrial
@@ -51,8 +51,9 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.rescore.scores import rescore_all
     from pytest_super.authoring.rescore.trials import read_trials
 
-    tasks = known_tasks(arguments.tasks, arguments.answers)
     trials, unread = read_trials(arguments.paths)
+    ids = {trial.result.id for trial in trials}
+    tasks = known_tasks(arguments.tasks, arguments.answers, ids)
     if arguments.grade:
         rescored, unscored = rescore_and_grade(trials, tasks, kernel_starter(arguments, "rescore"))
     else:
@@ -86,11 +87,13 @@ def rescore_and_grade(
         return rescore_all(trials, tasks, grade)
 
 
-def known_tasks(tasks: Path | None, answers: Path | None) -> dict[str, Task]:
-    """The tasks to score against, by id. Raises SuperError."""
+def known_tasks(tasks: Path | None, answers: Path | None, ids: Collection[str]) -> dict[str, Task]:
+    """The tasks to score against, by id, with the items of papers among `ids`. Raises SuperError."""
     from pytest_super.authoring.rescore.golds import add_answers
+    from pytest_super.tasks.combinations import items_named
 
     if tasks is None and answers is None:
         raise SuperError("name what to score against: --tasks=PATH, --answers=FILE, or both")
     known = {task.id: task for task in valid_tasks([tasks])} if tasks else {}
+    known |= items_named(known.values(), ids)
     return add_answers(known, answers) if answers else known

@@ -44,6 +44,7 @@ class ReferenceScores:
     accuracy: float | None
     landmarks: float | None
     script_executed: float | None
+    self_report: float | None = None
 
 
 NO_SCORES = ReferenceScores(submitted=None, accuracy=None, landmarks=None, script_executed=None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from math import isfinite
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.metrics.reference import ReferenceScores
+    from pytest_super.tasks.paper import Combination
     from pytest_super.tasks.task import Task
 
 GROUP = "pytest_super.metrics"
@@ -105,6 +107,8 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
     # Not at the top, because few sessions score like this.
     from pytest_super.metrics.reference import NO_SCORES, ReferenceScoringError, reference_scores
 
+    if task._combination is not None:
+        return published_report(task._combination, evidence)
     # The published code has no programs. What a program on the host did in the trial is in the other steps.
     steps = [step for step in evidence.steps if step.action.type != PROGRAM_BESIDE]
     try:
@@ -118,6 +122,15 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
         return NO_SCORES
 
 
+def published_report(combination: Combination, evidence: Evidence) -> ReferenceScores:
+    """Of an item of a paper, which another published code scores."""
+    from pytest_super.metrics.reference import NO_SCORES
+    from pytest_super.metrics.reference_report import reference_report
+
+    report = reference_report(combination, evidence.submission)
+    return replace(NO_SCORES, submitted=int(evidence.submitted), self_report=report)
+
+
 def as_number(metric: Metric, value: object) -> float | None:
     if value is None:
         return None
@@ -126,13 +139,19 @@ def as_number(metric: Metric, value: object) -> float | None:
     return float(value)
 
 
-def is_solved(metrics: Iterable[Metric], task: Task, scores: Scores) -> bool:
+def is_solved(metrics: Iterable[Metric], task: Task, scores: Scores, *, scoring: str = PAPER) -> bool:
     """Whether the task's headline metric has its best value."""
-    return any(scores[metric.name] == metric.best for metric in metrics if is_headline(metric, task))
+    headlines = (metric for metric in metrics if is_headline(metric, task, scoring))
+    return any(scores[metric.name] == metric.best for metric in headlines)
 
 
-def is_headline(metric: Metric, task: Task) -> bool:
-    """Where a task has a grader, that decides; otherwise the headline metric of the task's set."""
+def is_headline(metric: Metric, task: Task, scoring: str) -> bool:
+    """Where a task has a grader, that decides; otherwise the headline metric of the task's set.
+
+    The published scores of papers are made of the agents' own reports.
+    """
+    if task._combination is not None and scoring == REFERENCE:
+        return metric.name == SELF_REPORT.name
     if task.grade is not None:
         return metric.name == GRADED.name
     return task.set in metric.headline_of

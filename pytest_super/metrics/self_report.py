@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -107,4 +108,10 @@ def shaped(found: Any, wanted: Any) -> Any:
     return found if isinstance(wanted, str) else parsed(found)
 
 
-SELF_REPORT = Metric(name="self_report", applies=is_reported, compute=portion_right, best=1.0)
+SELF_REPORT = Metric(
+    name="self_report",
+    applies=is_reported,
+    compute=portion_right,
+    reference=attrgetter("self_report"),
+    best=1.0,
+)

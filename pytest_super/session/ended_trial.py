@@ -116,7 +116,7 @@ class EndedTrial:
             "entrypoint_process": None if process is None else asdict(process),
             "graded": [asdict(value) for value in self.graded.values],
             "bodies_alone": bodies and [asdict(value) for value in bodies],
-            "solved": is_solved(metrics, self.task, scores),
+            "solved": is_solved(metrics, self.task, scores, scoring=scoring),
             "difference": self.wrong_values(),
         }
 

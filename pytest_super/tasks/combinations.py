@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import suppress
 from itertools import chain, combinations
 from math import comb
 from typing import TYPE_CHECKING, TypeAlias
@@ -97,6 +98,18 @@ def places_in(paper: Task, name: str) -> Places:
         one, other = (f"`{paper.functions[place].target}`" for place in pair)
         raise SuperError(f"{name}: {one} and {other} overlap")
     return places
+
+
+def items_named(tasks: Iterable[Task], names: Iterable[str]) -> dict[str, Task]:
+    """The items of papers among `tasks` with these ids; other names are left out."""
+    papers = [task for task in tasks if task.functions]
+    found = {}
+    for name in names:
+        for paper in papers:
+            if name.startswith(f"{paper.id}_"):
+                with suppress(SuperError):
+                    found[name] = Items(paper).item(places_in(paper, name))
+    return found
 
 
 class Items:

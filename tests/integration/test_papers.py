@@ -324,3 +324,21 @@ def test_a_paper_that_cannot_be_read_is_an_error(
 def test_a_syntax_error_elsewhere_does_not_matter(project: pytest.Pytester) -> None:
     (project.path / "project/broken.py").write_text("def (\n")
     assert run(project, "gold", "stats.task.yaml::2205.00048_0")["0"]["solved"]
+
+
+def test_stored_items_are_scored_and_graded_again(project: pytest.Pytester) -> None:
+    run(project, "gold", "stats.task.yaml", "--super-n=2")
+    found = project.path / "rescored.json"
+    command = ["rescore", "--tasks=stats.task.yaml", "--grade", "--sandbox=local", f"--json={found}"]
+    ran = project.run("pytest-super", *command, ".super/runs/latest")
+    assert ran.ret == 0, ran.outlines
+    trials = json.loads(found.read_text())["trajectories"]
+    assert sorted(trial["task"].partition("_")[2] for trial in trials) == ["0,1", "0,2", "1,2"]
+    assert {trial["scores"]["graded"]["paper"] for trial in trials} == {1.0}
+    assert {trial["scores"]["self_report"]["reference"] for trial in trials} == {1.0}
+
+
+def test_reference_scoring_trusts_the_report(project: pytest.Pytester) -> None:
+    row = run(project, "agents:Cheats", "stats.task.yaml::2205.00048_0", "--super-scoring=reference")["0"]
+    assert row["solved"]
+    assert (row["metrics"]["self_report"], row["metrics"]["graded"]) == (1.0, 0.0)

@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.errors import SuperError, TaskFileError
+from pytest_super.metrics.evidence import Evidence
+from pytest_super.metrics.registry import BUILT_IN, is_solved, score
 from pytest_super.metrics.self_report import expected_report, scores
 from pytest_super.metrics.self_report import parsed as parsed_report
 from pytest_super.tasks.combinations import Items, all_places, item_id, places_in, sampled_places
@@ -253,3 +255,38 @@ def test_no_report_is_all_wrong(report: Any) -> None:
 def test_values_that_were_not_asked_for_are_wrong() -> None:
     report = {"one": 0.5, "two": {"a": 1.5, "b": {"x": [0.0], "y": -2, "z": 1}}}
     assert report_scores(report) == [1, 1, 1, 1, 0]
+
+
+# The published rule: gold, report, whether it passes
+
+
+@pytest.mark.parametrize(
+    ("expected", "report", "passes"),
+    [
+        ({"a": 1.0}, {"a": 1.04}, True),
+        ({"a": 1.0}, {"a": 1.06}, False),
+        # The mean hides a value that is far off, and opposite signs cancel.
+        ({"a": 1.0, "b": 1.0}, {"a": 1.09, "b": 1.0}, True),
+        ({"a": -0.5}, {"a": 1e9}, True),
+        # Zero fails even where it is right.
+        ({"a": 0}, {"a": 0}, False),
+        # Only as far as the reported list goes.
+        ({"a": [1, 2, 3], "b": 1}, {"a": [], "b": 1}, True),
+        ({"a": [1, 2]}, {"a": 1}, False),
+        ({"a": 1.0}, '{"a": 1.0}', True),
+        ({"a": 1.0}, "```json\n{}\n```", False),
+        ({"a": 1.0}, None, False),
+    ],
+)
+def test_reference_scoring_is_the_published_rule(expected: Any, report: Any, passes: bool) -> None:
+    named = f'{{"one": {report}}}' if isinstance(report, str) else {"one": report}
+    made = paper(
+        experiments=[
+            experiment("one", provenance="paper", result=[{"json": {"file": "f"}, "expected": expected}])
+        ]
+    )
+    item = Items(made).item((0,))
+    evidence = Evidence(steps=[], submission=named, submitted=True)
+    found = score(BUILT_IN, item, evidence, scoring="reference")
+    assert found["self_report"] == float(passes)
+    assert is_solved(BUILT_IN, item, found, scoring="reference") == passes

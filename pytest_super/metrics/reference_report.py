@@ -1,0 +1,68 @@
+"""`--super-scoring=reference` for the items of papers: the published rule on the agent's own report.
+
+AutoExperiment (arXiv 2506.19724) runs nothing again. Of each value it takes the difference from the expected
+one, divided by the expected one; an experiment is right if the mean of these is at most 5 %, and a trial
+passes if all experiments are right. As published, a negative expected value makes the difference negative, an
+expected zero makes it 1, and a list is compared as far as the reported one goes.
+"""
+
+from __future__ import annotations
+
+import json
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.metrics.self_report import expected_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.tasks.paper import Combination
+
+LARGEST_LOSS = 0.05
+
+
+def reference_report(combination: Combination, submission: Any) -> float:
+    """1 if the published code lets the report pass, else 0."""
+    report = read(submission)
+    passed = [
+        is_right(wanted, report.get(name) if isinstance(report, dict) else None)
+        for name, wanted in expected_report(combination).items()
+    ]
+    return float(bool(passed) and all(passed))
+
+
+def read(submission: Any) -> Any:
+    """The published code reads the report as JSON, without fences or other quotes."""
+    if not isinstance(submission, str):
+        return submission
+    try:
+        return json.loads(submission)
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_right(wanted: Any, found: Any) -> bool:
+    losses = list(losses_of(wanted, found))
+    return bool(losses) and fmean(losses) <= LARGEST_LOSS
+
+
+def losses_of(wanted: Any, found: Any) -> Iterator[float]:
+    if isinstance(wanted, dict):
+        for name, value in wanted.items():
+            yield from losses_of(value, found.get(name) if isinstance(found, dict) else None)
+    elif isinstance(wanted, list):
+        if not isinstance(found, list):
+            yield 1.0
+            return
+        for value, other in zip(wanted, found, strict=False):
+            yield from losses_of(value, other)
+    else:
+        yield loss(wanted, found)
+
+
+def loss(wanted: Any, found: Any) -> float:
+    try:
+        return float(abs(wanted - found) / wanted)
+    except (TypeError, ZeroDivisionError, OverflowError):
+        return 1.0
