@@ -39,9 +39,13 @@ class Session:
         self.hints: list[str] = []
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> TaskFile | None:
-        if file_path.name.endswith(TASK_SUFFIX):
-            return TaskFile.from_parent(parent, path=file_path)
-        return None
+        if not file_path.name.endswith(TASK_SUFFIX):
+            return None
+        # Pytest's own id of a file outside of the rootdir can be empty, and then the reports of its items
+        # would not be known as those of tasks.
+        is_inside = file_path.is_relative_to(parent.config.rootpath)
+        id = None if is_inside else file_path.as_posix()
+        return TaskFile.from_parent(parent, path=file_path, nodeid=id)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(

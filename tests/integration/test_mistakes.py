@@ -480,3 +480,20 @@ def test_a_killed_run_leaves_no_process_and_its_trials_on_disk(
 
 def stops(project: Project) -> set[tuple[str, str]]:
     return {(row["id"], row["stop_reason"]) for row in stored(project)}
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["", "n1"])
+def test_trials_of_a_file_outside_of_the_rootdir_are_stored(
+    project: Project, tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    (tmp_path / "root").mkdir()
+    task = {"id": "away", "set": "expert", "query": "q", "answer": 2, "solution": {"cells": ["1 + 1"]}}
+    (tmp_path / "away.task.yaml").write_text(json.dumps(task))
+    root, folder = f"--rootdir={tmp_path}/root", f"--super-dir={tmp_path}/results"
+    # Without a conftest, which would be in the rootdir.
+    result = project.pytester.runpytest_subprocess(
+        "--super-agent=gold", "--super-sandbox=local", root, folder, f"{tmp_path}/away.task.yaml", *workers
+    )
+    result.assert_outcomes(passed=1)
+    (row,) = (tmp_path / "results/runs/latest/results.jsonl").read_text().splitlines()
+    assert json.loads(row)["id"] == "away"
