@@ -26,6 +26,7 @@ SCRIPTS: dict[str, list[str]] = {
     "trial.py": [],
     "collection.py": ["--large"],
     "masking.py": [],
+    "papers.py": [],
     "steps.py": [],
     "load.py": [],
     "agents_peer.py": [],
