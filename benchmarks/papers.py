@@ -81,7 +81,7 @@ def main() -> None:
     ours = (seconds_of_items(items + 1) - seconds_of_items(1)) / items
     theirs = seconds_of_kernels(2 * items) / items
     print_row(
-        "an item of a paper in containers, beyond its commands / two kernels in containers, in turn (`papers.py`)",
+        "an item of a paper, beyond its commands / two kernels in containers, in turn (`papers.py`)",
         f"{ours:.2f} s",
         peer=f"{theirs:.2f} s",
         ratio=ours / theirs,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_super.option_types import amount, number, positive, sample, share, sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,62 +32,6 @@ class Option:
     @property
     def key(self) -> str:
         return f"super_{self.name.replace('-', '_')}"
-
-
-def positive(text: str) -> int:
-    number = int(text) if re.fullmatch(r"\s*[+-]?\d+\s*", text) else 0
-    if number < 1:
-        raise ValueError("must be a whole number of at least 1")
-    return number
-
-
-def amount(text: str) -> float:
-    value = number(text)
-    if value <= 0:
-        raise ValueError("must be more than 0")
-    return value
-
-
-def share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = nan
-    if not 0 <= value <= 1:
-        raise ValueError("must be a number between 0 and 1, such as 0.05")
-    return value
-
-
-def number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = nan
-    if not isfinite(value):
-        raise ValueError("must be a number")
-    return value
-
-
-def sizes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(sorted({positive(part) for part in text.split(",")}))
-    except ValueError:
-        raise ValueError("must be whole numbers of at least 1, such as 1,2") from None
-
-
-@dataclass(frozen=True)
-class Sample:
-    """How many items of papers are tried, and the seed of their choice."""
-
-    size: int
-    seed: int
-
-
-def sample(text: str) -> Sample:
-    size, colon, seed = text.partition(":")
-    if colon and not re.fullmatch(r"\d{1,18}", seed):
-        raise ValueError("must be a number of tasks, or SIZE:SEED with two whole numbers")
-    return Sample(positive(size), int(seed or 0))
 
 
 SETS = ("expert", "masked", "auto", "functions")
@@ -173,6 +117,13 @@ OPTIONS = (
         "(oracle), the parts of the paper and the code that a search finds (search), or neither (none).",
         default="search",
         choices=("oracle", "search", "none"),
+    ),
+    Option(
+        name="select",
+        help="Of several epochs of a paper's task, choose one without the gold: by what its experiments "
+        "yield (execution), or also by asking the model (model).",
+        default="execution",
+        choices=("execution", "model"),
     ),
     Option(name="prompt", help="File with a system prompt that replaces the agent's own."),
     Option(name="trajectory", help="A run's folder or one trajectory, for --super-agent=replay."),

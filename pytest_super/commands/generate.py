@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_super.options import amount, positive
+from pytest_super.option_types import amount, positive
 
 HELP = "make tasks from repositories with a model"
 JOBS = 4

@@ -10,7 +10,7 @@ from pytest_super.report.summary import Group, weighted_mean
 from pytest_super.report.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.store.results import TrialResult
 
@@ -58,13 +58,20 @@ def by_task(results: Iterable[TrialResult]) -> list[list[TrialResult]]:
     return [sorted(trials, key=lambda one: one.epoch) for trials in tasks.values()]
 
 
+def candidates(group: Group) -> list[list[TrialResult]]:
+    """The valid trials of each item of a paper that has several."""
+    return [trials for trials in by_task(group.valid) if trials[0].masked and len(trials) > 1]
+
+
 def chosen_share(group: Group) -> float | None:
     """The share of solved tasks when one trial of each is chosen by execution.
 
     None without an item of a paper that has several valid trials; only these count.
     """
-    tasks = [trials for trials in by_task(group.valid) if trials[0].masked and len(trials) > 1]
-    chosen = [choose(trials) for trials in tasks]
+    return share_of([choose(trials) for trials in candidates(group)])
+
+
+def share_of(chosen: Sequence[TrialResult]) -> float | None:
     return weighted_mean((float(one.solved), one.weight) for one in chosen)
 
 
@@ -99,8 +106,11 @@ def are_close(one: str, other: str) -> bool:
         return False
 
 
-def repeat_lines(group: Group) -> Iterator[str]:
-    """One line for pass@k, and one for the chosen trials, if tasks have several."""
+def repeat_lines(group: Group, chosen_epochs: Mapping[str, int] | None = None) -> Iterator[str]:
+    """One line for pass@k, and one for the chosen trials, if tasks have several.
+
+    `chosen_epochs` are those that the model has chosen, by task.
+    """
     found = pass_at(group)
     if not found:
         return
@@ -112,6 +122,10 @@ def repeat_lines(group: Group) -> Iterator[str]:
     yield f"{values}{of}{cost_of(group)}"
     if (chosen := chosen_share(group)) is not None:
         yield f"chosen by execution: {chosen:.3f}"
+    epochs = chosen_epochs or {}
+    by_model = share_of([one for one in group.valid if epochs.get(one.id) == one.epoch])
+    if by_model is not None:
+        yield f"chosen by the model: {by_model:.3f}"
 
 
 def cost_of(group: Group) -> str:

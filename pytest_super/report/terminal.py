@@ -63,12 +63,14 @@ def summary_lines(
     not_run: int = 0,
     folder: PurePath | None = None,
     width: float = inf,
+    chosen_epochs: Mapping[str, int] | None = None,
 ) -> Iterator[str]:
     """The table, the totals, the failures with their reasons, and what the run did not end.
 
     `results` contains the last run of each trial, `runs` all runs, because each was paid for. `afterwards`
     maps the name of a trial to the error that came after it. `not_run` is the number of trials that did not
-    begin, `folder` the run's folder, `width` the width of the terminal.
+    begin, `folder` the run's folder, `width` the width of the terminal. `chosen_epochs` has the epochs that
+    the model has chosen, by task.
     """
     ended = without_interrupted(results)
     whole = Group(set="all", results=ended)
@@ -79,7 +81,7 @@ def summary_lines(
         yield ""
     yield " · ".join(total_facts(ended, runs))
     yield from deceivable_lines(ended)
-    yield from repeat_lines(whole)
+    yield from repeat_lines(whole, chosen_epochs)
     yield from agreement_lines(whole)
     yield from unsolved_lines(results, folder or PurePath())
     yield from trouble_lines(afterwards or {})

@@ -96,6 +96,8 @@ def refuse_missing_options(settings: Settings) -> None:
         )
     if settings.attempts > 1 and settings.model is None:
         raise pytest.UsageError("--super-attempts needs --super-model, to reflect on failed attempts")
+    if settings.select == "model" and (settings.model is None or settings.epochs == 1):
+        raise pytest.UsageError("--super-select=model needs --super-model and several --super-epochs")
     if settings.agent == "replay" and settings.for_agent.trajectory is None:
         raise pytest.UsageError("--super-agent=replay needs --super-trajectory, the run or file to replay")
 

@@ -15,7 +15,8 @@ import pytest
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
-from pytest_super.report.summary import why_invalid
+from pytest_super.report.repeats import candidates
+from pytest_super.report.summary import Group, why_invalid, without_interrupted
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines, verdict_lines, write_lines
 from pytest_super.report.text import counted, words_of
@@ -27,7 +28,7 @@ from pytest_super.store.results import INTERRUPTED, TrialResult
 from pytest_super.store.run_folder import RunFolder, create_run
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from pytest_super.session.run import Run
 
@@ -52,6 +53,8 @@ class Controller:
         self.failed_by_error = 0
         self.trouble: list[str] = []
         self.worker_hints: list[str] = []
+        self.chosen_epochs: dict[str, int] = {}
+        """By task: the epoch that the model has chosen, with --super-select=model."""
         # Names of trials whose last run failed.
         self.failed_trials: set[str] = set()
         self.afterwards: dict[str, str] = {}
@@ -193,6 +196,7 @@ class Controller:
             else:
                 folder.sweep("crashed", "the process that ran this trial died")
         results = folder.final()
+        self.choose(results, folder)
         self.call_finished_hook(results)
         if xml := self.config.getoption("xmlpath", None):
             doubled = self.failed_trials & self.afterwards.keys()
@@ -233,6 +237,16 @@ class Controller:
             or bool(self.scoring.gates and self.not_run(results))
         )
         return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and has_failed else status
+
+    def choose(self, results: Sequence[TrialResult], folder: RunFolder) -> None:
+        """Let the model choose among the epochs of each task, if the options ask for it."""
+        group = Group(results=without_interrupted(results))
+        if self.run.settings.select != "model" or not candidates(group):
+            return
+        from pytest_super.session.choice import choose_by_model
+
+        with self.noted():
+            self.chosen_epochs = choose_by_model(self.config, self.run, group, folder.path)
 
     def not_run(self, results: Iterable[TrialResult]) -> int:
         """The number of trials that did not begin."""
@@ -278,5 +292,6 @@ class Controller:
                 self.not_run(results),
                 folder.path,
                 width,
+                self.chosen_epochs,
             )
         return trouble_lines(self.afterwards)

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,10 @@ from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
-from pytest_super.options import OPTIONS, SETS, SPLITS, Sample, value_of
+from pytest_super.options import OPTIONS, SETS, SPLITS, value_of
+
+if TYPE_CHECKING:
+    from pytest_super.option_types import Sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,7 @@ class Settings:
     for_agent: AgentSettings
     for_sandboxes: SandboxSettings
     attempts: int
+    select: str
     model: str | None
     model_parameters: tuple[tuple[str, Any], ...]
     """The user's parameters for every call."""
@@ -79,6 +83,7 @@ def read_settings(config: pytest.Config) -> Settings:
         # As documented, relative to the rootdir even as an option, unlike the other paths.
         directory=(config.rootpath / values["super_dir"]).absolute(),
         attempts=values["super_attempts"],
+        select=values["super_select"],
         for_agent=AgentSettings(
             prompt=prompt_text(config, values),
             trajectory=trajectory(config, values),

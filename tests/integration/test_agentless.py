@@ -175,3 +175,40 @@ def test_tasks_without_missing_functions_are_skipped(project: pytest.Pytester) -
 def test_agentless_needs_a_model(project: pytest.Pytester) -> None:
     result = project.runpytest("--super-agent=agentless", "paper.task.yaml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pytester) -> None:
+    # Each trial and the choice begin with the first answer: a solution, and the number of a version.
+    answers = [TOTAL + "\nVersion 2", REPORT]
+    (project.path / "script.yaml").write_text(yaml.safe_dump(answers))
+    model = f"--super-model=scripted:{project.path}/script.yaml"
+    result = project.runpytest(
+        *("--super-agent=agentless", model, "--super-epochs=3", "--super-select=model"),
+        *("--super-record=record", "paper.task.yaml::paper_1"),
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "pass@1 1.000  pass@2 1.000  pass@3 1.000 (over 1 task)*",
+            "chosen by execution: 1.000",
+            "chosen by the model: 1.000",
+        ]
+    )
+    (asked,) = [
+        call["request"]["messages"][-1]["content"]
+        for path in (project.path / "record").rglob("*.jsonl")
+        for call in map(json.loads, path.read_text().splitlines())
+        if call["request"]["messages"][-1]["content"].startswith("Several programmers")
+    ]
+    assert asked.count("return sum(values)") == 3
+    assert "Version 3:" in asked
+    assert "What the experiments yield:\nquality: mean = (.*): 3.0" in asked
+    assert "expected" not in asked
+
+
+@pytest.mark.parametrize("options", [("--super-epochs=2",), ("--super-model=m",)])
+def test_a_choice_by_a_model_needs_a_model_and_epochs(
+    project: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    result = project.runpytest("--super-agent=gold", "--super-select=model", *options, "paper.task.yaml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines("*--super-select=model needs --super-model and several --super-epochs*")

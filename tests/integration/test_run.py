@@ -420,6 +420,7 @@ GIVEN = {
     "set": "expert",
     "split": "dev",
     "retrieval": "oracle",
+    "select": "model",
     "category": "data",
     "ca-bundle": "given.txt",
     "pip-config": "given.txt",

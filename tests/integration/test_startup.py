@@ -29,6 +29,7 @@ def test_without_an_agent_nothing_heavy_is_imported_and_nothing_is_made(pytester
     assert not {name for name in modules if name.startswith("pytest_super.")} - {
         "pytest_super.plugin",
         "pytest_super.options",
+        "pytest_super.option_types",
         "pytest_super.hookspecs",
     }
     assert not (pytester.path / ".super").exists()

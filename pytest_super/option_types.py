@@ -1,0 +1,63 @@
+"""The types of option values: each parses a text, or raises ValueError with what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import isfinite, nan
+
+
+def positive(text: str) -> int:
+    number = int(text) if re.fullmatch(r"\s*[+-]?\d+\s*", text) else 0
+    if number < 1:
+        raise ValueError("must be a whole number of at least 1")
+    return number
+
+
+def amount(text: str) -> float:
+    value = number(text)
+    if value <= 0:
+        raise ValueError("must be more than 0")
+    return value
+
+
+def share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
+    if not 0 <= value <= 1:
+        raise ValueError("must be a number between 0 and 1, such as 0.05")
+    return value
+
+
+def number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
+    if not isfinite(value):
+        raise ValueError("must be a number")
+    return value
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({positive(part) for part in text.split(",")}))
+    except ValueError:
+        raise ValueError("must be whole numbers of at least 1, such as 1,2") from None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How many items of papers are tried, and the seed of their choice."""
+
+    size: int
+    seed: int
+
+
+def sample(text: str) -> Sample:
+    size, colon, seed = text.partition(":")
+    if colon and not re.fullmatch(r"\d{1,18}", seed):
+        raise ValueError("must be a number of tasks, or SIZE:SEED with two whole numbers")
+    return Sample(positive(size), int(seed or 0))

@@ -1,0 +1,102 @@
+"""Chooses one of several trials of each item of a paper by asking the model, which does not see the gold.
+
+Published as AutoExperiment's verifier (arXiv 2506.19724), whose choice is only printed there.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.functions.definitions import definitions, find
+from pytest_super.functions.names import by_file
+from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.grading.collected import contents
+from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
+from pytest_super.report.repeats import candidates
+from pytest_super.session.grading import COLLECTED
+from pytest_super.session.models import running_gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import pytest
+
+    from pytest_super.report.summary import Group
+    from pytest_super.session.run import Run
+    from pytest_super.store.results import TrialResult
+
+TOKENS = 200_000
+CANDIDATE_CHARACTERS = 20_000
+# No trial has this epoch: the question is none of theirs.
+EPOCH = 0
+QUESTION = (
+    "Several programmers have written the same missing functions of research code. Which version is most "
+    "likely right? One that does not run is not. Think, and end your answer with the number of one version."
+)
+_NUMBER = re.compile(r"\d+")
+
+
+def choose_by_model(config: pytest.Config, run: Run, group: Group, folder: Path) -> dict[str, int]:
+    """The epoch of the chosen trial of each item. `folder` is the run's. Raises InfrastructureError."""
+    return {trials[0].id: chosen_epoch(config, run, trials, folder) for trials in candidates(group)}
+
+
+def chosen_epoch(config: pytest.Config, run: Run, trials: Sequence[TrialResult], folder: Path) -> int:
+    from pytest_super.model.client import GatewayModel
+
+    model = GatewayModel(
+        running_gateway(config, run),
+        task=trials[0].id,
+        epoch=EPOCH,
+        rerun=0,
+        token_limit=lambda: TOKENS,
+        cost_limit=None,
+    )
+    versions = [f"Version {number}:\n{version(trial, folder)}" for number, trial in enumerate(trials, 1)]
+    text = "\n\n".join([QUESTION, *versions])
+    try:
+        answer = model.complete([{"role": "user", "content": text}]).text
+    except FilteredError:
+        answer = ""
+    except (ModelError, BudgetSpentError) as error:
+        raise InfrastructureError(f"the model could not choose among epochs: {error}") from error
+    numbers = [int(found) for found in _NUMBER.findall(answer)[-1:]]
+    index = numbers[0] - 1 if numbers and 1 <= numbers[0] <= len(trials) else 0
+    return trials[index].epoch
+
+
+def version(trial: TrialResult, folder: Path) -> str:
+    """The functions as the agent wrote them, and what the experiments have yielded."""
+    yielded = [
+        f"{value['command']}: {value['name']}: {value['why'] or value['found']}" for value in trial.graded
+    ]
+    try:
+        code = "\n".join(functions_in(trial, folder / trial.folder / COLLECTED))
+    except (OSError, tarfile.TarError, SourceError) as error:
+        code = f"They cannot be read: {error}"
+    return "\n".join([code[:CANDIDATE_CHARACTERS], "What the experiments yield:", *yielded])
+
+
+def functions_in(trial: TrialResult, archive: Path) -> Iterator[str]:
+    """Raises OSError, tarfile.TarError and SourceError."""
+    assert trial.masked is not None
+    with tarfile.open(archive) as tar:
+        files = {in_repository(entry.name): contents(tar, entry) for entry in tar}
+    for path, names in by_file(trial.masked["targets"]).items():
+        if path not in files:
+            raise SourceError(f"{path}: the file is not there")
+        source = PythonSource.read(path, files[path])
+        known = definitions(source)
+        for name in dict.fromkeys(one.partition("@")[0] for one in names):
+            node = find(source, name, known).node
+            yield "".join(source.lines[node.lineno - 1 : node.end_lineno])
+
+
+def in_repository(name: str) -> str:
+    """A path in the working directory without the folder of the repository."""
+    return str(PurePosixPath(*PurePosixPath(name).parts[1:]))
