@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,10 +11,11 @@ from pytest_super.functions.comparison import are_equal, expect_in_place
 from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.edits import applied, body_edit, quoted, region_edit
 from pytest_super.functions.regions import find_region
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import PythonSource, SourceError, parsed
 from pytest_super.functions.spans import body_text, docstring_of
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterable, Sequence
 
     from pytest_super.functions.comparison import Lists
@@ -150,7 +150,7 @@ def check(source: PythonSource, masked: bytes, targets: Sequence[Target]) -> Non
     lists: Lists = {}
     is_whole = True
     for target in targets:
-        node, stub = target.definition.node, ast.parse("\n".join(target.edit.statements)).body
+        node, stub = target.definition.node, parsed("\n".join(target.edit.statements)).body
         if target.region is None:
             docstring = docstring_of(node) if target.edit.keeps_docstring else None
             lists[id(node), "body"] = [docstring, *stub] if docstring else stub

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import threading
 import tokenize
 import warnings
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ _PYTHON_2 = re.compile(
     r"Missing parentheses in call to '(print|exec)'|multiple exception types must be parenthesized"
     r"|leading zeros in decimal integer literals|invalid (decimal|octal) literal|<>"
 )
+
+# Python counts the depth of the trees that all threads make together, and then fails with a SystemError. The
+# kernel of the next trial starts in a thread of its own, which masks functions.
+_PARSING = threading.RLock()
 
 
 class SourceError(SuperError):
@@ -43,7 +48,7 @@ class PythonSource:
             # Parsing the bytes leaves the reading of the encoding to Python.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tree = ast.parse(data, name)
+                tree = parsed(data, name)
         except SyntaxError as error:
             raise SourceError(f"{name}{why_unreadable(error)}") from None
         except (ValueError, RecursionError, MemoryError) as error:
@@ -72,6 +77,12 @@ class PythonSource:
             if end := text[len(text.rstrip("\r\n")) :]:
                 return end
         return "\n"
+
+
+def parsed(code: str | bytes, name: str = "<unknown>") -> ast.Module:
+    """`ast.parse`, in one thread at a time."""
+    with _PARSING:
+        return ast.parse(code, name)
 
 
 def why_unreadable(error: SyntaxError) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.edits import Edit, applied, as_ended, kept_line
 from pytest_super.functions.regions import find_region
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import PythonSource, SourceError, parsed
 from pytest_super.functions.spans import begin_of, docstring_of, indent_of, last_line, parts_of_any
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def refuse_changed(
     """A text over several lines is another one when it is indented otherwise."""
     kind = "async def" if isinstance(definition.node, ast.AsyncFunctionDef) else "def"
     try:
-        (function,) = ast.parse(f"{kind} f():\n" + "".join(lines)).body
+        (function,) = parsed(f"{kind} f():\n" + "".join(lines)).body
         is_same = isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and [
             ast.dump(one) for one in function.body
         ] == [ast.dump(one) for one in statements]
@@ -107,6 +107,6 @@ def with_ends(source: PythonSource, definition: Definition, lines: Iterable[str]
 def are_alike(one: bytes, other: bytes) -> bool:
     """Whether two files are the same to Python: comments and blanks do not count."""
     try:
-        return ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
+        return ast.dump(parsed(one)) == ast.dump(parsed(other))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return one == other

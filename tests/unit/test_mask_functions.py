@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import gc
 import inspect
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -407,3 +410,22 @@ def test_the_command_prints_what_it_masked(
     assert f"{tmp_path / 'new'} exists" in capsys.readouterr().err
     assert main([*command, "--docstring=replace"]) != 0
     assert "--docstring=replace and --descriptions=FILE need each other" in capsys.readouterr().err
+
+
+def test_two_threads_mask_at_once() -> None:
+    text = "".join(f"def f{n}(x):\n    return [(x + {n}) * -x for y in (x, {{x: [y]}})]\n" for n in range(60))
+    # A pause in each collection of garbage makes Python run the other thread in the middle of parsing.
+    threshold = gc.get_threshold()
+
+    def pause(_phase: str, _info: dict[str, int]) -> None:
+        time.sleep(0.0005)
+
+    gc.callbacks.append(pause)
+    gc.set_threshold(200)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            files = list(pool.map(lambda _: mask_file("a.py", text.encode(), ["f1"]).data, range(20)))
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(pause)
+    assert len(set(files)) == 1
