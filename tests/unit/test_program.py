@@ -24,5 +24,6 @@ class LateEnd(FakeKernel):
 
 def test_the_exit_code_counts_when_it_comes_before_the_end_of_the_cell() -> None:
     budget = Budget(Limits(compute=60), tokens=1)
-    ran = Program(LateEnd(), budget, None).run("exit 3", {}, {}, lambda _: None)
+    kernel: Any = LateEnd()
+    ran = Program(kernel, budget, None).run("exit 3", {}, {}, lambda _: None)
     assert (ran.exit_code, ran.note) == (3, "[The program ended with exit code 3.]")
