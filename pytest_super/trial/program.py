@@ -126,7 +126,9 @@ class Program:
             if self._is_over():
                 return self._killed(result)
             result = self._kernel.wait(timeout=self._timeout())
-            code = self._take(result)
+            later = self._take(result)
+            # The cell's value can come with an earlier result than the news of its end.
+            code = code if later is None else later
         if self._is_over():
             return self._killed(result)
         return self._ended(result, code)
