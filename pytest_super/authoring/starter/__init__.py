@@ -61,10 +61,10 @@ def content(folder: Path, *, with_shipped_tasks: bool) -> Iterator[tuple[Path, s
     ci_file = (HERE / "agent.yml").read_text(encoding="utf-8")
     inside = folder.resolve().relative_to(repository).as_posix()
     yield repository / ".github/workflows/agent.yml", ci_file.replace("FOLDER", inside)
-    # Graders take their files from `hidden`.
-    shipped = [*TASKS.iterdir(), *(TASKS / "hidden").iterdir()] if with_shipped_tasks else []
-    for path in sorted(shipped):
-        if path.suffix in (".yaml", ".ipynb", ".py"):
+    # Graders take their files from `hidden`, papers their texts from `papers`.
+    folders = (TASKS, TASKS / "hidden", TASKS / "papers") if with_shipped_tasks else ()
+    for path in sorted(path for each in folders for path in each.iterdir()):
+        if path.suffix in (".yaml", ".ipynb", ".py", ".md"):
             yield folder / "tasks" / path.relative_to(TASKS), path.read_text(encoding="utf-8")
 
 
