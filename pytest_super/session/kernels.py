@@ -13,7 +13,7 @@ from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT, name_of, refuse_missing
 from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
-from pytest_super.session.masked_code import without_bodies
+from pytest_super.session.masked_code import prepare_copy, without_bodies
 from pytest_super.session.private_pytest import fixture_definitions
 from pytest_super.session.run import RUN
 from pytest_super.session.start_ahead import START_AHEAD, Placement, ReadyKernel
@@ -105,10 +105,11 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
 def choose_place(item: TaskItem, task: Task, *, may_make: bool = True) -> Placement:
     """The placement of a trial, from a snapshot if there is one.
 
-    `may_make` allows this trial to make the snapshot. Raises UnsupportedError, and NotMadeError as
+    `may_make` allows this trial to make the snapshot. Raises InfrastructureError, and NotMadeError as
     `prefix_of` does.
     """
     sandbox = choose_sandbox(item, task)
+    prepare_copy(task)
     if not uses_snapshots(item):
         return Placement(sandbox, Prefix(task))
     return Placement(sandbox, prefix_of(task, sandbox, may_make=may_make))

@@ -10,13 +10,14 @@ import os
 import tarfile
 import tempfile
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.functions.calls import call_edges
 from pytest_super.functions.names import by_file
-from pytest_super.functions.repository import mask_functions, masked_files
+from pytest_super.functions.repository import masked_files, write
 from pytest_super.functions.source import SourceError
 from pytest_super.functions.splicing import are_alike, spliced
 from pytest_super.grading.collected import add_file, contents
@@ -35,14 +36,33 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 
+def prepare_copy(task: Task) -> None:
+    """Mask all functions of a paper in the caller's thread; does nothing for other tasks.
+
+    Python cannot parse in two threads at once, and any code of the main thread can parse while a kernel
+    starts in another one. Raises InfrastructureError.
+    """
+    if task._combination is not None and task.repository is not None:
+        folder = fetch(task.repository, base=Path(task._path).parent)
+        all_masked(folder, tuple(one.target for one in task.functions))
+
+
 @contextmanager
 def without_bodies(task: Task, folder: Path) -> Iterator[Path]:
     """A copy of a paper's repository in which all its functions are masked. Raises InfrastructureError."""
+    masked = all_masked(folder, tuple(one.target for one in task.functions))
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / folder.name
         with infrastructure():
-            mask_functions(folder, [one.target for one in task.functions], output=copy, nested=True)
+            write(folder, copy, masked)
         yield copy
+
+
+@lru_cache(maxsize=16)
+def all_masked(folder: Path, targets: tuple[str, ...]) -> dict[str, MaskedFile]:
+    """The files with masked functions by path, the same for all items of a paper."""
+    with infrastructure():
+        return masked_files(folder, targets, nested=True)
 
 
 def put_item_files(kernel: Kernel, task: Task, base: str | None) -> None:
