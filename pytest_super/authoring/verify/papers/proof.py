@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.exit_check import EXIT as EXIT_LINE
+from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.contents import originals, stubbed, with_probes
 from pytest_super.authoring.verify.papers.runs import Trial
 from pytest_super.functions.stubs import Stub
@@ -182,14 +183,14 @@ def verdict_of(gold: Verdict, executed_by: Sequence[str], passing_stubs: Sequenc
 
 
 def spreads_of(gold: Sequence[Outcome]) -> list[Spread]:
-    """The numbers that are not the same in all gold runs."""
+    """The numbers that differ between gold runs by more than the order of sums explains."""
     found: dict[str, list[float]] = {}
     for outcome in gold:
         for value in outcome.values:
             number = as_number(value.found)
             if number is not None:
                 found.setdefault(f"{value.command}: {value.name}", []).append(number)
-    return [Spread(name=name, values=values) for name, values in found.items() if len(set(values)) > 1]
+    return [Spread(name=name, values=values) for name, values in found.items() if are_different(values)]
 
 
 def as_number(text: str) -> float | None:
