@@ -53,6 +53,8 @@ class TrialEndpoint:
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._model = None if trial.model is None else ModelEndpoint(trial.model, trial.budget)
+        self._lacks_model = False
+        """Whether the program has asked for a model that the run does not have."""
         self._pending: queue.SimpleQueue[PendingAction | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._is_closed = False
@@ -107,7 +109,9 @@ class TrialEndpoint:
     @property
     def refused(self) -> str:
         """See ModelEndpoint.refused."""
-        return self._model.refused if self._model is not None else ""
+        if self._model is not None:
+            return self._model.refused
+        return "a model, but this run has none: set one with --super-model." if self._lacks_model else ""
 
     def close(self) -> None:
         """Run no more actions and model requests. Pending ones get the answer that the trial is over."""
@@ -123,6 +127,7 @@ class TrialEndpoint:
 
     def _ask_model(self, request: HttpRequest) -> Reply:
         if self._model is None:
+            self._lacks_model = True
             return refusal(404, "no_model", "this run has no model: set one with --super-model")
         return self._model.answer(request)
 

@@ -407,6 +407,18 @@ def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_er
     )
 
 
+def test_a_program_that_asks_for_a_model_in_a_run_without_one_stops_the_run_as_an_error(
+    project: HostProject,
+) -> None:
+    for id in ("a", "b"):
+        project.add_task(id)
+    project.run(f"cd $P; $PY -c '{ASKS_IN_VAIN}'; exit 3")
+    assert [result["stop_reason"] for result in project.results] == ["error"]
+    project.outcome.stdout.fnmatch_lines(
+        ["error   a: *it asked for a model, but this run has none: set one with --super-model. exit code 3*"]
+    )
+
+
 def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: HostProject) -> None:
     project.add_task()
     project.run(f'cd $P; $PY -c \'{ASKS_IN_VAIN}; act("execute", code="1")\'; exit 3', SCRIPT)

@@ -8,6 +8,7 @@ through the engine), of which the engine itself keeps only the last 256. Neither
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,7 +46,8 @@ class EndReport:
         )
         self._wait.raise_for_status()
         filters = json.dumps({"container": [container], "type": ["container"]})
-        self._news = api.get(f"{url}/events", params={"filters": filters}, stream=True, timeout=timeout)
+        self._events_url = f"{url}/events"
+        self._news = api.get(self._events_url, params={"filters": filters}, stream=True, timeout=timeout)
         self._news.raise_for_status()
 
     @cached_property
@@ -87,12 +89,26 @@ class EndReport:
         return describe(code, [] if code is None else self.events, last_words)
 
     def refuse_pause(self) -> None:
-        """Raises EngineError if the container is paused, which code inside cannot do, or on no answer."""
+        """Raises EngineError if the container is or was paused, which code inside cannot do, or on no answer.
+
+        A pause that is over counts too, because it has taken time from the code inside.
+        """
         from docker.errors import NotFound
 
         with engine_errors("look at the container"), suppress(NotFound):
-            if self._api.inspect_container(self._container)["State"].get("Paused"):
+            if self._api.inspect_container(self._container)["State"].get("Paused") or self._was_paused():
                 raise EngineError("the container was paused from outside, through the engine")
+
+    def _was_paused(self) -> bool:
+        """Whether a pause is among the events that the engine still keeps."""
+        filters = json.dumps({"container": [self._container], "event": ["pause"]})
+        # With an end that is not in the future, the engine answers at once.
+        period = {"since": "0", "until": f"{time.time():.9f}"}
+        answer = self._api.get(
+            self._events_url, params={"filters": filters, **period}, timeout=ANSWER_SECONDS
+        )
+        answer.raise_for_status()
+        return bool(answer.content.strip())
 
     def close(self) -> None:
         self._wait.close()
