@@ -14,6 +14,8 @@ from pytest_super.tasks.fields import SHA256, FieldModel, Regex, RelativePath, T
 from pytest_super.tasks.grade import GradedCommand
 
 PAPER_SUFFIXES = (".txt", ".md", ".pdf")
+# `verify` gives the commands other seeds in it: `python train.py --seed ${SUPER_SEED:-0}`.
+SEED_VARIABLE = "SUPER_SEED"
 # Ids of items are made of them: `2205.00048_0,1`.
 FUNCTION_ID = r"^[A-Za-z0-9][A-Za-z0-9.-]*$"
 
@@ -104,6 +106,10 @@ class Experiment(GradedCommand):
     @property
     def label(self) -> str:
         return self.name
+
+    @property
+    def reads_seed(self) -> bool:
+        return SEED_VARIABLE in self.command
 
     @property
     def reported(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ async def later(values):
         yield value
 '''
 RUN = """\
-import asyncio, json, random, stats
+import asyncio, json, random, stats, sys
 values = [1, 2, 3, 6.5]
 try:
     stats.tolerated(values)
@@ -61,6 +62,7 @@ print("mean =", stats.mean(values))
 print("first =", asyncio.run(stats.asynchronous(values)) + stats.first(values))
 print("noise =", 100 + random.random())
 print("order =", list({"a", "b", "c", "d", "e"}).index("a"))
+print("drawn =", 10 + random.Random(sys.argv[-1]).random())
 """
 
 
@@ -86,6 +88,7 @@ def verify(
     *results: dict[str, Any],
     status: int,
     options: tuple[str, ...] = (),
+    command: str = "python run.py",
     **paper: Any,
 ) -> tuple[str, dict[str, Any]]:
     """What the command prints, and what it writes as JSON."""
@@ -98,7 +101,7 @@ def verify(
         "repository": {"path": "project", "provide": True},
         "functions": [{"target": f"stats.py::{name}", "sha256": digests[name]} for name in names],
         "experiments": [
-            {"name": "run", "command": "python run.py", "provenance": "gold-run", "result": list(results)}
+            {"name": "run", "command": command, "provenance": "gold-run", "result": list(results)}
         ],
         **paper,
     }
@@ -178,6 +181,27 @@ def test_values_that_differ_between_gold_runs_are_told_with_a_tolerance(code: Pa
     spreads = {spread["name"]: spread["values"] for spread in data["papers"][0]["spreads"]}
     assert list(spreads) == ["run: order", "run: noise"]
     assert len(spreads["run: noise"]) == 2
+
+
+def test_the_spread_over_seeds_is_told_with_a_tolerance(code: Path) -> None:
+    drawn = value("drawn", expected=10.7, rel=0.2)
+    command = "python run.py ${SUPER_SEED:-7}"
+    printed, data = verify(code, ["mean"], MEAN, drawn, status=0, command=command)
+    (spread,) = data["papers"][0]["seed_spreads"]
+    assert spread["name"] == "run: drawn"
+    assert spread["values"] == [10 + random.Random(seed).random() for seed in ("0", "1")]
+    assert "in 2 runs, each with another seed; proposed: rel: 0." in printed
+    assert data["papers"][0]["spreads"] == []
+
+
+def test_a_tolerance_below_the_spread_over_seeds_is_flaky(code: Path) -> None:
+    gold = 10 + random.Random("7").random()
+    drawn = value("drawn", expected=gold, rel=1e-6)
+    command = "python run.py ${SUPER_SEED:-7}"
+    printed, data = verify(code, ["mean"], MEAN, drawn, status=1, command=command)
+    assert kinds(data) == {"flaky"}
+    assert "flaky   paper: with 2 seeds: run: drawn: 10." in printed
+    assert verdicts(data) == {"mean": "valid"}
 
 
 def test_experiments_that_trust_an_exit_code_are_weak(code: Path) -> None:

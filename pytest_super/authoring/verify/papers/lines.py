@@ -36,8 +36,13 @@ def findings_of(proof: PaperProof) -> Iterator[Finding]:
         yield Finding(
             kind="weak", task=proof.paper, text=f"{proof.paper}: files that only have `os._exit(0)` pass"
         )
+    runs = counted(proof.gold_runs, "gold run")
     for spread in proof.spreads:
-        yield Finding(kind=FLAKY, task=proof.paper, text=spread_text(proof.paper, spread))
+        text = f"{proof.paper}: {spread_text(spread, runs)}; {tolerance_text(spread)} would allow for that"
+        yield Finding(kind=FLAKY, task=proof.paper, text=text)
+    if proof.seed_failures:
+        text = f"{proof.paper}: with {counted(proof.seeds, 'seed')}: {'; '.join(proof.seed_failures)}"
+        yield Finding(kind=FLAKY, task=proof.paper, text=text)
     for one in proof.functions:
         yield from findings_of_function(proof.paper, one)
 
@@ -59,12 +64,13 @@ def findings_of_function(paper: str, one: FunctionProof) -> Iterator[Finding]:
             yield Finding(kind=INSENSITIVE, task=paper, text=text)
 
 
-def spread_text(paper: str, spread: Spread) -> str:
-    values = f"{min(spread.values):.12g}..{max(spread.values):.12g}"
-    return (
-        f"{paper}: {spread.name} is {values} in {counted(len(spread.values), 'gold run')}; "
-        f"rel: {spread.proposed_rel:.2g} would allow for that"
-    )
+def spread_text(spread: Spread, runs: str) -> str:
+    return f"{spread.name} is {min(spread.values):.12g}..{max(spread.values):.12g} in {runs}"
+
+
+def tolerance_text(spread: Spread) -> str:
+    ((kind, tolerance),) = spread.tolerance.items()
+    return f"{kind}: {tolerance:.2g}"
 
 
 def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]:
@@ -74,6 +80,9 @@ def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]
     yield from table_lines([heads, *rows], texts=3)
     for finding in findings:
         yield finding_line(finding)
+    for spread in proof.seed_spreads:
+        text = spread_text(spread, counted(proof.seeds, "run") + ", each with another seed")
+        yield one_line(f"{proof.paper}: {text}; proposed: {tolerance_text(spread)}")
     counts = Counter(one.verdict for one in proof.functions)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     of = f"{counted(proof.gold_runs, 'gold run')}, {counted(len(proof.functions), 'function')}"

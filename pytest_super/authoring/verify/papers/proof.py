@@ -16,17 +16,19 @@ from pytest_super.authoring.verify.papers.runs import Trial
 from pytest_super.functions.stubs import Stub
 from pytest_super.metrics.numbers import is_number
 from pytest_super.tasks.combinations import function_ids
+from pytest_super.tasks.paper import SEED_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_super.authoring.verify.papers.contents import Files
     from pytest_super.authoring.verify.papers.runs import Outcome, Runs
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
-GOLD, EXIT, PROBES = "gold", "exit", "probes"
+GOLD, SEEDS, EXIT, PROBES = "gold", "seeds", "exit", "probes"
 Key: TypeAlias = "tuple[str, int]"
-"""What files contain: GOLD and a seed, EXIT, PROBES and an experiment, a stub and a function."""
+"""What is run: GOLD or SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
 VALID: Final = "valid"
@@ -40,17 +42,17 @@ MARGIN = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """A number of the experiments that differs between gold runs."""
+    """A number of the experiments that differs between runs of the original code."""
 
     name: str
     values: list[float]
 
     @property
-    def proposed_rel(self) -> float:
-        """A relative tolerance within which all of them are, with a margin."""
+    def tolerance(self) -> dict[str, float]:
+        """A tolerance, `rel` or `abs`, within which all of them are, with a margin."""
         mean = sum(self.values) / len(self.values)
-        largest = max(abs(value - mean) for value in self.values)
-        return MARGIN * largest / abs(mean) if mean else float("inf")
+        largest = MARGIN * max(abs(value - mean) for value in self.values)
+        return {"rel": largest / abs(mean)} if mean else {"abs": largest}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,11 @@ class PaperProof:
     exits_pass: bool
     """Whether the experiments pass although the files only end the program."""
     spreads: list[Spread]
+    """Over hash seeds, which should change nothing."""
+    seeds: int
+    """Runs of the experiments that read a seed, each with another one."""
+    seed_spreads: list[Spread]
+    seed_failures: list[str]
     functions: list[FunctionProof]
 
 
@@ -92,12 +99,16 @@ def prove(paper: Task, runs: Runs, *, epochs: int, sample: int | None = None, se
     trials = {**common_trials(paper, epochs), **stub_trials(paper, places)}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
     gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
+    seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
     return PaperProof(
         paper=paper.id,
         gold_runs=len(gold),
-        failures=list(dict.fromkeys(text for outcome in gold for text in wrong_in(outcome))),
+        failures=failures_of(gold),
         exits_pass=outcomes[EXIT, 0].passes,
         spreads=spreads_of(gold),
+        seeds=len(seeded),
+        seed_spreads=spreads_of(seeded),
+        seed_failures=failures_of(seeded),
         functions=[prove_function(paper, place, outcomes, gold_verdict(gold)) for place in places],
     )
 
@@ -106,7 +117,9 @@ def common_trials(paper: Task, epochs: int) -> dict[Key, Trial]:
     files = originals(paper)
     exiting = dict.fromkeys(files, EXIT_LINE)
     gold: dict[Key, Trial] = {
-        (GOLD, seed): Trial(what="gold", files=files, experiments=paper.experiments, hash_seed=seed)
+        (GOLD, seed): Trial(
+            what="gold", files=files, experiments=paper.experiments, seeds={"PYTHONHASHSEED": seed}
+        )
         for seed in range(epochs)
     }
     probes: dict[Key, Trial] = {
@@ -114,7 +127,17 @@ def common_trials(paper: Task, epochs: int) -> dict[Key, Trial]:
         for index, one in enumerate(paper.experiments)
     }
     exits = Trial(what="exits", files=exiting, experiments=paper.experiments)
-    return {**gold, **probes, (EXIT, 0): exits}
+    return {**gold, **seed_trials(paper, files, epochs), **probes, (EXIT, 0): exits}
+
+
+def seed_trials(paper: Task, files: Files, epochs: int) -> dict[Key, Trial]:
+    experiments = [one for one in paper.experiments if one.reads_seed]
+    return {
+        (SEEDS, seed): Trial(
+            what=f"the seed {seed}", files=files, experiments=experiments, seeds={SEED_VARIABLE: seed}
+        )
+        for seed in range(epochs if experiments else 0)
+    }
 
 
 def stub_trials(paper: Task, places: Sequence[int]) -> dict[Key, Trial]:
@@ -135,12 +158,15 @@ def needing(paper: Task, place: int) -> list[tuple[int, Experiment]]:
     return [(index, one) for index, one in enumerate(paper.experiments) if id in (one.functions or [id])]
 
 
-def wrong_in(outcome: Outcome) -> list[str]:
-    return [
+def failures_of(outcomes: Iterable[Outcome]) -> list[str]:
+    """The values that are not right, each once."""
+    texts = [
         f"{value.command}: {value.name}: {value.why or f'{value.found}, not {value.expected}'}"
+        for outcome in outcomes
         for value in outcome.values
         if value.score < 1
     ]
+    return list(dict.fromkeys(texts))
 
 
 def gold_verdict(gold: Sequence[Outcome]) -> Verdict:
@@ -182,10 +208,10 @@ def verdict_of(gold: Verdict, executed_by: Sequence[str], passing_stubs: Sequenc
     return INSENSITIVE if passing_stubs else VALID
 
 
-def spreads_of(gold: Sequence[Outcome]) -> list[Spread]:
-    """The numbers that differ between gold runs by more than the order of sums explains."""
+def spreads_of(outcomes: Iterable[Outcome]) -> list[Spread]:
+    """The numbers that differ between runs by more than the order of sums explains."""
     found: dict[str, list[float]] = {}
-    for outcome in gold:
+    for outcome in outcomes:
         for value in outcome.values:
             number = as_number(value.found)
             if number is not None:

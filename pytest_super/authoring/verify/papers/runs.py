@@ -5,7 +5,7 @@ from __future__ import annotations
 import tarfile
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_super.authoring.verify.papers.contents import Files
     from pytest_super.kernel.client import Kernel
@@ -34,7 +34,8 @@ class Trial:
     what: str
     files: Files
     experiments: Sequence[Experiment]
-    hash_seed: int = 0
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    """Variables of the environment that seed random numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +91,8 @@ def for_trial(paper: Task, trial: Trial) -> Task:
     assert item.grade is not None
     grade = item.grade.model_copy(update={"collect": list(trial.files)})
     grade._experiments = tuple(trial.experiments)
-    environment = {"PYTHONHASHSEED": str(trial.hash_seed), **item.sandbox.env}
-    sandbox = item.sandbox.model_copy(update={"env": environment})
+    seeds = {name: str(seed) for name, seed in trial.seeds.items()}
+    sandbox = item.sandbox.model_copy(update={"env": {**seeds, **item.sandbox.env}})
     return item.model_copy(update={"grade": grade, "sandbox": sandbox})
 
 
