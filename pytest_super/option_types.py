@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from math import isfinite, nan
 
+from pytest_super.errors import did_you_mean
+
 
 def positive(text: str) -> int:
     number = int(text) if re.fullmatch(r"\s*[+-]?\d+\s*", text) else 0
@@ -61,3 +63,24 @@ def sample(text: str) -> Sample:
     if colon and not re.fullmatch(r"\d{1,18}", seed):
         raise ValueError("must be a number of tasks, or SIZE:SEED with two whole numbers")
     return Sample(positive(size), int(seed or 0))
+
+
+RETRIEVALS = ("oracle", "search", "none")
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """What of the paper and the code a prompt has besides the task."""
+
+    source: str = "search"
+    """One of RETRIEVALS."""
+    tokens: int = 16_000
+    """About the most, together with the function's file."""
+
+
+def retrieval(text: str) -> Retrieval:
+    source, colon, tokens = text.partition(":")
+    if source not in RETRIEVALS:
+        meant = did_you_mean(source, RETRIEVALS)
+        raise ValueError(f"must be {', '.join(RETRIEVALS)}, or one of them with :TOKENS{meant}")
+    return Retrieval(source, positive(tokens)) if colon else Retrieval(source)

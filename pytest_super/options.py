@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.option_types import amount, number, positive, sample, share, sizes
+from pytest_super.option_types import amount, number, positive, retrieval, sample, share, sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,9 +114,9 @@ OPTIONS = (
     Option(
         name="retrieval",
         help="What the agent agentless puts into its prompts: the passages that the task file names "
-        "(oracle), the parts of the paper and the code that a search finds (search), or neither (none).",
-        default="search",
-        choices=("oracle", "search", "none"),
+        "(oracle), the parts of the paper and the code that a search finds (search), or neither (none). "
+        "With :TOKENS, as in search:8000, about that many with the function's file. Default: search:16000.",
+        parse=retrieval,
     ),
     Option(
         name="select",

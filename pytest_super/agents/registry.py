@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.option_types import Retrieval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +37,8 @@ class AgentSettings:
     """Replaces the agent's own system prompt."""
     trajectory: Path | None = None
     """The run's folder or trajectory that `replay` replays."""
-    retrieval: str = "search"
-    """What `agentless` puts into its prompts: `oracle`, `search` or `none`."""
+    retrieval: Retrieval = field(default_factory=Retrieval)
+    """What `agentless` puts into its prompts."""
     epoch: int = 1
     """The epoch of the trial for which the agent is made."""
 

@@ -17,6 +17,7 @@ from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
+from pytest_super.option_types import Retrieval
 from pytest_super.options import OPTIONS, SETS, SPLITS, value_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def read_settings(config: pytest.Config) -> Settings:
         for_agent=AgentSettings(
             prompt=prompt_text(config, values),
             trajectory=trajectory(config, values),
-            retrieval=values["super_retrieval"],
+            retrieval=values["super_retrieval"] or Retrieval(),
         ),
         for_sandboxes=sandbox_settings(config, values),
         model=model_name(config, values),

@@ -164,6 +164,29 @@ def test_the_prompt_has_what_the_retrieval_finds(
     assert not any(text in prompts[0] for text in not_there), prompts[0]
 
 
+def test_the_prompt_is_cut_around_the_function(project: pytest.Pytester) -> None:
+    many = "".join(f"def other_{number}():\n    pass\n\n\n" for number in range(100))
+    stats = project.path / "project/stats.py"
+    stats.write_text(f"{many}{stats.read_text()}\n\n{many.replace('other', 'later')}")
+    (project.path / "paper.md").write_text("A total adds up values, and then all of them again.\n" * 50)
+    _, _, prompts = run(project, "1", [TOTAL, REPORT], "--super-retrieval=search:200")
+    (cut,) = [part for part in prompts[0].split("\n\nWrite ") if part.startswith("`total`")]
+    assert "def total(values):" in cut
+    assert "other_0()" not in cut
+    assert "later_99()" not in cut
+    found = prompts[0][prompts[0].index("From the paper:") :]
+    assert "all of them again" in found
+    # 200 tokens, and what says how much was left out.
+    assert len(found) < 800 + 200
+
+
+@pytest.mark.parametrize("wrong", ["serch", "search:", "none:0", "oracle:x"])
+def test_a_retrieval_that_does_not_exist_is_refused(project: pytest.Pytester, wrong: str) -> None:
+    result = project.runpytest("--super-agent=agentless", f"--super-retrieval={wrong}", "paper.task.yaml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --super-retrieval={wrong}: must be *"])
+
+
 def test_tasks_without_missing_functions_are_skipped(project: pytest.Pytester) -> None:
     task = {"id": "other", "set": "expert", "query": "q", "answer": 1}
     (project.path / "paper.task.yaml").write_text(yaml.safe_dump(task))

@@ -11,7 +11,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.agentless.answer import with_answer
-from pytest_super.agents.agentless.retrieval import clipped, context_of
+from pytest_super.agents.agentless.clipping import clipped
+from pytest_super.agents.agentless.retrieval import context_of
 from pytest_super.agents.gold import run_to_end
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.functions.source import SourceError
@@ -19,12 +20,13 @@ from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.completion import FilteredError
 
 if TYPE_CHECKING:
+    from pytest_super.option_types import Retrieval
     from pytest_super.tasks.public_task import MissingFunction, PublicExperiment
     from pytest_super.trial.trial import Trial
 
 DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 4000}
-# Of the file and of all commands' outputs, in a prompt.
-FILE_CHARACTERS, OUTPUT_CHARACTERS = 40_000, 20_000
+# Of all commands' outputs, in a prompt.
+OUTPUT_CHARACTERS = 20_000
 REPORT = "Report the results: answer with one code block that contains the JSON."
 _JSON_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -32,7 +34,7 @@ _JSON_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 class AgentlessAgent:
     """Writes each missing function by one generation, runs each command once, and reports what they print."""
 
-    def __init__(self, retrieval: str, prompt: str | None = None) -> None:
+    def __init__(self, retrieval: Retrieval, prompt: str | None = None) -> None:
         self._retrieval = retrieval
         self._prompt = read_prompt("agentless") if prompt is None else prompt
 
@@ -49,13 +51,11 @@ class AgentlessAgent:
         path = str(PurePosixPath(trial.task.folder or ".") / function.file)
         try:
             data = trial.kernel.read_file(path)
-            context = context_of(trial.kernel, trial.task, function, self._retrieval)
+            context = context_of(trial.kernel, trial.task, function, data, self._retrieval)
         except (OSError, SandboxLostError) as error:
             trial.reject(f"`{function.name}` was not written: {error}")
             return
-        text = data.decode("utf-8", "replace")
-        wanted = f"Write `{function.name}`, which is in this file:\n{clipped(text, FILE_CHARACTERS)}"
-        answer = self._ask(trial, "\n\n".join([trial.task.query, *context, wanted]))
+        answer = self._ask(trial, "\n\n".join([trial.task.query, *context]))
         try:
             changed = with_answer(data, function, answer).decode()
             trial.edit(path, data.decode(), changed, thought=answer)

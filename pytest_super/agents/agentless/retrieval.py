@@ -1,4 +1,4 @@
-"""Parts of the paper and the code for the prompt of a function: by a search for its words, or as stated."""
+"""Parts of the paper and the code for the prompt of a function: found by its words, or as stated."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_super.agents.agentless.clipping import clipped, clipped_around
 from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pytest_super.kernel.client import Kernel
+    from pytest_super.option_types import Retrieval
     from pytest_super.tasks.public_task import MissingFunction, PublicTask
 
 ORACLE, SEARCH = "oracle", "search"
@@ -25,11 +28,26 @@ _WORD = re.compile(r"[A-Za-z]+|\d+")
 _DEFINITION = re.compile(r"^(?=(?:async\s+)?def |class |@)", re.MULTILINE)
 
 
-def context_of(kernel: Kernel, task: PublicTask, function: MissingFunction, retrieval: str) -> list[str]:
-    """Texts for the prompt, each with a heading. Raises SandboxLostError."""
-    if retrieval == ORACLE:
+def context_of(
+    kernel: Kernel, task: PublicTask, function: MissingFunction, data: bytes, retrieval: Retrieval
+) -> list[str]:
+    """What the prompt has besides the task: parts that are found, and the function's file, which is `data`.
+
+    Together they have about the tokens of `retrieval`. Raises SandboxLostError.
+    """
+    characters = retrieval.tokens * CHARACTERS_PER_TOKEN
+    parts = parts_for(kernel, task, function, retrieval.source)
+    # At least half is left for the file.
+    context = [clipped(part, characters // 2 // len(parts)) for part in parts]
+    file = clipped_around(function, data, characters - sum(map(len, context)))
+    return [*context, f"Write `{function.name}`, which is in this file:\n{file}"]
+
+
+def parts_for(kernel: Kernel, task: PublicTask, function: MissingFunction, source: str) -> list[str]:
+    """Texts with a heading each."""
+    if source == ORACLE:
         return [f"From the paper:\n{function.passage}"] if function.passage else []
-    if retrieval != SEARCH:
+    if source != SEARCH:
         return []
     sought = f"{function.name} {function.description}"
     paper = [f"From the paper:\n{part}" for part in best(sought, paragraphs(read_text(kernel, task.paper)))]
@@ -94,11 +112,3 @@ def read_text(kernel: Kernel, path: str | None) -> str:
         raise
     except OSError:
         return ""
-
-
-def clipped(text: str, characters: int) -> str:
-    """The beginning and the end of a text that is too long."""
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters …]\n{text[-half:]}"

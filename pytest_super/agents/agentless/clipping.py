@@ -1,0 +1,42 @@
+"""Long texts, cut to a number of characters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.functions.definitions import definitions, find
+from pytest_super.functions.source import PythonSource, SourceError
+
+if TYPE_CHECKING:
+    from pytest_super.tasks.public_task import MissingFunction
+
+
+def clipped(text: str, characters: int) -> str:
+    """The beginning and the end of a text that is too long."""
+    if len(text) <= characters:
+        return text
+    half = characters // 2
+    return f"{text[:half]}\n{gap(len(text) - 2 * half)}\n{text[len(text) - half :]}"
+
+
+def clipped_around(function: MissingFunction, data: bytes, characters: int) -> str:
+    """The part of a file that has a function; its beginning and its end if the function cannot be found."""
+    text = data.decode("utf-8", "replace")
+    if len(text) <= characters:
+        return text
+    try:
+        before = "".join(text.splitlines(keepends=True)[: line_of(function, data) - 1])
+    except SourceError:
+        return clipped(text, characters)
+    start = min(max(len(before) - characters // 3, 0), len(text) - characters)
+    end = start + characters
+    return "\n".join(filter(None, [gap(start), text[start:end], gap(len(text) - end)]))
+
+
+def line_of(function: MissingFunction, data: bytes) -> int:
+    source = PythonSource.read(function.file, data)
+    return find(source, function.name.partition("@")[0], definitions(source)).node.lineno
+
+
+def gap(characters: int) -> str:
+    return f"[… {characters:,} characters …]" if characters else ""
