@@ -80,7 +80,8 @@ def mask_file(
         name: the file's path, for messages.
         data: the file. All bytes that are not in a body come back unchanged.
         targets: in any order. `Class.method`; `method` if no other function has this name; `function#2` for
-            the second of that name; `function@part` for the lines between `# region part` and `# endregion`.
+            the second of that name; `function@part` for the lines between `# region part` and `# endregion`;
+            `function@part.inner` for a region in it.
         docstrings: kept, dropped, or replaced by new ones.
         stub: what the functions do instead.
         nested: whether targets can be parts of others, which are masked then.

@@ -34,9 +34,10 @@ def of_file(docstrings: Mapping[str, str], path: str) -> dict[str, str]:
 
 
 def may_overlap(one: str, other: str) -> bool:
-    """Whether one target's name says that it contains the other: `f` contains `f.g`, `f@part` and `f`.
+    """Whether one target's name says that it contains the other.
 
-    Regions can also contain each other, and so can a bare name; only the file tells.
+    `f` contains `f.g`, `f@part` and `f`; `f@part` contains `f@part.inner`. What a bare name contains only the
+    file tells.
     """
     return contains(one, other) or contains(other, one)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import did_you_mean
@@ -13,7 +13,7 @@ from pytest_super.functions.source import SourceError
 from pytest_super.functions.spans import last_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_super.functions.definitions import Definition
     from pytest_super.functions.source import PythonSource
@@ -34,15 +34,31 @@ class Region:
 def find_region(source: PythonSource, definition: Definition, name: str) -> Region:
     """Raises SourceError."""
     first, last = definition.node.lineno, last_line(source, definition.node)
-    inside = [one for one in regions(source) if first < one.begin and one.end <= last]
-    found = [one for one in inside if one.name == name]
-    if len(found) == 1:
-        return found[0]
+    inside = qualified([one for one in regions(source) if first < one.begin and one.end <= last])
     where = f"{source.name}:{first}: `{definition.name}`"
-    if found:
-        raise SourceError(f"{where} has {len(found)} regions named `{name}`")
+    for found in (
+        [one for one in inside if one.name == name],
+        [one for one in inside if one.name.endswith(f".{name}")],
+    ):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            candidates = ", ".join(f"{one.name} (line {one.begin})" for one in found)
+            raise SourceError(f"{where} has {len(found)} regions named `{name}`: {candidates}")
     hint = did_you_mean(name, [one.name for one in inside], most=3)
     raise SourceError(f"{where} has no lines between `# region {name}` and `# endregion`{hint}")
+
+
+def qualified(found: Sequence[Region]) -> list[Region]:
+    """With the names of the regions around each in front of its own, as in `outer.inner`."""
+    outermost_first = sorted(found, key=lambda one: one.begin)
+    return [
+        replace(
+            one,
+            name=".".join(outer.name for outer in outermost_first if outer.begin <= one.begin <= outer.end),
+        )
+        for one in found
+    ]
 
 
 def regions(source: PythonSource) -> list[Region]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_super.model.gateway_process import Gateway
     from pytest_super.report.summary import Group
     from pytest_super.session.run import Run
     from pytest_super.store.results import TrialResult
 
 TOKENS = 200_000
+QUESTIONS_AT_ONCE = 8
 CANDIDATE_CHARACTERS = 20_000
 # No trial has this epoch: the question is none of theirs.
 EPOCH = 0
@@ -43,14 +46,17 @@ _NUMBER = re.compile(r"\d+")
 
 def choose_by_model(config: pytest.Config, run: Run, group: Group, folder: Path) -> dict[str, int]:
     """The epoch of the chosen trial of each item. `folder` is the run's. Raises InfrastructureError."""
-    return {trials[0].id: chosen_epoch(config, run, trials, folder) for trials in candidates(group)}
+    gateway, items = running_gateway(config, run), list(candidates(group))
+    with ThreadPoolExecutor(QUESTIONS_AT_ONCE) as pool:
+        epochs = pool.map(lambda trials: chosen_epoch(gateway, trials, folder), items)
+        return {trials[0].id: epoch for trials, epoch in zip(items, epochs, strict=True)}
 
 
-def chosen_epoch(config: pytest.Config, run: Run, trials: Sequence[TrialResult], folder: Path) -> int:
+def chosen_epoch(gateway: Gateway, trials: Sequence[TrialResult], folder: Path) -> int:
     from pytest_super.model.client import GatewayModel
 
     model = GatewayModel(
-        running_gateway(config, run),
+        gateway,
         task=trials[0].id,
         epoch=EPOCH,
         rerun=0,

@@ -228,6 +228,18 @@ def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pyteste
     assert "expected" not in asked
 
 
+def test_the_model_chooses_for_each_item(project: pytest.Pytester) -> None:
+    (project.path / "script.yaml").write_text(yaml.safe_dump([TOTAL + "\nVersion 2", REPORT]))
+    model = f"--super-model=scripted:{project.path}/script.yaml"
+    result = project.runpytest(
+        *("--super-agent=agentless", model, "--super-epochs=2", "--super-select=model"),
+        *("--super-record=record", "paper.task.yaml"),
+    )
+    result.stdout.fnmatch_lines(["chosen by the model: 0.500"])
+    recorded = "".join(path.read_text() for path in (project.path / "record").rglob("*.jsonl"))
+    assert recorded.count("Several programmers") == 4
+
+
 @pytest.mark.parametrize("options", [("--super-epochs=2",), ("--super-model=m",)])
 def test_a_choice_by_a_model_needs_a_model_and_epochs(
     project: pytest.Pytester, options: tuple[str, ...]

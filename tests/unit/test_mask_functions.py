@@ -277,6 +277,7 @@ def f(x):
     [
         ("f@loop", f"    # region loop\n    {STUB}\n    # endregion\n"),
         ("f@add", f"add\n        {STUB}\n        # e"),
+        ("f@loop.add", f"add\n        {STUB}\n        # e"),
     ],
 )
 def test_a_region_is_masked_between_its_marks(target: str, lines: str) -> None:
@@ -292,8 +293,16 @@ REFUSED_REGIONS = {
         "f@lop",
         "`f` has no lines between `# region lop` and `# endregion`; did you mean `loop`?",
     ),
-    "nested": (REGIONS, ("f@loop", "f@add"), "`f@loop` and `f@add` overlap"),
-    "within a masked body": (REGIONS, ("f", "f@add"), "`f` and `f@add` overlap"),
+    "nested": (REGIONS, ("f@loop", "f@add"), "`f@loop` and `f@loop.add` overlap"),
+    "within a masked body": (REGIONS, ("f", "f@add"), "`f` and `f@loop.add` overlap"),
+    "equal names": (
+        "def f():\n"
+        + "".join(
+            f"    # region {one}\n    # region in\n    1\n    # endregion\n    # endregion\n" for one in "ab"
+        ),
+        "f@in",
+        "`f` has 2 regions named `in`: a.in (line 3), b.in (line 8)",
+    ),
     "not ended": (
         "def f():\n    # region a\n    return 1\n",
         "f@a",

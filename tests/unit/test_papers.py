@@ -127,9 +127,9 @@ def test_every_combination_is_an_item_once(count: int, n: int) -> None:
 
 
 def test_functions_of_which_one_contains_the_other_are_not_masked_together() -> None:
-    targets = ["a.py::f", "a.py::f.inner", "a.py::f@part", "a.py::g"]
+    targets = ["a.py::f", "a.py::f.inner", "a.py::f@part", "a.py::g", "a.py::f@part.inner"]
     made = paper(functions=[{"target": one, "sha256": DIGEST} for one in targets])
-    assert list(all_places(made, 2)) == [(0, 3), (1, 2), (1, 3), (2, 3)]
+    assert list(all_places(made, 2)) == [(0, 3), (1, 2), (1, 3), (1, 4), (2, 3), (3, 4)]
     with pytest.raises(SuperError, match="overlap"):
         places_in(made, "2205.00048_0,1")
 
