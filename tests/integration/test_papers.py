@@ -326,6 +326,14 @@ def test_a_syntax_error_elsewhere_does_not_matter(project: pytest.Pytester) -> N
     assert run(project, "gold", "stats.task.yaml::2205.00048_0")["0"]["solved"]
 
 
+def test_files_that_import_each_other_are_masked_and_graded(project: pytest.Pytester) -> None:
+    stats = project.path / "project/stats.py"
+    stats.write_text(f"import cycle\n\n{stats.read_text()}")
+    (project.path / "project/cycle.py").write_text("import stats\n")
+    rows = run(project, "gold", "stats.task.yaml", "--super-n=2")
+    assert all(row["solved"] for row in rows.values()), rows
+
+
 def test_stored_items_are_scored_and_graded_again(project: pytest.Pytester) -> None:
     run(project, "gold", "stats.task.yaml", "--super-n=2")
     found = project.path / "rescored.json"
