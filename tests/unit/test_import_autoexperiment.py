@@ -237,6 +237,20 @@ def test_a_class_goes_before_a_nearer_function_of_another_class(checkout: Checko
     assert targets(checkout.task()) == {"0": "src/fair.py::B.f"}
 
 
+def test_lines_that_go_beyond_a_class_still_choose_its_function(checkout: Checkout) -> None:
+    inits = "\n".join(f"        self.a{number} = {number}" for number in range(6))
+    code = "".join(
+        f"class {name}:\n    def __init__(self):\n{inits}\n\n    def __call__(self):\n        return 1\n\n\n"
+        for name in "AB"
+    )
+    header = code.splitlines().index("class B:") + 1
+    # The recorded range starts at the class and ends in the empty lines after it.
+    record = function(0, "__call__", header, line_end=str(header + 11))
+    checkout.paper([record], [experiment(0, "0", GINI_VALUE)], code=code)
+    assert checkout.run() == 0, checkout.out
+    assert targets(checkout.task()) == {"0": "src/fair.py::B.__call__"}
+
+
 @pytest.mark.parametrize("header", ["", "x", "0", None])
 def test_equal_names_without_a_hint_are_ambiguous(checkout: Checkout, header: str | None) -> None:
     records = [GINI, function(1, "update", 1, header_line=header)]
