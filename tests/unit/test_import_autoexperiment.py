@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.authoring.importing.autoexperiment.results import pattern_of
 from pytest_super.cli import main
+from pytest_super.grading.values import last_match
+from pytest_super.metrics.checking import NoValue
+from pytest_super.tasks.grade import RegexValue
 from pytest_super.tasks.loading import load_tasks
 
 if TYPE_CHECKING:
@@ -372,6 +377,39 @@ def test_a_result_of_another_form_leaves_the_exit_code(checkout: Checkout, resul
     assert "guessed" not in checkout.out
 
 
+@pytest.mark.parametrize(
+    ("name", "printed", "found"),
+    [
+        (
+            "total loss",
+            "Epoch 1, step 2 / 5. Total loss: 0.9   Side loss: 3\nEpoch 2. Total loss: 0.79   ",
+            0.79,
+        ),
+        ("total loss", "Total loss: nan   Side loss: 0.5", math.nan),
+        ("IoU", "All: {'F-Score': 0.1, 'Box-IoU': 9.4e-04, 'Average-Loss': 0.6}\n3 s", 9.4e-4),
+        ("IoU", "IoU: 0.5\nBox-IoU: 0.7", 0.5),
+        ("last_side_loss", "Processing 1.png\nFinal side loss: 0.0005\n", 0.0005),
+        ("last_side_loss", "Final net loss side: 1.8e-02", 0.018),
+        ("IIF", "Time IIF:  0.02\n{'IIF': [2.2e-4], 'IGF': [6.5e-06]}\nTime IIF: 0.03\n", 2.2e-4),
+        ("IIF", "save_IIF: [0.25]\nTime IIF: 0.03", 0.25),
+        ("II-F", "II-F: [tensor(0.0109, dtype=torch.float64), tensor(0.01)]", 0.0109),
+        ("f", "of f 3, f1: 4", 3),
+        ("one two three four", "One-two_three four = -7", -7),
+    ],
+)
+def test_the_guessed_pattern_finds_the_last_value_of_a_name(name: str, printed: str, found: float) -> None:
+    text = last_match(RegexValue(pattern=pattern_of(name)), printed, "the output")
+    assert float(text) == pytest.approx(found, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "printed", ["Loss of sides: 3", "asides loss 3", "side loss:\n3", "Time side loss 3"]
+)
+def test_the_guessed_pattern_finds_no_value_of_another_name(printed: str) -> None:
+    with pytest.raises(NoValue):
+        last_match(RegexValue(pattern=pattern_of("side_loss")), printed, "the output")
+
+
 # Commands
 
 
@@ -616,7 +654,7 @@ def test_gold_solves_an_imported_paper_and_a_stub_does_not(
         ('{"fairness": 0.3333}', "*what the command printed has no match*"),
         # Not the values of `II-F2`, nor the number on the line after `nan`.
         ('{"II-F": 7}', "*II-F*0.333*7*"),
-        ('{"broken": 0.5}', "*has no match*"),
+        ('{"broken": 0.5}', "*broken is NaN, not 0.5*"),
     ],
 )
 def test_a_wrong_guess_is_seen_in_a_run_of_gold(
