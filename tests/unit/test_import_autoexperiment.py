@@ -332,9 +332,9 @@ def test_what_no_experiment_and_no_function_is_left_for_is_left_out(checkout: Ch
     task = checkout.task()
     assert list(targets(task)) == ["0"]
     assert [one.name for one in task.experiments] == ["Experiment 0"]
-    assert "function 1: left out: no experiment that can be used needs it" in checkout.out
-    assert "experiment 1: left out: none of the functions that it needs can be used" in checkout.out
-    assert "experiment 2: left out: it needs no function that is recorded" in checkout.out
+    assert "function 1: left out: not needed by any experiment that can be used" in checkout.out
+    assert "experiment 1: left out: none of the needed functions can be used" in checkout.out
+    assert "experiment 2: left out: no recorded function is needed" in checkout.out
 
 
 # Results
@@ -438,10 +438,37 @@ def test_commands_for_a_gpu_are_named(checkout: Checkout) -> None:
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution=command), experiment(1, "0", GINI_VALUE)])
     assert checkout.run() == 0
     assert checkout.out.count("GPU") == 1
-    assert "experiment 0: its command asks for a GPU: CUDA_VISIBLE_DEVICES, --nv, --gpu, cuda" in checkout.out
+    assert "experiment 0: the command asks for a GPU: CUDA_VISIBLE_DEVICES, --nv, --gpu, cuda" in checkout.out
+
+
+def test_a_remark_on_several_experiments_is_one_line(checkout: Checkout) -> None:
+    checkout.paper([GINI], [experiment(one, "0,8", GINI_VALUE, solution="python a.py") for one in (1, 2)])
+    assert checkout.run() == 1
+    assert checkout.out.splitlines()[1:3] == [
+        "  experiments 1, 2: left out: the function 8, which functions.jsonl does not have",
+        "  experiments 1, 2: the command names what the code does not have: a.py (data, weights, or files "
+        "that it makes)",
+    ]
 
 
 # The code
+
+
+@pytest.mark.parametrize(
+    ("line", "is_named"),
+    [
+        ("x = x.cuda()", True),
+        ("x = ones(2, device='cuda:1')", True),
+        ("pass  # x.cuda()", False),
+        ("device = 'cuda' if torch.cuda.is_available() else 'cpu'", False),
+        ("torch.cuda.manual_seed(1)", False),
+    ],
+)
+def test_code_that_needs_a_gpu_is_named(checkout: Checkout, line: str, is_named: bool) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)], code=f"{CODE}\n\ndef move(x):\n    {line}\n")
+    assert checkout.run() == 0
+    last = len(CODE.splitlines()) + 4
+    assert (f"  code: asks for a GPU: src/fair.py:{last}\n" in checkout.out) == is_named
 
 
 def test_old_versions_links_and_workspaces_are_not_copied(checkout: Checkout) -> None:
@@ -565,7 +592,7 @@ def test_without_any_task_nothing_is_written(checkout: Checkout) -> None:
         ({"name": 3}, "functions.jsonl:2: left out: `name` should be text"),
         (
             {"exp_dependencies": [9]},
-            "function 1: left out: its experiment 9, which experiments.jsonl does not have",
+            "function 1: left out: the experiment 9, which experiments.jsonl does not have",
         ),
         (
             {"exp_dependencies": {}},
@@ -592,7 +619,7 @@ def test_a_function_record_that_cannot_be_used_is_named(
         ({"result": None}, "experiments.jsonl:2: left out: `result` is missing"),
         (
             {"func_dependencies": "7"},
-            "experiment 1: left out: its function 7, which functions.jsonl does not have",
+            "experiment 1: left out: the function 7, which functions.jsonl does not have",
         ),
     ],
 )
