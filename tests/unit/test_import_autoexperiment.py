@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.authoring.importing.autoexperiment.results import pattern_of
 from pytest_super.cli import main
+from pytest_super.grading.values import last_match
+from pytest_super.metrics.checking import NoValue
+from pytest_super.tasks.grade import RegexValue
 from pytest_super.tasks.loading import load_tasks
 
 if TYPE_CHECKING:
@@ -237,6 +242,20 @@ def test_a_class_goes_before_a_nearer_function_of_another_class(checkout: Checko
     assert targets(checkout.task()) == {"0": "src/fair.py::B.f"}
 
 
+def test_lines_that_go_beyond_a_class_still_choose_its_function(checkout: Checkout) -> None:
+    inits = "\n".join(f"        self.a{number} = {number}" for number in range(6))
+    code = "".join(
+        f"class {name}:\n    def __init__(self):\n{inits}\n\n    def __call__(self):\n        return 1\n\n\n"
+        for name in "AB"
+    )
+    header = code.splitlines().index("class B:") + 1
+    # The recorded range starts at the class and ends in the empty lines after it.
+    record = function(0, "__call__", header, line_end=str(header + 11))
+    checkout.paper([record], [experiment(0, "0", GINI_VALUE)], code=code)
+    assert checkout.run() == 0, checkout.out
+    assert targets(checkout.task()) == {"0": "src/fair.py::B.__call__"}
+
+
 @pytest.mark.parametrize("header", ["", "x", "0", None])
 def test_equal_names_without_a_hint_are_ambiguous(checkout: Checkout, header: str | None) -> None:
     records = [GINI, function(1, "update", 1, header_line=header)]
@@ -313,9 +332,9 @@ def test_what_no_experiment_and_no_function_is_left_for_is_left_out(checkout: Ch
     task = checkout.task()
     assert list(targets(task)) == ["0"]
     assert [one.name for one in task.experiments] == ["Experiment 0"]
-    assert "function 1: left out: no experiment that can be used needs it" in checkout.out
-    assert "experiment 1: left out: none of the functions that it needs can be used" in checkout.out
-    assert "experiment 2: left out: it needs no function that is recorded" in checkout.out
+    assert "function 1: left out: not needed by any experiment that can be used" in checkout.out
+    assert "experiment 1: left out: none of the needed functions can be used" in checkout.out
+    assert "experiment 2: left out: no recorded function is needed" in checkout.out
 
 
 # Results
@@ -358,6 +377,39 @@ def test_a_result_of_another_form_leaves_the_exit_code(checkout: Checkout, resul
     assert "guessed" not in checkout.out
 
 
+@pytest.mark.parametrize(
+    ("name", "printed", "found"),
+    [
+        (
+            "total loss",
+            "Epoch 1, step 2 / 5. Total loss: 0.9   Side loss: 3\nEpoch 2. Total loss: 0.79   ",
+            0.79,
+        ),
+        ("total loss", "Total loss: nan   Side loss: 0.5", math.nan),
+        ("IoU", "All: {'F-Score': 0.1, 'Box-IoU': 9.4e-04, 'Average-Loss': 0.6}\n3 s", 9.4e-4),
+        ("IoU", "IoU: 0.5\nBox-IoU: 0.7", 0.5),
+        ("last_side_loss", "Processing 1.png\nFinal side loss: 0.0005\n", 0.0005),
+        ("last_side_loss", "Final net loss side: 1.8e-02", 0.018),
+        ("IIF", "Time IIF:  0.02\n{'IIF': [2.2e-4], 'IGF': [6.5e-06]}\nTime IIF: 0.03\n", 2.2e-4),
+        ("IIF", "save_IIF: [0.25]\nTime IIF: 0.03", 0.25),
+        ("II-F", "II-F: [tensor(0.0109, dtype=torch.float64), tensor(0.01)]", 0.0109),
+        ("f", "of f 3, f1: 4", 3),
+        ("one two three four", "One-two_three four = -7", -7),
+    ],
+)
+def test_the_guessed_pattern_finds_the_last_value_of_a_name(name: str, printed: str, found: float) -> None:
+    text = last_match(RegexValue(pattern=pattern_of(name)), printed, "the output")
+    assert float(text) == pytest.approx(found, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "printed", ["Loss of sides: 3", "asides loss 3", "side loss:\n3", "Time side loss 3"]
+)
+def test_the_guessed_pattern_finds_no_value_of_another_name(printed: str) -> None:
+    with pytest.raises(NoValue):
+        last_match(RegexValue(pattern=pattern_of("side_loss")), printed, "the output")
+
+
 # Commands
 
 
@@ -386,10 +438,37 @@ def test_commands_for_a_gpu_are_named(checkout: Checkout) -> None:
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution=command), experiment(1, "0", GINI_VALUE)])
     assert checkout.run() == 0
     assert checkout.out.count("GPU") == 1
-    assert "experiment 0: its command asks for a GPU: CUDA_VISIBLE_DEVICES, --nv, --gpu, cuda" in checkout.out
+    assert "experiment 0: the command asks for a GPU: CUDA_VISIBLE_DEVICES, --nv, --gpu, cuda" in checkout.out
+
+
+def test_a_remark_on_several_experiments_is_one_line(checkout: Checkout) -> None:
+    checkout.paper([GINI], [experiment(one, "0,8", GINI_VALUE, solution="python a.py") for one in (1, 2)])
+    assert checkout.run() == 1
+    assert checkout.out.splitlines()[1:3] == [
+        "  experiments 1, 2: left out: the function 8, which functions.jsonl does not have",
+        "  experiments 1, 2: the command names what the code does not have: a.py (data, weights, or files "
+        "that it makes)",
+    ]
 
 
 # The code
+
+
+@pytest.mark.parametrize(
+    ("line", "is_named"),
+    [
+        ("x = x.cuda()", True),
+        ("x = ones(2, device='cuda:1')", True),
+        ("pass  # x.cuda()", False),
+        ("device = 'cuda' if torch.cuda.is_available() else 'cpu'", False),
+        ("torch.cuda.manual_seed(1)", False),
+    ],
+)
+def test_code_that_needs_a_gpu_is_named(checkout: Checkout, line: str, is_named: bool) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)], code=f"{CODE}\n\ndef move(x):\n    {line}\n")
+    assert checkout.run() == 0
+    last = len(CODE.splitlines()) + 4
+    assert (f"  code: asks for a GPU: src/fair.py:{last}\n" in checkout.out) == is_named
 
 
 def test_old_versions_links_and_workspaces_are_not_copied(checkout: Checkout) -> None:
@@ -513,7 +592,7 @@ def test_without_any_task_nothing_is_written(checkout: Checkout) -> None:
         ({"name": 3}, "functions.jsonl:2: left out: `name` should be text"),
         (
             {"exp_dependencies": [9]},
-            "function 1: left out: its experiment 9, which experiments.jsonl does not have",
+            "function 1: left out: the experiment 9, which experiments.jsonl does not have",
         ),
         (
             {"exp_dependencies": {}},
@@ -540,7 +619,7 @@ def test_a_function_record_that_cannot_be_used_is_named(
         ({"result": None}, "experiments.jsonl:2: left out: `result` is missing"),
         (
             {"func_dependencies": "7"},
-            "experiment 1: left out: its function 7, which functions.jsonl does not have",
+            "experiment 1: left out: the function 7, which functions.jsonl does not have",
         ),
     ],
 )
@@ -602,7 +681,7 @@ def test_gold_solves_an_imported_paper_and_a_stub_does_not(
         ('{"fairness": 0.3333}', "*what the command printed has no match*"),
         # Not the values of `II-F2`, nor the number on the line after `nan`.
         ('{"II-F": 7}', "*II-F*0.333*7*"),
-        ('{"broken": 0.5}', "*has no match*"),
+        ('{"broken": 0.5}', "*broken is NaN, not 0.5*"),
     ],
 )
 def test_a_wrong_guess_is_seen_in_a_run_of_gold(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.authoring.importing.autoexperiment.records import FunctionRecord
-    from pytest_super.functions.definitions import Definition
+    from pytest_super.functions.definitions import Definition, Function
 
 
 class Located(NamedTuple):
@@ -66,7 +66,7 @@ def bare_name(definition: Definition) -> str:
 
 
 def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[Definition]) -> Definition:
-    """The candidate in the class of the recorded lines, or else the one nearest to them.
+    """The candidate that has most of the recorded lines, or else the nearest one in their class or in all.
 
     Raises SourceError if the lines choose none of several.
     """
@@ -74,7 +74,8 @@ def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[D
         return candidates[0]
     header = record.header_line
     if header is not None:
-        among = in_class(source, header, record.line_end or header, candidates)
+        lines = range(header, max(header, record.line_end or 0) + 1)
+        among = sharing(lines, candidates) or in_class(source, lines, candidates) or candidates
         distances = [abs(one.node.lineno - header) for one in among]
         if distances.count(min(distances)) == 1:
             return among[distances.index(min(distances))]
@@ -84,22 +85,31 @@ def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[D
     )
 
 
-def in_class(
-    source: PythonSource, first: int, last: int, candidates: Sequence[Definition]
-) -> Sequence[Definition]:
-    """The candidates in the innermost class around these lines that has any; else all of them."""
-    around = [node for node in classes(source.tree) if first in lines_of(node) and last in lines_of(node)]
-    for node in sorted(around, key=lambda one: one.lineno, reverse=True):
+def sharing(lines: range, candidates: Sequence[Definition]) -> Sequence[Definition]:
+    """The candidates that have most of these lines, none if no candidate has any."""
+    shares = [shared(lines, lines_of(one.node)) for one in candidates]
+    most = max(shares)
+    return [one for one, share in zip(candidates, shares, strict=True) if most and share == most]
+
+
+def in_class(source: PythonSource, lines: range, candidates: Sequence[Definition]) -> Sequence[Definition]:
+    """The candidates in the class that has most of these lines; in the innermost one of several."""
+    around = [node for node in classes(source.tree) if shared(lines, lines_of(node))]
+    for node in sorted(around, key=lambda one: (shared(lines, lines_of(one)), one.lineno), reverse=True):
         if found := [one for one in candidates if one.node.lineno in lines_of(node)]:
             return found
-    return candidates
+    return []
+
+
+def shared(one: range, other: range) -> int:
+    return max(0, min(one.stop, other.stop) - max(one.start, other.start))
 
 
 def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
-def lines_of(node: ast.ClassDef) -> range:
+def lines_of(node: ast.ClassDef | Function) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 

@@ -1,4 +1,4 @@
-"""What a command needs that a checkout or a machine may lack, as far as its text shows."""
+"""What commands and code need that a checkout or a machine may lack, as far as their text shows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from pytest_super.metrics.script_runs.shell import commands
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _GPU = re.compile(r"--nv\b|--gpus?\b|\w*cuda\w*", re.IGNORECASE)
+_GPU_CODE = re.compile(rb"""^[^#\n]*?(?:\.cuda\(|(["'])cuda(?::\d+)?\1)""", re.MULTILINE)
 _FOLDER = re.compile(r"[\w./][\w./+-]*")
 _PATH = re.compile(r"~?[\w./+-]*\w/?")
 _SUFFIX = re.compile(
@@ -28,6 +29,25 @@ _OTHER = frozenset({"echo", "printf", "export", "mkdir", "rm", "touch", "pip", "
 
 def gpu_words(command: str) -> list[str]:
     return list(dict.fromkeys(_GPU.findall(command)))
+
+
+def gpu_lines(files: Mapping[str, Path]) -> list[str]:
+    """The first line of each Python file that uses a GPU without asking whether there is one."""
+    lines = []
+    for name in (name for name in files if name.endswith(".py")):
+        code = readable(files[name])
+        if (found := _GPU_CODE.search(code)) and b"cuda.is_available" not in code:
+            line = code.count(b"\n", 0, found.end()) + 1
+            lines.append(f"{name}:{line}")
+    return lines
+
+
+def readable(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        # To copy it fails too, with a message.
+        return b""
 
 
 def missing_paths(command: str, code: Path) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.importing.autoexperiment.code import code_of, copied
 from pytest_super.authoring.importing.autoexperiment.located import locate
-from pytest_super.authoring.importing.autoexperiment.needs import gpu_words, missing_paths
+from pytest_super.authoring.importing.autoexperiment.needs import gpu_lines, gpu_words, missing_paths
 from pytest_super.authoring.importing.autoexperiment.records import read_experiments, read_functions
 from pytest_super.authoring.importing.autoexperiment.results import EXIT_ONLY, checks_of, recorded_numbers
 from pytest_super.authoring.task_text import task_text
@@ -47,6 +47,8 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
     code = code_of(folder / CODE)
     if code.others:
         report.note(CODE, f"not copied, because they are links or can contain solutions: {some(code.others)}")
+    if lines := gpu_lines(code.files):
+        report.note(CODE, f"asks for a GPU: {some(lines)}")
     task = {
         "id": paper_id,
         "set": "functions",
@@ -106,7 +108,7 @@ def functions_and_experiments(folder: Path, code: Code, report: PaperReport) -> 
     graded = {name for one in used for name in one["functions"]}
     for name in found:
         if name not in graded:
-            report.leave_out(f"function {name}", "no experiment that can be used needs it")
+            report.leave_out(f"function {name}", "not needed by any experiment that can be used")
     made = [fields for name, fields in found.items() if name in graded]
     if not made:
         raise ValueError("no function has an experiment that needs it")
@@ -128,9 +130,9 @@ def usable(
         if needed := [name for name in needs[one_id] if name in found]:
             yield experiment_fields(record, needed, code, report)
         elif needs[one_id]:
-            report.leave_out(record.label, "none of the functions that it needs can be used")
+            report.leave_out(record.label, "none of the needed functions can be used")
         else:
-            report.leave_out(record.label, "it needs no function that is recorded")
+            report.leave_out(record.label, "no recorded function is needed")
 
 
 def dependencies(
@@ -155,7 +157,7 @@ def known_ids(
         if one in known:
             yield one
         else:
-            report.leave_out(label, f"its {what} {one}, which {what}s.jsonl does not have")
+            report.leave_out(label, f"the {what} {one}, which {what}s.jsonl does not have")
 
 
 def located(
@@ -183,11 +185,11 @@ def experiment_fields(
     record: ExperimentRecord, functions: list[str], code: Path, report: PaperReport
 ) -> Fields:
     if words := gpu_words(record.command):
-        report.note(record.label, f"its command asks for a GPU: {', '.join(words)}")
+        report.note(record.label, f"the command asks for a GPU: {', '.join(words)}")
     if paths := missing_paths(record.command, code):
         report.note(
             record.label,
-            f"its command names what the code does not have: {', '.join(paths)} (data, weights, or files "
+            f"the command names what the code does not have: {', '.join(paths)} (data, weights, or files "
             "that it makes)",
         )
     return {

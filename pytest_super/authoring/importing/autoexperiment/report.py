@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_super.report.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass
@@ -23,10 +23,11 @@ class PaperReport:
     guessed: int = 0
     """How many values are found by a guessed pattern."""
     left_out: int = 0
-    remarks: list[str] = field(default_factory=list)
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    """The places of each remark."""
 
     def note(self, place: str, text: str) -> None:
-        self.remarks.append(f"{place}: {text}")
+        self.remarks.setdefault(text, []).append(place)
 
     def leave_out(self, place: str, why: str) -> None:
         self.left_out += 1
@@ -36,7 +37,8 @@ class PaperReport:
         """The paper has no task, for these reasons, one a line."""
         self.left_out += 1
         self.used = {}
-        self.remarks.extend(f"no task: {line}" for line in why.splitlines())
+        for line in why.splitlines():
+            self.note("no task", line)
 
 
 def report_lines(report: PaperReport) -> Iterator[str]:
@@ -44,4 +46,13 @@ def report_lines(report: PaperReport) -> Iterator[str]:
         f"{report.used.get(what, 0)} of {counted(count, what)}" for what, count in report.recorded.items()
     ]
     yield f"{report.paper}: {', '.join(figures) or 'nothing'} used"
-    yield from (f"  {remark}" for remark in report.remarks)
+    yield from (f"  {joined(places)}: {remark}" for remark, places in report.remarks.items())
+
+
+def joined(places: Sequence[str]) -> str:
+    """`experiments 1, 2` for `experiment 1` and `experiment 2`."""
+    places = list(dict.fromkeys(places))
+    what = places[0].partition(" ")[0]
+    if len(places) == 1 or not all(place.startswith(f"{what} ") for place in places):
+        return ", ".join(places)
+    return f"{what}s {', '.join(place.partition(' ')[2] for place in places)}"

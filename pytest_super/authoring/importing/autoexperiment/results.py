@@ -9,14 +9,24 @@ from __future__ import annotations
 import ast
 import json
 import re
+from itertools import permutations
 from typing import Any
 
 from pytest_super.metrics.numbers import is_number
 
 # The tolerance of the published evaluation.
 REL = 0.05
-# On the same line, because a value that is not a number would else be taken from the next line.
-_NUMBER = r"[^\d\n]*?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+# On the same line, and also `nan`: else another value would be taken, from the next line or from this one.
+_NUMBER = (
+    r"[^\d\n]{0,200}?((?<![^\W_])(?i:nan|inf|infinity)(?![^\W_])|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+)
+# What follows `Time` is how long the value took.
+_NO_TIME = r"(?<![Tt]ime )"
+_BETWEEN = r"(?:[^\w\n]|_)*"
+# Of several values the last one is taken anyway.
+_LAST = frozenset({"last", "final"})
+# More words have too many orders.
+_MOST_WORDS = 3
 # What has no value to check is checked by the exit code.
 EXIT_ONLY = [{"exit": 0}]
 
@@ -63,5 +73,22 @@ def checks_of(numbers: dict[str, int | float]) -> list[dict[str, Any]]:
 
 
 def pattern_of(name: str) -> str:
-    """The name as a whole word, then the next number on its line."""
-    return rf"(?<![\w-]){re.escape(name)}(?![\w-]){_NUMBER}"
+    """The name, then the next number on its line.
+
+    The name is a whole word as it is recorded, or else, if there is none, its words in any order and case.
+    """
+    exact = rf"{_NO_TIME}(?<![\w-]){re.escape(name)}(?![\w-])"
+    words = words_of(name)
+    if sum(map(len, words)) < 2:
+        # A single letter is a word of many texts.
+        return exact + _NUMBER
+    orders = permutations(words) if len(words) <= _MOST_WORDS else [words]
+    any_order = "|".join(dict.fromkeys(_BETWEEN.join(map(re.escape, order)) for order in orders))
+    loose = rf"{_NO_TIME}(?i:(?<![^\W_])(?:{any_order})(?![^\W_]))"
+    return rf"\A(?:(?s:.*){exact}|(?s:.*){loose}){_NUMBER}"
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name, without `last` and `final`, which the code may not print."""
+    words = re.findall(r"[^\W_]+", name)
+    return [word for word in words if word.lower() not in _LAST] or words
