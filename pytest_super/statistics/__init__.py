@@ -1,0 +1,1 @@
+"""What numbers of trials say about agents: pure functions, with their sources."""

@@ -1,0 +1,96 @@
+"""Better, worse, or cannot tell: what the bounds of a difference say about a margin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from scipy.special import stdtr
+
+from pytest_super.statistics.difference import (
+    LEVEL,
+    PRIOR_FREEDOM,
+    PRIOR_VARIANCE,
+    Difference,
+    Pair,
+    Variance,
+    counts_of,
+    difference,
+    moderated,
+    per_trial,
+    pooled,
+    quantile,
+    shares_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Verdict: TypeAlias = Literal["pass", "regressed", "cannot tell"]
+PASS: Final = "pass"
+REGRESSED: Final = "regressed"
+CANNOT_TELL: Final = "cannot tell"
+# How often a drop that is called detectable is found.
+POWER = 0.8
+# More further epochs than these are no advice.
+MOST_EPOCHS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a comparison can find, before its trials run."""
+
+    detectable: float
+    """The drop that is found in 80 % of runs."""
+    passes_unchanged: float
+    """The share of runs in which an agent that has not changed passes."""
+
+
+def verdict(found: Difference, margin: float, level: float = LEVEL) -> Verdict:
+    """`pass` if a drop of `margin` or more can be excluded, else `regressed` if no drop at all can be."""
+    lower, upper = found.bounds(level)
+    if lower > -margin:
+        return PASS
+    return REGRESSED if upper < 0 else CANNOT_TELL
+
+
+def epochs_to_decide(pairs: Sequence[Pair], margin: float) -> int | None:
+    """How many further epochs of the candidate would decide if the means stayed as they are.
+
+    None if more than MOST_EPOCHS.
+    """
+    found = difference(pairs)
+    shares, counts = shares_of([pair.weight for pair in pairs]), counts_of(pairs)
+    of_trial = found.variance.value / per_trial(counts, shares)
+    for epochs in range(1, MOST_EPOCHS + 1):
+        longer = [(baseline, candidate + epochs) for baseline, candidate in counts]
+        variance = Variance(
+            value=of_trial * per_trial(longer, shares), freedom=found.variance.freedom + epochs * len(pairs)
+        )
+        if verdict(Difference(value=found.value, variance=variance), margin) != CANNOT_TELL:
+            return epochs
+    return None
+
+
+def plan(
+    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, epochs: int, margin: float
+) -> Plan:
+    """For a candidate with so many epochs of the baseline's tasks, and as much noise."""
+    shares = shares_of(weights)
+    counts = [(len(values), epochs) for values in baseline]
+    of_trial = moderated(pooled(baseline), PRIOR_VARIANCE)
+    error = sqrt(of_trial.value * per_trial(counts, shares))
+    freedom = PRIOR_FREEDOM + planned_freedom(counts)
+    bound = quantile(LEVEL, freedom)
+    return Plan(
+        detectable=(bound + quantile(POWER, freedom)) * error,
+        passes_unchanged=float(stdtr(freedom, margin / error - bound)),
+    )
+
+
+def planned_freedom(counts: Sequence[tuple[int, int]]) -> int:
+    """As `difference` will have them."""
+    if any(max(run) < 2 for run in zip(*counts, strict=True)):
+        return len(counts) - 1
+    return sum(baseline + candidate - 2 for baseline, candidate in counts)

@@ -1,0 +1,28 @@
+"""What the best or the worst of k trials of a task yields, from all its trials.
+
+With values that are 1 (solved) or 0, the best of k is pass@k (Chen et al. 2021, arXiv 2107.03374), and the
+worst of k is pass^k (Yao et al. 2024, arXiv 2406.12045). Both are unbiased: means over all choices of k.
+"""
+
+from __future__ import annotations
+
+from math import comb, fsum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def best_of(values: Sequence[float], k: int) -> float:
+    """The expected largest of k values; k is at most their number."""
+    return worst_of([-value for value in values], k) * -1.0
+
+
+def worst_of(values: Sequence[float], k: int) -> float:
+    """The expected smallest of k values; k is at most their number."""
+    ascending = sorted(values)
+    count = len(ascending)
+    # Of the choices in which a value is the smallest, the others are among those after it.
+    return fsum(value * comb(count - place, k - 1) for place, value in enumerate(ascending, 1)) / comb(
+        count, k
+    )
