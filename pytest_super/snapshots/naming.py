@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.digests import digest, tree_of
 from pytest_super.snapshots.record import FORMAT
 
 if TYPE_CHECKING:
@@ -38,17 +36,4 @@ def repository_of(task: Task) -> Any:
         return repository.model_dump()
     # A folder is not pinned: its files can change.
     root = Path(task._path).parent / repository.path
-    return [root.name, [entry_of(root, path) for path in sorted(root.rglob("*"))]]
-
-
-def entry_of(root: Path, path: Path) -> list[Any]:
-    content = ""
-    if path.is_symlink():
-        content = os.readlink(path)
-    elif path.is_file():
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-    return [str(path.relative_to(root)), path.lstat().st_mode, content]
-
-
-def digest(data: Any) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
+    return [root.name, tree_of(root)]

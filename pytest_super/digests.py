@@ -1,0 +1,48 @@
+"""Digests of JSON values and of folders: equal for equal content, wherever it lies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LENGTH = 32
+
+
+def digest(data: Any) -> str:
+    """Of plain JSON values; the order of keys does not matter."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:LENGTH]
+
+
+def tree_of(root: Path) -> list[list[Any]]:
+    """The relative path, the mode and the content of everything below a folder."""
+    return [entry_of(root, path) for path in sorted(root.rglob("*"))]
+
+
+def entry_of(root: Path, path: Path) -> list[Any]:
+    content = ""
+    if path.is_symlink():
+        content = os.readlink(path)
+    elif path.is_file():
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+    return [str(path.relative_to(root)), path.lstat().st_mode, content]
+
+
+def source_of(root: Path) -> list[list[Any]]:
+    """The relative path and the content of the files of a package, code and data."""
+    return [
+        [str(path.relative_to(root)), hashlib.sha256(path.read_bytes()).hexdigest()] for path in files_of(root)
+    ]
+
+
+def files_of(root: Path) -> Iterator[Path]:
+    """Without what running makes, and without hidden files, such as those of git."""
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        if path.is_file() and not any(part.startswith(".") or part == "__pycache__" for part in parts):
+            yield path
