@@ -36,7 +36,8 @@ def entry_of(root: Path, path: Path) -> list[Any]:
 def source_of(root: Path) -> list[list[Any]]:
     """The relative path and the content of the files of a package, code and data."""
     return [
-        [str(path.relative_to(root)), hashlib.sha256(path.read_bytes()).hexdigest()] for path in files_of(root)
+        [str(path.relative_to(root)), hashlib.sha256(path.read_bytes()).hexdigest()]
+        for path in files_of(root)
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -75,7 +76,7 @@ class Sandbox(Protocol):
     """A place for one kernel, made for one trial and removed after it.
 
     It sets the variables of FIXED_ENVIRONMENT, and then those of the task.
-    An attribute `name` and a method `require_running` are optional: see the functions below.
+    Attributes `name` and `software` and a method `require_running` are optional: see the functions below.
     """
 
     capabilities: Capabilities
@@ -132,6 +133,14 @@ class SnapshotSandbox(Sandbox, Protocol):
 def name_of(sandbox: Sandbox) -> str:
     """The name of a sandbox in results: its `name`, such as `docker`, or else the name of its class."""
     return str(getattr(sandbox, "name", type(sandbox).__name__))
+
+
+def software_of(sandbox: Sandbox) -> str:
+    """What code inside finds installed: its `software`, such as an image, or else this process's Python.
+
+    Trials with another one cannot be compared. Raises EngineError.
+    """
+    return str(getattr(sandbox, "software", f"Python {platform.python_version()}"))
 
 
 def require_running(sandbox: Sandbox) -> None:

@@ -37,6 +37,8 @@ class Metric:
     """The value of a perfect trial, if there is one. `verify` requires it of the gold solution."""
     worst: float | None = None
     """The value of an error in the gate: by default 0, or infinity if lower is better."""
+    version: int = 1
+    """Count it up when the same trial gets another value: scores of several versions are not compared."""
     headline_of: frozenset[str] = frozenset()
     """The sets of tasks in which a trial is solved when this metric is `best`."""
     reference: Callable[[ReferenceScores], float | None] | None = None

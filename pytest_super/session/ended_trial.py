@@ -10,6 +10,7 @@ from pytest_super.metrics.difference import difference
 from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.registry import is_solved, score
 from pytest_super.metrics.script_executed import entrypoint_process
+from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.ending import error_of, stop_reason_of
 from pytest_super.session.item import PROVIDED, SANDBOX
 from pytest_super.session.masked_code import facts_of_item
@@ -65,12 +66,19 @@ class EndedTrial:
             grade_seconds=self.graded.seconds,
             masked=None if error else facts_of_item(self.task),
             dropped=sum(sum(step.dropped.values()) for step in self.trial.all_steps),
-            **self.item.stash.get(SANDBOX, {"isolated": False}),
+            **self.facts_of_sandbox(),
             **asdict(spent),
             # After an error nothing is scored, so a metric that raised is not called again.
             **({} if error else self.scored(spent)),
         )
         return replace(result, kept=self.kept(result))
+
+    def facts_of_sandbox(self) -> dict[str, Any]:
+        facts = self.item.stash.get(SANDBOX, None)
+        # A kernel of the project's own fixture has none.
+        known = facts or {"sandbox": "", "isolated": False, "software": "", "environment": {}}
+        around = {name: known[name] for name in ("sandbox", "software", "environment")}
+        return {**known, **digests_of_trial(self.task, self.item.config.stash[RUN].subject, around)}
 
     def kept(self, result: TrialResult) -> str | None:
         """Keep the sandbox if --super-keep asks for it. Returns how to enter it, or why it was not kept."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.providers.registry import find_provider
-from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT, name_of, refuse_missing
+from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT, name_of, refuse_missing, software_of
 from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
 from pytest_super.session.masked_code import prepare_copy, without_bodies
 from pytest_super.session.private_pytest import fixture_definitions
@@ -143,6 +143,7 @@ def facts_of(sandbox: Sandbox, task: Task) -> dict[str, Any]:
     """Fields of the result that describe the sandbox."""
     return {
         "sandbox": name_of(sandbox),
+        "software": software_of(sandbox),
         "isolated": sandbox.capabilities.isolation,
         "environment": {name: task.sandbox.env.get(name, value) for name, value in FIXED_ENVIRONMENT.items()},
     }

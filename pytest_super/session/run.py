@@ -14,6 +14,7 @@ from pytest_super.agents.registry import TRUSTED
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.registry import AUTO, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
+from pytest_super.session.comparability import subject_of
 from pytest_super.session.machines import calls_file, machines, this_machine
 from pytest_super.store.results import FORMAT, read_results
 from pytest_super.store.run_folder import new_run_id
@@ -33,6 +34,8 @@ class Run:
     sandbox_note: str
     machine: str
     """The machine of the controller."""
+    subject: dict[str, Any]
+    """What is tried: the agent with its code, the model, and their parameters."""
     expected_seconds: dict[str, float]
     """By task id, from the newest run before this one."""
     gateway_token: str = field(repr=False)
@@ -67,6 +70,7 @@ class Run:
             "sandbox": self.sandbox,
             "sandbox_note": self.sandbox_note,
             "machine": self.machine,
+            "subject": self.subject,
             # The order of the tasks follows from it, and xdist requires the same order from every worker.
             "expected_seconds": self.expected_seconds,
             "gateway_token": self.gateway_token,
@@ -100,6 +104,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         sandbox=sandbox,
         sandbox_note=note,
         machine=this_machine(),
+        subject=subject_of(settings, config.invocation_params.dir),
         expected_seconds=seconds_of_latest(settings.directory),
         gateway_token=secrets.token_hex(32),
     )
@@ -143,6 +148,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "agent": run.settings.agent,
         "model": run.settings.model,
         "model_parameters": dict(run.settings.model_parameters),
+        "subject": run.subject,
         "sandbox": run.sandbox,
         "isolated": find_provider(run.sandbox).isolates if run.sandbox else None,
         "scoring": run.settings.scoring,

@@ -55,8 +55,16 @@ class TrialResult:
     sandbox: str = ""
     isolated: bool | None = None
     """None until the trial's sandbox is made."""
+    software: str = ""
+    """What is installed in it: the image, or the Python of a local sandbox."""
     environment: dict[str, str] = field(default_factory=dict)
     """The variables that all sandboxes fix, or what the task sets them to: time zone, hash seed, locale."""
+    conditions: str = ""
+    """A digest of everything around the agent. Only trials with equal ones can be compared."""
+    subject: str = ""
+    """A digest of what is tried: the agent and its code, the model, and their parameters."""
+    scoring: str = ""
+    """A digest of what decides the scores."""
     weight: float = 1.0
     """How much the task counts in means."""
     applicable: list[str] = field(default_factory=list)

@@ -18,6 +18,7 @@ from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, engine_erro
 from pytest_super.kernel.providers.docker.image import (
     DEFAULT_IMAGE,
     context,
+    recipe,
     progress_lines,
     recipe,
 )
@@ -141,7 +142,7 @@ def test_a_run_without_the_image_is_told_what_makes_it() -> None:
 
 def test_the_context_holds_what_the_recipe_copies(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(b"certificates")
-    with tarfile.open(fileobj=context("super", None, tmp_path / "ca.pem", None)) as archive:
+    with tarfile.open(fileobj=context(recipe("super"), tmp_path / "ca.pem", None)) as archive:
         sizes = {entry.name: entry.size for entry in archive}
     copied = {
         name

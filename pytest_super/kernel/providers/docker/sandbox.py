@@ -7,7 +7,7 @@ import json
 import secrets
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
 from pytest_super.kernel.delivery import bridge_source
@@ -26,7 +26,7 @@ from pytest_super.kernel.providers.docker.container_config import (
 from pytest_super.kernel.providers.docker.death import EndReport
 from pytest_super.kernel.providers.docker.disk_use import bytes_written
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.image import BUILT, DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
@@ -186,12 +186,24 @@ class DockerSandbox:
                 raise InfrastructureError("the container is gone, and its files with it") from None
         return f"enter it with `docker run --rm -it {image}`, remove it with `docker rmi {image}`"
 
+    @property
+    def software(self) -> str:
+        """Equal wherever the same recipe was built or the same image was pulled. Raises EngineError."""
+        image = self._image()
+        labels = image["Config"].get("Labels") or {}
+        names = [labels.get(BUILT), *(image.get("RepoDigests") or ()), image["Id"]]
+        return str(next(filter(None, names)))
+
+    def _image(self) -> dict[str, Any]:
+        with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
+            found: dict[str, Any] = connect().inspect_image(self.image)  # type: ignore[no-untyped-call]
+        return found
+
     # Snapshots
 
     @property
     def identity(self) -> str:
-        with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
-            image = connect().inspect_image(self.image)["Id"]  # type: ignore[no-untyped-call]
+        image = self._image()["Id"]
         files = {name: hashlib.sha256(data).hexdigest() for name, data in self._config.files().items()}
         spec, command = self.spec.model_dump(), list(self._command or ())
         return json.dumps([image, spec, MEMORY, PIDS, DISK, files, self._config.environment(), command])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.digests import digest
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker.archive import read_file, tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 RECIPE = ("Dockerfile", "requirements.txt")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+# A label of images that we build. Builds on several machines have different ids, but one recipe.
+BUILT = "pytest-super.built"
 STAGES = {"dangling": True, "label": "pytest-super.image=stage"}
 BUILD_SECONDS = 3600
 
@@ -90,10 +93,14 @@ def build(
         "BASE": base or chosen.base,
         "PACKAGES": " ".join(chosen.packages if packages is None else packages),
     }
-    files = context(profile, requirements, ca_bundle, pip_config)
+    own = {"requirements.txt": read_file(requirements)} if requirements else {}
+    files = {**recipe(profile), **own}
+    name = digest({name: data.hex() for name, data in files.items()})
     api = connect()
     with engine_errors("build the image"):
-        for line in progress_lines(start_build(api, files, tag, arguments, network)):
+        for line in progress_lines(
+            start_build(api, name, context(files, ca_bundle, pip_config), tag, arguments, network)
+        ):
             print_line(line)
         # The stage that installs packages contains the certificates and pip settings.
         api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
@@ -101,15 +108,16 @@ def build(
 
 
 def start_build(
-    api: APIClient, files: io.BytesIO, tag: str, arguments: dict[str, str], network: str | None
+    api: APIClient, recipe: str, files: io.BytesIO, tag: str, arguments: dict[str, str], network: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Start a build; returns the engine's progress events."""
+    """Start a build of a recipe, by its digest; returns the engine's progress events."""
     events: Iterator[dict[str, Any]] = api.build(
         fileobj=files,
         custom_context=True,
         tag=tag,
         buildargs=arguments | proxies(),
         network_mode=network,
+        labels={BUILT: digest([recipe, arguments])},
         rm=True,
         forcerm=True,
         decode=True,
@@ -118,17 +126,14 @@ def start_build(
     return events
 
 
-def context(
-    profile: str, requirements: Path | None, ca_bundle: Path | None, pip_config: Path | None
-) -> io.BytesIO:
+def context(files: dict[str, bytes], ca_bundle: Path | None, pip_config: Path | None) -> io.BytesIO:
     """The build context as a tar file. Raises InfrastructureError for a file that cannot be read."""
-    files = recipe(profile)
-    if requirements:
-        files["requirements.txt"] = read_file(requirements)
     # The recipe copies both, so they are in the context even when they are empty.
-    files["ca.pem"] = read_file(ca_bundle) if ca_bundle else b""
-    files["pip.conf"] = read_file(pip_config) if pip_config else b""
-    return io.BytesIO(tar_of(files))
+    settings = {
+        "ca.pem": read_file(ca_bundle) if ca_bundle else b"",
+        "pip.conf": read_file(pip_config) if pip_config else b"",
+    }
+    return io.BytesIO(tar_of({**files, **settings}))
 
 
 def proxies() -> dict[str, str]:

@@ -1,0 +1,98 @@
+"""Whether trials can be compared: digests of what must be equal, of what is tried, of how it is scored."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.agents.identity import contents_of, is_in_image
+from pytest_super.digests import digest, tree_of
+from pytest_super.tasks.task import TOKEN_BUDGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_super.metrics import Metric
+    from pytest_super.session.settings import Settings
+    from pytest_super.tasks.task import Task
+
+# The fields of a task by what they decide. The others describe it, or make tasks of it.
+CONDITIONS = frozenset({"set", "query", "repository", "pre_execute", "limits", "sandbox", "paper"})
+SCORING = frozenset({
+    "answer", "answer_unknown", "tolerance", "landmarks", "entrypoint", "grade", "aggregate", "weight",
+})  # fmt: skip
+
+
+def conditions_of(task: Task, sandbox: Mapping[str, Any]) -> str:
+    """A digest of everything around the agent. Only trials in which it is equal can be compared.
+
+    `sandbox` has the facts of the trial's sandbox. Paths, hosts and our own version are not among them.
+    """
+    fields = task.model_dump(mode="json", include=set(CONDITIONS))
+    defaults = [TOKEN_BUDGETS[task.set], task.limits.wall_or_default]
+    return digest([fields, defaults, missing_in(task), folder_of(task), text_of_paper(task), dict(sandbox)])
+
+
+def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:
+    """A digest of everything that decides scores. It can be mended without running a trial again."""
+    fields = task.model_dump(mode="json", include=set(SCORING))
+    experiments = task._combination.experiments if task._combination else ()
+    versions = {metric.name: metric.version for metric in metrics}
+    checks = [one.model_dump(mode="json") for one in experiments]
+    return digest([fields, checks, hidden_files(task), versions, mode])
+
+
+def subject_of(settings: Settings, base: Path) -> dict[str, Any]:
+    """What is tried: it may differ between runs that are compared. `base` is the working directory."""
+    agent = settings.for_agent
+    return {
+        "agent": settings.agent,
+        "contents": contents_of(settings.agent, base),
+        "model": settings.model,
+        "parameters": dict(settings.model_parameters),
+        "prompt": digest(agent.prompt) if agent.prompt else "",
+        "retrieval": [agent.retrieval.source, agent.retrieval.tokens],
+        "attempts": settings.attempts,
+    }
+
+
+def digests_of_trial(task: Task, subject: Mapping[str, Any], sandbox: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a result that are known when the sandbox is made."""
+    around, tried = dict(sandbox), dict(subject)
+    if is_in_image(str(subject["agent"])):
+        tried["software"] = around.pop("software", "")
+    return {"conditions": conditions_of(task, around), "subject": digest(tried)}
+
+
+def missing_in(task: Task) -> list[Any]:
+    """What an item of a paper tells the agent besides the paper's query."""
+    if task._combination is None:
+        return []
+    told = [[one.name, one.command, one.description] for one in task._combination.experiments]
+    return [[one.model_dump(mode="json") for one in task._combination.functions], told]
+
+
+def folder_of(task: Task) -> str:
+    """A repository in a folder is not pinned: its files can change."""
+    if task.repository is None or task.repository.path is None:
+        return ""
+    return digest_of_folder(Path(task._path).parent / task.repository.path)
+
+
+@lru_cache(maxsize=64)
+def digest_of_folder(path: Path) -> str:
+    return digest(tree_of(path))
+
+
+def text_of_paper(task: Task) -> str:
+    return "" if task.paper is None else digest_of_file(Path(task._path).parent / task.paper.file)
+
+
+def hidden_files(task: Task) -> dict[str, str]:
+    files = task.grade.files if task.grade else {}
+    return {inside: digest_of_file(Path(task._path).parent / path) for inside, path in files.items()}
+
+
+def digest_of_file(path: Path) -> str:
+    return digest_of_folder(path) if path.is_dir() else digest(path.read_bytes().hex())

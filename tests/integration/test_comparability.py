@@ -1,0 +1,106 @@
+"""The digests in results: what must be equal to compare trials, what is tried, and what is scored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+AGENT = "class Solver:\n    def run(self, trial):\n        trial.submit(42)\n"
+TASK: dict[str, Any] = {
+    "id": "sum",
+    "set": "expert",
+    "query": "Add up.",
+    "answer": 42,
+    "repository": {"path": "code"},
+    "pre_execute": ["x = 1"],
+}
+FIELDS = ("conditions", "subject", "scoring")
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
+    pytester.mkpydir("mine")
+    pytester.path.joinpath("mine/agents.py").write_text(AGENT)
+    pytester.path.joinpath("mine/prompt.txt").write_text("Be good.")
+    pytester.mkdir("code").joinpath("data.txt").write_text("1 2 3")
+    return pytester
+
+
+def digests(project: pytest.Pytester, *options: str, **changes: Any) -> dict[str, str]:
+    (project.path / "sum.task.yaml").write_text(yaml.safe_dump({**TASK, **changes}))
+    # In a process of its own, because the agent's module changes.
+    project.runpytest_subprocess("--super-agent=mine.agents:Solver", *options)
+    (row,) = map(json.loads, (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines())
+    assert row["error"] is None
+    return {name: row[name] for name in FIELDS}
+
+
+def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    assert all(before.values())
+    return {name for name in FIELDS if before[name] != after[name]}
+
+
+def test_what_only_describes_a_task_or_a_run_changes_nothing(project: pytest.Pytester) -> None:
+    before = digests(project)
+    described = {"category": "data", "tags": ["new"], "metadata": {"by": "me"}, "solution": {"cells": ["42"]}}
+    assert changed(before, digests(project, **described)) == set()
+    more = ("--super-epochs=1", "--super-max-cost=5", "--super-dir=elsewhere")
+    project.path.joinpath(".super").rename(project.path / "old")
+    project.runpytest_subprocess("--super-agent=mine.agents:Solver", *more)
+    (row,) = map(json.loads, (project.path / "elsewhere/runs/latest/results.jsonl").read_text().splitlines())
+    assert changed(before, {name: row[name] for name in FIELDS}) == set()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"query": "Add up all."},
+        {"pre_execute": ["x = 2"]},
+        {"limits": {"compute": 60}},
+        {"sandbox": {"env": {"A": "1"}}},
+    ],
+    ids=str,
+)
+def test_what_is_around_the_agent_are_conditions(project: pytest.Pytester, change: dict[str, Any]) -> None:
+    assert changed(digests(project), digests(project, **change)) == {"conditions"}
+
+
+def test_the_files_of_a_repository_that_is_a_folder_are_conditions(project: pytest.Pytester) -> None:
+    before = digests(project)
+    project.path.joinpath("code/data.txt").write_text("1 2 4")
+    assert changed(before, digests(project)) == {"conditions"}
+
+
+@pytest.mark.parametrize("change", [{"tolerance": 0.1}, {"landmarks": ["done"]}, {"weight": 2.0}], ids=str)
+def test_what_can_be_mended_afterwards_is_scoring(project: pytest.Pytester, change: dict[str, Any]) -> None:
+    assert changed(digests(project), digests(project, **change)) == {"scoring"}
+
+
+def test_the_agents_whole_package_is_the_subject(project: pytest.Pytester) -> None:
+    before = digests(project)
+    # A data file of the package, which the module may read.
+    project.path.joinpath("mine/prompt.txt").write_text("Be better.")
+    assert changed(before, digests(project)) == {"subject"}
+
+
+def test_a_run_says_what_was_tried(project: pytest.Pytester) -> None:
+    digests(project, "--super-model=scripted:none.yaml", "--super-temperature=0.5")
+    subject = json.loads((project.path / ".super/runs/latest/run.json").read_text())["subject"]
+    assert subject["agent"] == "mine.agents:Solver"
+    assert subject["contents"]
+    assert subject["parameters"] == {"temperature": 0.5}
+
+
+def test_every_field_of_a_task_is_a_condition_or_scoring_or_describes(project: pytest.Pytester) -> None:
+    from pytest_super.session.comparability import CONDITIONS, SCORING
+    from pytest_super.tasks.task import Task
+
+    # `functions`, `experiments` and `n` make items, which have what they tell and how they are scored.
+    describing = {"id", "category", "solution", "tags", "metadata", "subproblems", "split"}
+    items = {"functions", "experiments", "n"}
+    assert {*CONDITIONS, *SCORING, *describing, *items} == set(Task.model_fields)
+    assert not CONDITIONS & SCORING
