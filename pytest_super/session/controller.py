@@ -7,7 +7,7 @@ the item was interrupted or its worker died, the result is read from the trial's
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,6 +53,7 @@ class Controller:
         self.failed_by_error = 0
         self.trouble: list[str] = []
         self.worker_hints: list[str] = []
+        self.has_lost_worker = False
         self.chosen_epochs: dict[str, int] = {}
         """By task: the epoch that the model has chosen, with --super-select=model."""
         # Names of trials whose last run failed.
@@ -151,11 +152,12 @@ class Controller:
             self.trouble.append(str(error))
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Take the hints of any worker, since all collect the same. One that died has no output.
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        """Take the hints of any worker, since all collect the same. One that died has an error and no output.
 
         Raises pytest.UsageError if a worker has refused to run.
         """
+        self.has_lost_worker |= error is not None
         output = getattr(node, "workeroutput", {})
         if REFUSED in output:
             raise pytest.UsageError(output[REFUSED])
@@ -195,20 +197,18 @@ class Controller:
                 folder.sweep(INTERRUPTED, "the run was interrupted")
             else:
                 folder.sweep("crashed", "the process that ran this trial died")
+        if self.has_lost_worker and self.run.sandbox:
+            # The next run sweeps, too, so it is no trouble if the engine is gone.
+            with suppress(InfrastructureError):
+                find_provider(self.run.sandbox).sweep()
         results = folder.final()
         self.choose(results, folder)
         self.call_finished_hook(results)
         if xml := self.config.getoption("xmlpath", None):
             doubled = self.failed_trials & self.afterwards.keys()
             with self.noted():
-                rewrite_junit(
-                    xml,
-                    folder,
-                    self.run.junit_facts(),
-                    self.scoring.metrics,
-                    self.run.settings.max_errors,
-                    doubled,
-                )
+                max_errors = self.run.settings.max_errors
+                rewrite_junit(xml, folder, self.run.junit_facts(), self.scoring.metrics, max_errors, doubled)
         session.exitstatus = self.exit_status(session.exitstatus, results)
 
     def call_finished_hook(self, results: list[TrialResult]) -> None:
