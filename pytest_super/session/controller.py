@@ -20,7 +20,8 @@ from pytest_super.report.summary import Group, why_invalid, without_interrupted
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines, verdict_lines, write_lines
 from pytest_super.report.text import counted, words_of
-from pytest_super.session.outcome import REQUEUED, is_task, trial_of
+from pytest_super.session.crash import is_run_again
+from pytest_super.session.outcome import is_task, trial_of
 from pytest_super.session.run import HINTS, REFUSED, facts_of
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from pytest_super.session.run import Run
-
-MAX_RERUNS = 1
-"""A trial whose worker died is run once more. A second death is an error."""
 
 
 class Controller:
@@ -165,14 +163,13 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
-        """Run a trial whose worker died once more, before its crash is reported."""
+        """Run a trial whose worker died once more, unless it was over, before its crash is reported."""
         if not is_task(crashitem):
             return
         self.deaths[crashitem] += 1
-        if self.deaths[crashitem] <= MAX_RERUNS:
+        known = self.folder.result_of(trial_of(crashitem)) if self.folder else None
+        if is_run_again(report, self.deaths[crashitem], known):
             sched.mark_test_pending(crashitem)
-            # Neither passed nor failed, so a crash counts only if the rerun fails too.
-            report.outcome = REQUEUED
 
     # Wrappers end after other hooks; the last one is inside the terminal's, which prints the summary.
     @pytest.hookimpl(wrapper=True, trylast=True)
