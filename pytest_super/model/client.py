@@ -82,6 +82,7 @@ class GatewayModel:
             cost_limit=cost_limit,
         )
         self._has_asked = False
+        self._downtime_before = gateway.downtime.seconds
         self.ends_at_wall_limit = True
         """`complete` ends when no `seconds_left`."""
 
@@ -124,9 +125,12 @@ class GatewayModel:
         return None if account is None else Usage.from_data(account)
 
     def waited_seconds(self) -> float:
-        """How long the trial's calls have waited until now, without the time of answers; 0.0 if not known."""
+        """How long the trial's calls have waited until now, without the time of answers."""
         account = self._account(0.0)
-        return account["waited_seconds"] if account else 0.0
+        return self._paused(account["waited_seconds"] if account else 0.0)
+
+    def _paused(self, by_the_gateway: float) -> float:
+        return by_the_gateway + self._gateway.downtime.seconds - self._downtime_before
 
     def outage(self) -> str | None:
         """Why the provider, and not the agent, is to blame for the end of the trial at its wall limit.
@@ -139,7 +143,7 @@ class GatewayModel:
             return None
         if account["failure"]:
             return str(account["failure"])
-        waited -= account["waited_seconds"] - self._waiting.paused
+        waited -= self._paused(account["waited_seconds"]) - self._waiting.paused
         return f"{self.name}: no answer" if waited > PATIENCE * self._waiting.longest else None
 
     def _account(self, timeout: float) -> dict[str, Any] | None:
@@ -171,7 +175,7 @@ class GatewayModel:
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
         self._waits_for("")
         if response.status == 200:
-            self._waiting.paused = float(json.loads(response.headers[FACTS])["waited_seconds"])
+            self._waiting.paused = self._paused(json.loads(response.headers[FACTS])["waited_seconds"])
         return response
 
 

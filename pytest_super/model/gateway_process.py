@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from pytest_super.model.api import WAIT, credentials
 from pytest_super.model.completion import ModelError
 from pytest_super.model.unix_http import connected
+from pytest_super.model.waiting import Downtime
 from pytest_super.store.json_lines import to_line
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Gateway:
         self._lease: UnixConnection | None = None
         """An open connection, which keeps the gateway from ending between calls."""
         self._leasing = threading.Lock()
+        self.downtime = Downtime()
+        """Of gateways that start, or are replaced."""
         self._starter_pipes: list[BinaryIO] = []
         """Our ends of pipes to the gateways, which are closed when this process ends."""
 
@@ -156,6 +159,7 @@ class Gateway:
                         self._lease = connected(self.socket)
                 connection = connected(self.socket, self._health_timeout)
             except OSError:
+                self.downtime.begin()
                 self.drop_lease()
                 if time.monotonic() > deadline:
                     raise ModelError(f"the model gateway does not answer: {self.last_log_line()}") from None
@@ -164,6 +168,7 @@ class Gateway:
             else:
                 # A gateway that answered was able to start, whatever happened to it later.
                 self._starts = 0
+                self.downtime.end()
                 return connection
 
     def _send_request(

@@ -7,7 +7,7 @@ the item was interrupted or its worker died, the result is read from the trial's
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +20,8 @@ from pytest_super.report.summary import Group, why_invalid, without_interrupted
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines, verdict_lines, write_lines
 from pytest_super.report.text import counted, words_of
-from pytest_super.session.outcome import REQUEUED, is_task, trial_of
+from pytest_super.session.crash import is_run_again
+from pytest_super.session.outcome import is_task, trial_of
 from pytest_super.session.run import HINTS, REFUSED, facts_of
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from pytest_super.session.run import Run
-
-MAX_RERUNS = 1
-"""A trial whose worker died is run once more. A second death is an error."""
 
 
 class Controller:
@@ -53,6 +51,7 @@ class Controller:
         self.failed_by_error = 0
         self.trouble: list[str] = []
         self.worker_hints: list[str] = []
+        self.has_lost_worker = False
         self.chosen_epochs: dict[str, int] = {}
         """By task: the epoch that the model has chosen, with --super-select=model."""
         # Names of trials whose last run failed.
@@ -151,11 +150,12 @@ class Controller:
             self.trouble.append(str(error))
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Take the hints of any worker, since all collect the same. One that died has no output.
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        """Take the hints of any worker, since all collect the same. One that died has an error and no output.
 
         Raises pytest.UsageError if a worker has refused to run.
         """
+        self.has_lost_worker |= error is not None
         output = getattr(node, "workeroutput", {})
         if REFUSED in output:
             raise pytest.UsageError(output[REFUSED])
@@ -163,14 +163,13 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
-        """Run a trial whose worker died once more, before its crash is reported."""
+        """Run a trial whose worker died once more, unless it was over, before its crash is reported."""
         if not is_task(crashitem):
             return
         self.deaths[crashitem] += 1
-        if self.deaths[crashitem] <= MAX_RERUNS:
+        known = self.folder.result_of(trial_of(crashitem)) if self.folder else None
+        if is_run_again(report, self.deaths[crashitem], known):
             sched.mark_test_pending(crashitem)
-            # Neither passed nor failed, so a crash counts only if the rerun fails too.
-            report.outcome = REQUEUED
 
     # Wrappers end after other hooks; the last one is inside the terminal's, which prints the summary.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -195,20 +194,18 @@ class Controller:
                 folder.sweep(INTERRUPTED, "the run was interrupted")
             else:
                 folder.sweep("crashed", "the process that ran this trial died")
+        if self.has_lost_worker and self.run.sandbox:
+            # The next run sweeps, too, so it is no trouble if the engine is gone.
+            with suppress(InfrastructureError):
+                find_provider(self.run.sandbox).sweep()
         results = folder.final()
         self.choose(results, folder)
         self.call_finished_hook(results)
         if xml := self.config.getoption("xmlpath", None):
             doubled = self.failed_trials & self.afterwards.keys()
             with self.noted():
-                rewrite_junit(
-                    xml,
-                    folder,
-                    self.run.junit_facts(),
-                    self.scoring.metrics,
-                    self.run.settings.max_errors,
-                    doubled,
-                )
+                max_errors = self.run.settings.max_errors
+                rewrite_junit(xml, folder, self.run.junit_facts(), self.scoring.metrics, max_errors, doubled)
         session.exitstatus = self.exit_status(session.exitstatus, results)
 
     def call_finished_hook(self, results: list[TrialResult]) -> None:

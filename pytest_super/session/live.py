@@ -98,8 +98,8 @@ class LiveRun:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.touch()
-        # For an item whose worker died there is no `logfinish`.
-        if report.when == CRASH_PHASE and is_task(report.nodeid):
+        # For an item whose worker died, also after its trial, there is no `logfinish`.
+        if report.when in (CRASH_PHASE, "teardown") and is_task(report.nodeid):
             self.end_trial(report.nodeid, is_requeued=report.outcome == REQUEUED)
 
     @pytest.hookimpl(tryfirst=True)

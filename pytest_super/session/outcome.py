@@ -64,16 +64,20 @@ def judge_teardown(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
     """Report the failure apart from the result, which was sent with the report of the call phase."""
     assert call.excinfo is not None
     words = printable(words_of(call.excinfo.value))
-    trial = item.known_result()
-    report.super_trouble = {  # type: ignore[attr-defined]
+    report.super_trouble = trouble_after(item.known_result(), words)  # type: ignore[attr-defined]
+    if isinstance(call.excinfo.value, SuperError):
+        report.longrepr = words
+
+
+def trouble_after(trial: TrialResult, error: str) -> dict[str, Any]:
+    """A failure after a trial, as a line of trouble.jsonl."""
+    return {
         "id": trial.id,
         "epoch": trial.epoch,
         "rerun": trial.rerun,
         "folder": trial.folder,
-        "error": words,
+        "error": error,
     }
-    if isinstance(call.excinfo.value, SuperError):
-        report.longrepr = words
 
 
 def result_without_trial(item: TaskItem, error: str) -> TrialResult:

@@ -36,6 +36,10 @@ class RunFolder:
         with disk_errors(self.path):
             append(self.path / "results.jsonl", to_line(result.to_data()))
 
+    def result_of(self, name: str) -> TrialResult | None:
+        """The recorded result of the trial's last run."""
+        return next((result for result in self.final() if result.name == name), None)
+
     def record_trouble(self, trouble: dict[str, Any]) -> None:
         """Append a failure after a trial. The trial's result does not change."""
         with disk_errors(self.path):

@@ -31,6 +31,24 @@ class Sleeper:
         trial.execute("import time; time.sleep(600)")
 """
 
+# Ends the first worker after it has made a container and before it starts it.
+DYING = """
+import os, signal
+from pathlib import Path
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+
+start = DockerSandbox._start
+
+def die_once(sandbox, api):
+    try:
+        Path("died").touch(exist_ok=False)
+    except FileExistsError:
+        return start(sandbox, api)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+DockerSandbox._start = die_once
+"""
+
 # Ends its container while a cell runs, in the way that the task's id names.
 KILLED = """
 import threading, time
@@ -72,12 +90,12 @@ def project(pytester: pytest.Pytester, image: str) -> pytest.Pytester:
 
 
 def ours(engine: APIClient, project: pytest.Pytester) -> list[Any]:
-    """Containers of the runs in this project's folder."""
+    """Containers of the runs in this project's folder, running or not."""
     runs = [path.name for path in (project.path / ".super/runs").glob("2*")]
     return [
         container
         for run in runs
-        for container in engine.containers(filters={"label": f"pytest-super.run={run}"})
+        for container in engine.containers(all=True, filters={"label": f"pytest-super.run={run}"})
     ]
 
 
@@ -131,6 +149,16 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     process.wait(30)
     until(lambda: not ours(engine, project) and not processes(process.pid), 10)
     assert all("begun" in text for text in trajectories(project.path))
+
+
+def test_a_worker_that_dies_between_the_making_and_the_start_of_a_container_leaves_none(
+    project: pytest.Pytester, engine: APIClient
+) -> None:
+    project.makeconftest(DYING)
+    result = project.runpytest_subprocess("--super-agent=gold", ".", "-n1")
+    result.assert_outcomes(passed=2)
+    assert (project.path / "died").exists()
+    assert not ours(engine, project)
 
 
 def causes_of_death(project: pytest.Pytester, *ways: str, **limits: float) -> dict[str, str | None]:

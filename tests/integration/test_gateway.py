@@ -321,6 +321,21 @@ def test_a_call_whose_time_passes_while_the_gateway_starts_is_not_sent(scripted:
     assert len(read_lines(Path(scripted.calls))) == 1
 
 
+def test_starts_of_gateways_are_not_wall_time(scripted: ModelSettings) -> None:
+    budget = Budget(Limits(wall=0.3), tokens=10**6)
+    began = time.monotonic()
+    with opened(scripted) as gateway:
+        model = trial(gateway, seconds_left=budget.wall_left)
+        budget.start_metering(float)
+        budget.leave_out(model.waited_seconds)
+        assert model.complete(ASK).text == "one"
+        os.kill(int((gateway.folder / "pid").read_text()), signal.SIGKILL)
+        assert model.complete(ASK).text == "two"
+        assert budget.spent() is None
+        # A start takes longer than the limit.
+        assert 0.3 < budget.waited_seconds < time.monotonic() - began
+
+
 @pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
 def test_a_gateway_that_hangs_is_killed_and_replaced(scripted: ModelSettings, characters: int) -> None:
     with opened(scripted, health_check_after=0.05, health_timeout=0.5) as gateway:

@@ -344,6 +344,30 @@ def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Projec
     assert xml.count("<testcase") == 3
 
 
+@pytest.mark.parametrize("hook", ["runtest_logfinish(nodeid)", "runtest_teardown(item)"])
+def test_a_miss_whose_worker_dies_after_it_stays_and_is_not_run_again(project: Project, hook: str) -> None:
+    (project.path / "conftest.py").write_text(f"""
+import os, pytest
+
+workers = []
+
+def pytest_configure(config):
+    workers.extend([config] if hasattr(config, "workerinput") else [])
+
+@pytest.hookimpl(trylast=True)
+def pytest_{hook}:
+    if workers:
+        os._exit(1)
+""")
+    project.add_task("wrong")
+    result = project.run("-n1", "--junitxml=out.xml")
+    assert result.parseoutcomes() == {"failed": 1, "errors": 1}
+    row = project.results["wrong[1]"]
+    assert (row["rerun"], row["solved"], row["error"]) == (0, False, None)
+    result.stdout.fnmatch_lines(["trouble wrong: after the trial: the process that had run it died"])
+    assert (project.path / "out.xml").read_text().count("<testcase") == 1
+
+
 def test_a_worker_that_dies_before_the_trial_begins_is_an_error_that_the_gate_counts(
     project: Project,
 ) -> None:

@@ -256,6 +256,16 @@ def test_figures_without_their_trajectory_are_told(bench: Bench) -> None:
     assert told.data["broken"] == [f"{lone} has no history.ipynb next to it"]
 
 
+def test_a_result_without_its_trajectory_is_told(bench: Bench) -> None:
+    bench.task()
+    lone = bench.ours(submit(1), place="run/trials/t/2.0")
+    bench.ours(submit(1))
+    lone.unlink()
+    told = bench.rescore(bench.folder / "run")
+    assert told.status == 1
+    assert told.data["broken"] == [f"{lone.with_name('result.json')} has no trajectory.jsonl next to it"]
+
+
 def test_what_others_wrote_cannot_move_the_cursor(bench: Bench) -> None:
     bench.task()
     bench.ours(submit("\x1b[2J\u202e"), error="\x1b[2Jgone\nreally")

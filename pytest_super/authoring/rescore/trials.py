@@ -78,9 +78,7 @@ def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
     trials: list[StoredTrial] = []
     broken: list[str] = []
     paths = list(paths)
-    broken += sorted(
-        {f"{file} has no history.ipynb next to it" for path in paths for file in lone_metrics(path)}
-    )
+    broken += sorted({line for path in paths for line in lone_figures(path)})
     # By the real path, so that a file that is named twice is scored once.
     files = {file.resolve(): file for folder in paths for file in trajectory_files(folder)}
     for path in files.values():
@@ -102,13 +100,17 @@ def trajectory_files(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def lone_metrics(path: Path) -> Iterator[Path]:
-    """The published figures at and below a folder whose trajectory is missing."""
+def lone_figures(path: Path) -> Iterator[str]:
+    """A message for each file of figures at and below a folder whose trajectory is missing."""
     for file in path.rglob("metrics.json"):
         # Research code writes files of this name, too.
         with suppress(SuperError):
             if not file.with_name("history.ipynb").exists() and read_metrics(file):
-                yield file
+                yield f"{file} has no history.ipynb next to it"
+    for file in last_reruns(path.rglob("result.json")):
+        is_trial = TRIAL_FOLDER.fullmatch(file.parent.name)
+        if is_trial and not file.with_name("trajectory.jsonl").exists():
+            yield f"{file} has no trajectory.jsonl next to it"
 
 
 def last_reruns(files: Iterable[Path]) -> Iterator[Path]:
