@@ -84,3 +84,10 @@ def retrieval(text: str) -> Retrieval:
         meant = did_you_mean(source, RETRIEVALS)
         raise ValueError(f"must be {', '.join(RETRIEVALS)}, or one of them with :TOKENS{meant}")
     return Retrieval(source, positive(tokens)) if colon else Retrieval(source)
+
+
+def points(text: str) -> float:
+    value = number(text)
+    if not 0 < value <= 100:
+        raise ValueError("must be a number of points, more than 0 and at most 100")
+    return value

@@ -23,6 +23,8 @@ COMMANDS = (
     "generate",
     "rescore",
     "stats",
+    "compare",
+    "baseline",
     "image",
     "prune",
     "trial",

@@ -145,6 +145,11 @@ def is_solved(metrics: Iterable[Metric], task: Task, scores: Scores, *, scoring:
     return any(scores[metric.name] == metric.best for metric in headlines)
 
 
+def headline_of(metrics: Iterable[Metric], task: Task, scoring: str) -> str:
+    """The name of the metric that decides whether the task is solved; "" if there is none."""
+    return next((metric.name for metric in metrics if is_headline(metric, task, scoring)), "")
+
+
 def is_headline(metric: Metric, task: Task, scoring: str) -> bool:
     """Where a task has a grader, that decides; otherwise the headline metric of the task's set.
 

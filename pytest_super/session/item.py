@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import SuperError, printable
+from pytest_super.metrics.registry import headline_of
 from pytest_super.session.comparability import scoring_of
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN
@@ -84,6 +85,7 @@ class TaskItem(pytest.Function):
             model=run.settings.model,
             sandbox=run.sandbox or "",
             scoring=scoring_of(self.task, metrics, run.settings.scoring),
+            headline=headline_of(metrics, self.task, run.settings.scoring),
             weight=self.task.weight,
             applicable=[metric.name for metric in metrics if metric.applies(self.task)],
             metrics={metric.name: None for metric in metrics},

@@ -48,11 +48,18 @@ class Plan:
 
 
 def verdict(found: Difference, margin: float, level: float = LEVEL) -> Verdict:
-    """`pass` if a drop of `margin` or more can be excluded, else `regressed` if no drop at all can be."""
-    lower, upper = found.bounds(level)
-    if lower > -margin:
+    """`pass` if a drop of `margin` or more can be excluded, else `regressed` if there is a drop for sure.
+
+    `level` is the confidence at which it is sure.
+    """
+    if found.bounds()[0] > -margin:
         return PASS
-    return REGRESSED if upper < 0 else CANNOT_TELL
+    return REGRESSED if found.bounds(level)[1] < 0 else CANNOT_TELL
+
+
+def chance_of_no_drop(found: Difference) -> float:
+    """The p-value of the difference, one-sided: how likely one as low is if nothing became worse."""
+    return float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
 
 
 def epochs_to_decide(pairs: Sequence[Pair], margin: float) -> int | None:

@@ -65,6 +65,8 @@ class TrialResult:
     """A digest of what is tried: the agent and its code, the model, and their parameters."""
     scoring: str = ""
     """A digest of what decides the scores."""
+    headline: str = ""
+    """The name of the metric that decides whether the task is solved."""
     weight: float = 1.0
     """How much the task counts in means."""
     applicable: list[str] = field(default_factory=list)

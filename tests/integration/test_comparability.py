@@ -33,7 +33,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 def digests(project: pytest.Pytester, *options: str, **changes: Any) -> dict[str, str]:
     (project.path / "sum.task.yaml").write_text(yaml.safe_dump({**TASK, **changes}))
     # In a process of its own, because the agent's module changes.
-    project.runpytest_subprocess("--super-agent=mine.agents:Solver", *options)
+    project.runpytest_subprocess("--super-agent=mine.agents:Solver", "sum.task.yaml", *options)
     (row,) = map(json.loads, (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines())
     assert row["error"] is None
     return {name: row[name] for name in FIELDS}
@@ -50,7 +50,7 @@ def test_what_only_describes_a_task_or_a_run_changes_nothing(project: pytest.Pyt
     assert changed(before, digests(project, **described)) == set()
     more = ("--super-epochs=1", "--super-max-cost=5", "--super-dir=elsewhere")
     project.path.joinpath(".super").rename(project.path / "old")
-    project.runpytest_subprocess("--super-agent=mine.agents:Solver", *more)
+    project.runpytest_subprocess("--super-agent=mine.agents:Solver", "sum.task.yaml", *more)
     (row,) = map(json.loads, (project.path / "elsewhere/runs/latest/results.jsonl").read_text().splitlines())
     assert changed(before, {name: row[name] for name in FIELDS}) == set()
 
@@ -88,14 +88,15 @@ def test_the_agents_whole_package_is_the_subject(project: pytest.Pytester) -> No
 
 
 def test_a_run_says_what_was_tried(project: pytest.Pytester) -> None:
-    digests(project, "--super-model=scripted:none.yaml", "--super-temperature=0.5")
+    project.path.joinpath("script.yaml").write_text("[a]")
+    digests(project, "--super-model=scripted:script.yaml", "--super-temperature=0.5")
     subject = json.loads((project.path / ".super/runs/latest/run.json").read_text())["subject"]
     assert subject["agent"] == "mine.agents:Solver"
     assert subject["contents"]
     assert subject["parameters"] == {"temperature": 0.5}
 
 
-def test_every_field_of_a_task_is_a_condition_or_scoring_or_describes(project: pytest.Pytester) -> None:
+def test_every_field_of_a_task_is_a_condition_or_scoring_or_describes() -> None:
     from pytest_super.session.comparability import CONDITIONS, SCORING
     from pytest_super.tasks.task import Task
 

@@ -18,7 +18,6 @@ from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, engine_erro
 from pytest_super.kernel.providers.docker.image import (
     DEFAULT_IMAGE,
     context,
-    recipe,
     progress_lines,
     recipe,
 )

@@ -1,0 +1,48 @@
+"""`pytest-super baseline`: the file with which later runs are compared."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from pytest_super.option_types import points, positive
+
+HELP = "write, show or check the baseline of later runs"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    update = actions.add_parser("update", help="write a run's trials into the file, in place of its content")
+    update.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a stored run")
+    actions.add_parser("show", help="print what the file says of each task")
+    check = actions.add_parser("check", help="print what a comparison with it can find")
+    check.add_argument("--epochs", type=positive, default=1, help="epochs of the later run (default: 1)")
+    check.add_argument(
+        "--max-regression",
+        type=points,
+        default=10.0,
+        metavar="POINTS",
+        help="the drop to exclude (default: 10)",
+    )
+    for action in actions.choices.values():
+        action.add_argument(
+            "--file", type=Path, default=Path("baseline.json"), help="the baseline (default: baseline.json)"
+        )
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.comparison.baseline import read_baseline, write_baseline
+    from pytest_super.comparison.plan import plans_of
+    from pytest_super.comparison.side import side_of_run
+    from pytest_super.report.comparison import plan_lines, side_lines
+
+    if arguments.action == "update":
+        write_baseline(arguments.file, side_of_run(arguments.run_folder))
+    side = read_baseline(arguments.file)
+    if arguments.action != "check":
+        for line in side_lines(side):
+            print(line)
+        return 0
+    margin = arguments.max_regression / 100
+    plans = plans_of(side, side.tasks, arguments.epochs, margin)
+    for line in plan_lines(plans, side, arguments.epochs, margin):
+        print(line)
+    return int(any(plan.detectable > margin for plan in plans.values()))

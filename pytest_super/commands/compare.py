@@ -1,0 +1,34 @@
+"""`pytest-super compare`: a run next to another one, or to a baseline."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from pytest_super.option_types import points
+
+HELP = "compare two runs: better, worse, or cannot tell"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("baseline", type=Path, help="the folder of a run, or a baseline file")
+    parser.add_argument("candidate", type=Path, help="the same, of what is compared with it")
+    parser.add_argument(
+        "--max-regression",
+        type=points,
+        default=10.0,
+        metavar="POINTS",
+        help="the drop that is to be excluded (default: 10)",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.comparison.baseline import read_side
+    from pytest_super.comparison.comparison import compare
+    from pytest_super.report.comparison import comparison_lines
+    from pytest_super.statistics.decision import REGRESSED
+
+    found = compare(
+        read_side(arguments.baseline), read_side(arguments.candidate), arguments.max_regression / 100
+    )
+    for line in comparison_lines(found):
+        print(line)
+    return int(found.verdict == REGRESSED)

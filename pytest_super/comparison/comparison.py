@@ -1,0 +1,175 @@
+"""Two sides on the tasks that can be compared: differences by set, and a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+from pytest_super.statistics.decision import (
+    CANNOT_TELL,
+    PASS,
+    REGRESSED,
+    Verdict,
+    chance_of_no_drop,
+    epochs_to_decide,
+    verdict,
+)
+from pytest_super.statistics.difference import LEVEL, Difference, Pair, difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_super.comparison.side import Side, TaskTrials
+
+# A run with a larger share of errors decides nothing.
+MAX_ERRORS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedTask:
+    """A task that both sides have under equal conditions."""
+
+    id: str
+    baseline: TaskTrials
+    candidate: TaskTrials
+
+    @property
+    def was_mostly_right(self) -> bool:
+        return fmean(self.baseline.values) >= 0.5
+
+    @property
+    def is_mostly_right(self) -> bool:
+        return fmean(self.candidate.values) >= 0.5
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(
+            baseline=self.baseline.values, candidate=self.candidate.values, weight=self.candidate.weight
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetComparison:
+    """The headline of one set."""
+
+    set: str
+    tasks: Sequence[ComparedTask]
+    difference: Difference
+    verdict: Verdict
+    more_epochs: int | None
+    """How many further epochs would decide; None if the verdict is one, or no number below 100 would."""
+
+    @property
+    def lost(self) -> list[ComparedTask]:
+        """The tasks whose mean is no longer at least one half, the largest changes first."""
+        found = [one for one in self.tasks if one.was_mostly_right and not one.is_mostly_right]
+        return sorted(found, key=lambda one: one.pair.difference)
+
+    @property
+    def won(self) -> list[ComparedTask]:
+        """Those whose mean is now at least one half."""
+        found = [one for one in self.tasks if one.is_mostly_right and not one.was_mostly_right]
+        return sorted(found, key=lambda one: -one.pair.difference)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All sets, the overall verdict, and what was left out."""
+
+    baseline: Side
+    candidate: Side
+    margin: float
+    sets: Sequence[SetComparison]
+    verdict: Verdict
+    left_out: Mapping[str, list[str]]
+    """Tasks that cannot be compared, by the reason."""
+    invalid: str = ""
+    """Why the sides decide nothing; "" if they do."""
+
+
+def compare(baseline: Side, candidate: Side, margin: float) -> Comparison:
+    """`margin` is the drop to exclude, from 0 to 1. Raises SuperError if nothing can be compared."""
+    left_out = dict(why_left_out(baseline, candidate))
+    excluded = {id for ids in left_out.values() for id in ids}
+    tasks = [
+        ComparedTask(id=id, baseline=baseline.tasks[id], candidate=task)
+        for id, task in candidate.tasks.items()
+        if id not in excluded
+    ]
+    if not tasks:
+        why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
+        raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
+    sets = compared_sets(tasks, margin)
+    invalid = why_invalid(baseline) or why_invalid(candidate)
+    return Comparison(
+        baseline=baseline,
+        candidate=candidate,
+        margin=margin,
+        sets=sets,
+        verdict=CANNOT_TELL if invalid else overall([one.verdict for one in sets]),
+        left_out=left_out,
+        invalid=invalid,
+    )
+
+
+def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[str]]]:
+    """The reasons, each with the tasks for which it is the first."""
+    both = [id for id in candidate.tasks if id in baseline.tasks]
+    pairs = {id: (baseline.tasks[id], candidate.tasks[id]) for id in both}
+    around = [id for id, (old, new) in pairs.items() if old.conditions != new.conditions]
+    scored = [id for id, (old, new) in pairs.items() if id not in around and old.scoring != new.scoring]
+    reasons = {
+        "its conditions differ between trials of one side": sorted({*baseline.mixed, *candidate.mixed}),
+        f"only in {baseline.name}": sorted(
+            baseline.tasks.keys() - candidate.tasks.keys() - {*candidate.mixed}
+        ),
+        f"only in {candidate.name}": sorted(
+            candidate.tasks.keys() - baseline.tasks.keys() - {*baseline.mixed}
+        ),
+        "other conditions (query, repository, prefix, limits or sandbox)": around,
+        "scored otherwise (rescore the older run)": scored,
+    }
+    yield from ((reason, ids) for reason, ids in reasons.items() if ids)
+
+
+def compared_sets(tasks: Sequence[ComparedTask], margin: float) -> list[SetComparison]:
+    names = sorted({one.candidate.set for one in tasks})
+    own = {name: [one for one in tasks if one.candidate.set == name] for name in names}
+    found = {name: difference([one.pair for one in of_set]) for name, of_set in own.items()}
+    levels = holm_levels(found)
+    compared = []
+    for name, of_set in own.items():
+        decided = verdict(found[name], margin, levels[name])
+        more = epochs_to_decide([one.pair for one in of_set], margin) if decided == CANNOT_TELL else None
+        compared.append(
+            SetComparison(set=name, tasks=of_set, difference=found[name], verdict=decided, more_epochs=more)
+        )
+    return compared
+
+
+def holm_levels(found: Mapping[str, Difference]) -> dict[str, float]:
+    """The confidence at which each set has regressed: several sets give no more false alarms than one.
+
+    Holm 1979, Scandinavian Journal of Statistics 6, 65-70: after one that is not worse at its level, none is.
+    """
+    levels: dict[str, float] = {}
+    ends = False
+    for place, name in enumerate(sorted(found, key=lambda name: chance_of_no_drop(found[name]))):
+        level = 1 - (1 - LEVEL) / (len(found) - place)
+        ends = ends or found[name].bounds(level)[1] >= 0
+        levels[name] = 1.0 if ends else level
+    return levels
+
+
+def overall(verdicts: Sequence[Verdict]) -> Verdict:
+    if REGRESSED in verdicts:
+        return REGRESSED
+    return PASS if all(one == PASS for one in verdicts) else CANNOT_TELL
+
+
+def why_invalid(side: Side) -> str:
+    if side.errors <= MAX_ERRORS * side.trials:
+        return ""
+    return f"{side.errors} of {side.trials} trials of {side.name} are errors: it decides nothing"

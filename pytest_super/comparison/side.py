@@ -1,0 +1,98 @@
+"""One side of a comparison: the valid trials of a run, by task, as stored in its folder or in a baseline."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import SuperError
+from pytest_super.store.results import read_results
+from pytest_super.store.run_folder import last_reruns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pytest_super.store.results import TrialResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskTrials:
+    """The valid trials of one task; what a trial used is a mean over them."""
+
+    set: str
+    conditions: str
+    scoring: str
+    weight: float
+    values: list[float]
+    """The headline metric of each trial, in the order of the epochs."""
+    cost_usd: float | None = None
+    tokens: float = 0.0
+    seconds: float = 0.0
+    """Wall time without waiting for rate limits and retries."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What was tried, and its trials."""
+
+    name: str
+    subject: dict[str, Any]
+    tasks: dict[str, TaskTrials]
+    trials: int
+    errors: int
+    mixed: list[str] = field(default_factory=list)
+    """Tasks whose trials cannot be compared with each other: something around the agent changed meanwhile."""
+
+    @property
+    def epochs(self) -> int:
+        return max((len(task.values) for task in self.tasks.values()), default=0)
+
+
+def side_of_run(folder: Path) -> Side:
+    """Raises SuperError if there is no run, or it cannot be read."""
+    try:
+        results = last_reruns(read_results(folder))
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        return side_of(str(facts["id"]), facts.get("subject") or {"agent": facts["agent"]}, results)
+    except FileNotFoundError:
+        raise SuperError(f"there is no run in {folder}: name a folder with results.jsonl") from None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise SuperError(f"{folder}: the run cannot be read: {error}") from None
+
+
+def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) -> Side:
+    ended = [one for one in results if not one.is_interrupted]
+    by_task: dict[str, list[TrialResult]] = {}
+    for one in ended:
+        if not one.is_error and one.metrics.get(one.headline) is not None:
+            by_task.setdefault(one.id, []).append(one)
+    mixed = [
+        id for id, trials in by_task.items() if len({(one.conditions, one.scoring) for one in trials}) > 1
+    ]
+    return Side(
+        name=name,
+        subject=subject,
+        tasks={id: task_of(trials) for id, trials in sorted(by_task.items()) if id not in mixed},
+        trials=len(ended),
+        errors=sum(one.is_error for one in ended),
+        mixed=mixed,
+    )
+
+
+def task_of(trials: Sequence[TrialResult]) -> TaskTrials:
+    trials = sorted(trials, key=lambda one: one.epoch)
+    first = trials[0]
+    costs = [one.cost_usd for one in trials if one.cost_usd is not None]
+    return TaskTrials(
+        set=first.set,
+        conditions=first.conditions,
+        scoring=first.scoring,
+        weight=first.weight,
+        values=[one.metrics[one.headline] or 0.0 for one in trials],
+        cost_usd=fmean(costs) if costs else None,
+        tokens=fmean(one.prompt_tokens + one.completion_tokens for one in trials),
+        seconds=fmean(one.wall_seconds - one.waited_seconds for one in trials),
+    )

@@ -1,0 +1,133 @@
+"""A comparison as the text that a terminal shows."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.report.table import WIDTH, table_lines
+from pytest_super.report.terminal import one_line
+from pytest_super.report.text import counted
+from pytest_super.statistics.decision import PASS, REGRESSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
+    from pytest_super.comparison.side import Side, TaskTrials
+    from pytest_super.statistics.decision import Plan
+
+# So many tasks are named in a line; the others are counted.
+MOST_NAMED = 10
+
+
+def comparison_lines(comparison: Comparison) -> Iterator[str]:
+    """What was tried, a table of the sets, the tasks that changed, what was left out, and the verdict."""
+    baseline, candidate = comparison.baseline, comparison.candidate
+    yield one_line(f"baseline {told(baseline)}; candidate {told(candidate)}")
+    yield from subject_lines(baseline.subject, candidate.subject)
+    heads = ["set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won"]
+    rows = [row_of(one) for one in comparison.sets]
+    yield from table_lines([heads, *rows], width=WIDTH)
+    yield from used_lines([task for one in comparison.sets for task in one.tasks])
+    for one in comparison.sets:
+        yield from flip_lines("lost", one.lost)
+        yield from flip_lines("won", one.won)
+    for reason, ids in comparison.left_out.items():
+        yield one_line(f"left out, {reason}: {named(ids)}")
+    yield from (one_line(verdict_of(one, comparison.margin)) for one in comparison.sets)
+    if comparison.invalid:
+        yield one_line(comparison.invalid)
+
+
+def side_lines(side: Side) -> Iterator[str]:
+    """What a baseline says: its subject, and a table of its tasks."""
+    yield one_line(f"{side.name}: {counted(len(side.tasks), 'task')}, {counted(side.epochs, 'epoch')}")
+    yield one_line(", ".join(f"{name} {value}" for name, value in side.subject.items() if value))
+    rows = [
+        [id, task.set, f"{fmean(task.values):.3f}", str(len(task.values))] for id, task in side.tasks.items()
+    ]
+    yield from table_lines([["task", "set", "mean", "trials"], *rows], texts=2)
+
+
+def plan_lines(plans: Mapping[str, Plan], side: Side, epochs: int, margin: float) -> Iterator[str]:
+    """What can be found, by set, and whether that is enough."""
+    for name, one in plans.items():
+        found = f"finds a drop of {100 * one.detectable:.1f} points in 80 % of runs"
+        passes = f"passes an unchanged agent in {100 * one.passes_unchanged:.0f} %"
+        yield one_line(f"{name}: {counted(epochs, 'epoch')} against {side.name} {found}, and {passes}")
+        if one.detectable > margin:
+            words = f"a drop of {100 * margin:g} points is below what can be found: use more epochs or tasks"
+            yield one_line(f"{name}: {words}")
+
+
+def told(side: Side) -> str:
+    return f"{side.name} ({counted(side.epochs, 'epoch')})"
+
+
+def subject_lines(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+    """What differs in what was tried."""
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            is_digest = name in ("contents", "prompt")
+            words = "changed" if is_digest else f"{before.get(name)} -> {after.get(name)}"
+            yield one_line(f"{'code of the agent' if name == 'contents' else name}: {words}")
+
+
+def row_of(one: SetComparison) -> list[str]:
+    low, high = one.difference.bounds()
+    return [
+        one.set,
+        str(len(one.tasks)),
+        f"{mean_of([task.baseline for task in one.tasks]):.3f}",
+        f"{mean_of([task.candidate for task in one.tasks]):.3f}",
+        f"{100 * one.difference.value:+.1f}",
+        f"{100 * low:+.1f} to {100 * high:+.1f}",
+        str(len(one.lost)),
+        str(len(one.won)),
+    ]
+
+
+def mean_of(tasks: Sequence[TaskTrials]) -> float:
+    return fmean((fmean(task.values) for task in tasks), weights=[task.weight for task in tasks])
+
+
+def used_lines(tasks: Sequence[ComparedTask]) -> Iterator[str]:
+    """What a trial costs, of the tasks that both sides have."""
+    before, after = [task.baseline for task in tasks], [task.candidate for task in tasks]
+    tokens = [fmean(task.tokens for task in side) for side in (before, after)]
+    seconds = [fmean(task.seconds for task in side) for side in (before, after)]
+    costs = [[task.cost_usd for task in side if task.cost_usd is not None] for side in (before, after)]
+    parts = [f"{seconds[0]:.0f} -> {seconds[1]:.0f} s"]
+    if any(tokens):
+        parts.insert(0, f"{tokens[0]:,.0f} -> {tokens[1]:,.0f} tokens")
+    if all(costs):
+        parts.insert(0, f"${fmean(costs[0]):.4f} -> ${fmean(costs[1]):.4f}")
+    yield f"a trial: {', '.join(parts)}"
+
+
+def flip_lines(word: str, tasks: Sequence[ComparedTask]) -> Iterator[str]:
+    for task in tasks[:MOST_NAMED]:
+        before, after = fmean(task.baseline.values), fmean(task.candidate.values)
+        yield one_line(f"{word:<4}  {task.id}  {before:.2f} -> {after:.2f}")
+    if len(tasks) > MOST_NAMED:
+        yield f"{word:<4}  and {len(tasks) - MOST_NAMED} more"
+
+
+def named(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
+    return f"{', '.join(ids[:MOST_NAMED])}{more}"
+
+
+def verdict_of(one: SetComparison, margin: float) -> str:
+    points = f"{100 * margin:g} points"
+    if one.verdict == PASS:
+        return f"{one.set}: pass, a drop of {points} or more is excluded"
+    if one.verdict == REGRESSED:
+        return f"{one.set}: REGRESSED, it is worse, and a drop of {points} or more is not excluded"
+    more = (
+        "more than 100 further epochs"
+        if one.more_epochs is None
+        else counted(one.more_epochs, "further epoch")
+    )
+    return f"{one.set}: cannot tell, {more} would decide if the means stayed as they are"

@@ -1,0 +1,203 @@
+"""Two runs next to each other: what can be compared, how they differ, what that decides."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
+from pytest_super.comparison.comparison import compare
+from pytest_super.comparison.plan import plans_of
+from pytest_super.comparison.side import Side, TaskTrials, side_of
+from pytest_super.errors import SuperError
+from pytest_super.report.comparison import comparison_lines, plan_lines
+from pytest_super.store.results import TrialResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+
+def task(values: Sequence[float], **changes: Any) -> TaskTrials:
+    plain = TaskTrials(
+        set="expert", conditions="c", scoring="s", weight=1.0, values=list(values), cost_usd=0.5, tokens=100.0
+    )
+    return replace(plain, **changes)
+
+
+def side(name: str, tasks: Mapping[str, TaskTrials], **changes: Any) -> Side:
+    trials = sum(len(one.values) for one in tasks.values())
+    plain = Side(name=name, subject={"agent": "a", "model": "m"}, tasks=dict(tasks), trials=trials, errors=0)
+    return replace(plain, **changes)
+
+
+def many(
+    values: Sequence[float], *, tasks: int = 45, first: int = 0, **changes: Any
+) -> dict[str, TaskTrials]:
+    return {f"t{number:03}": task(values, **changes) for number in range(first, first + tasks)}
+
+
+def result(id: str, value: float | None, *, epoch: int = 1, **changes: Any) -> TrialResult:
+    plain = TrialResult(
+        id=id,
+        set="expert",
+        category=None,
+        epoch=epoch,
+        rerun=0,
+        agent="a",
+        headline="accuracy",
+        metrics={"accuracy": value},
+        conditions="c",
+        scoring="s",
+    )
+    return replace(plain, **changes)
+
+
+# Sides
+
+
+def test_a_side_has_the_valid_trials_by_task() -> None:
+    found = side_of(
+        "run",
+        {},
+        [
+            result("a", 0.5, epoch=2, cost_usd=3.0),
+            result("a", 1.0, cost_usd=1.0),
+            result("b", None, error="the engine died"),
+            result("b", 0.0, epoch=2, stop_reason="interrupted"),
+            result("no gold", None),
+        ],
+    )
+    assert list(found.tasks) == ["a"]
+    assert (found.tasks["a"].values, found.tasks["a"].cost_usd) == ([1.0, 0.5], 2.0)
+    assert (found.trials, found.errors) == (4, 1)
+
+
+def test_trials_of_a_task_that_changed_meanwhile_are_never_mixed() -> None:
+    found = side_of("run", {}, [result("a", 1.0), result("a", 0.0, epoch=2, conditions="other")])
+    assert found.tasks == {}
+    assert found.mixed == ["a"]
+    with pytest.raises(SuperError, match="its conditions differ between trials of one side: a"):
+        compare(found, found, 0.1)
+
+
+def test_a_baseline_is_read_as_it_was_written_and_has_a_line_for_each_task(tmp_path: Path) -> None:
+    written = side("run", {"b": task([1, 0]), "a": task([0.5], cost_usd=None, weight=1 / 3)}, errors=1)
+    path = tmp_path / "baseline.json"
+    write_baseline(path, written)
+    assert replace(read_side(path), name="run") == replace(written, tasks=dict(sorted(written.tasks.items())))
+    lines = path.read_text().splitlines()
+    assert sum('"values"' in line for line in lines) == 2
+    write_baseline(path, replace(written, tasks={**written.tasks, "c": task([1])}))
+    changed = set(path.read_text().splitlines()) ^ set(lines)
+    # A new task changes its own line, and the comma before it.
+    assert len(changed) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "there is no baseline"),
+        ("{", "is no baseline"),
+        ("[]", "is no baseline"),
+        ('{"format": 9}', "its format is 9, not 1"),
+        ('{"format": 1, "subject": {}, "trials": 1, "errors": 0, "tasks": {"a": {}}}', "is no baseline"),
+    ],
+)
+def test_a_bad_baseline_is_refused_with_its_path(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "b.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(SuperError, match=message) as error:
+        read_baseline(path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("values", [[], [2.0], ["x"], [None], [-0.1]], ids=str)
+def test_values_of_a_baseline_are_checked(tmp_path: Path, values: list[Any]) -> None:
+    path = tmp_path / "b.json"
+    write_baseline(path, side("run", {"a": task([1])}))
+    path.write_text(path.read_text().replace("[1]", json.dumps(values)))
+    with pytest.raises(SuperError, match="numbers from 0 to 1"):
+        read_baseline(path)
+
+
+# Comparisons
+
+
+def test_only_what_can_be_compared_is_compared_and_the_rest_is_named() -> None:
+    old = side("old", {"same": task([1] * 5), "query": task([1]), "gold": task([1]), "gone": task([1])})
+    new = side(
+        "new",
+        {
+            "same": task([1] * 5),
+            "query": task([0], conditions="other"),
+            "gold": task([0], scoring="other"),
+            "added": task([0]),
+        },
+    )
+    found = compare(old, new, 0.1)
+    assert [one.id for one in found.sets[0].tasks] == ["same"]
+    assert list(found.left_out.values()) == [["gone"], ["added"], ["query"], ["gold"]]
+    text = "\n".join(comparison_lines(found))
+    assert "left out, only in old: gone" in text
+    assert "left out, other conditions" in text
+    with pytest.raises(SuperError, match="no task that can be compared: only in old: gone"):
+        compare(side("old", {"gone": task([1])}), side("new", {"added": task([1])}), 0.1)
+
+
+def test_a_real_drop_has_regressed_and_names_its_tasks() -> None:
+    old = side("old", {**many([1] * 5, tasks=30), **many([0] * 5, tasks=15, first=30)})
+    new = side("new", {**old.tasks, **many([0] * 3, tasks=8)}, subject={"agent": "a", "model": "n"})
+    found = compare(old, new, 0.1)
+    assert found.verdict == "regressed"
+    text = list(comparison_lines(found))
+    assert text[:2] == ["baseline old (5 epochs); candidate new (5 epochs)", "model: m -> n"]
+    assert "lost  t000  1.00 -> 0.00" in text
+    assert "expert: REGRESSED, it is worse, and a drop of 10 points or more is not excluded" in text
+
+
+def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_can_tell() -> None:
+    same = many([1, 0, 1, 0, 1], tasks=150)
+    assert compare(side("old", same), side("new", same), 0.1).verdict == "pass"
+    few = many([1, 0, 1], tasks=20)
+    found = compare(side("old", few), side("new", few), 0.1)
+    assert found.verdict == "cannot tell"
+    assert any("further epochs would decide" in line for line in comparison_lines(found))
+
+
+def test_a_run_with_many_errors_decides_nothing() -> None:
+    same = many([1] * 5, tasks=100)
+    found = compare(side("old", same), side("new", same, errors=30), 0.1)
+    assert found.verdict == "cannot tell"
+    assert list(comparison_lines(found))[-1] == "30 of 500 trials of new are errors: it decides nothing"
+
+
+def test_several_sets_give_no_more_false_alarms_than_one() -> None:
+    chance = random.Random(7)
+    sets = ("auto", "expert", "functions", "masked")
+
+    def run(name: str) -> Side:
+        values = {
+            f"{one}-{n}": task([float(chance.random() < 0.5) for _ in range(5)], set=one)
+            for one in sets
+            for n in range(20)
+        }
+        return side(name, values)
+
+    alarms = sum(compare(run("old"), run("new"), 0.01).verdict == "regressed" for _ in range(300))
+    # 5 % of 300, and three deviations.
+    assert alarms <= 15 + 3 * 3.8
+
+
+def test_a_plan_says_what_cannot_be_found() -> None:
+    base = side("main", many([1, 0] * 5, tasks=6))
+    plans = plans_of(base, base.tasks, 3, 0.1)
+    lines = list(plan_lines(plans, base, 3, 0.1))
+    assert lines[0].startswith("expert: 3 epochs against main finds a drop of ")
+    assert lines[1] == ("expert: a drop of 10 points is below what can be found: use more epochs or tasks")
+    assert plans_of(base, ["t000"], 3, 0.1)["expert"].detectable > plans["expert"].detectable
