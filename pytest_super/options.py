@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.option_types import amount, number, positive, retrieval, sample, share, sizes
+from pytest_super.option_types import amount, number, points, positive, retrieval, sample, share, sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +70,23 @@ OPTIONS = (
         help="Gate: the exit status follows the mean accuracy, or that of another metric as NAME:VALUE, or "
         "NAME<VALUE if lower is better. Errors count as the worst value, misses do not fail. Repeatable.",
         is_list=True,
+    ),
+    Option(
+        name="baseline",
+        help="Compare the run with this baseline (`pytest-super baseline`) or the folder of an earlier run, "
+        "and fail it if it is worse.",
+    ),
+    Option(
+        name="max-regression",
+        help="The drop from the baseline that is to be excluded, in points.",
+        default=10.0,
+        parse=points,
+    ),
+    Option(
+        name="cannot-tell",
+        help="Whether a run passes or fails if it can neither exclude that drop nor show one.",
+        default="pass",
+        choices=("pass", "fail"),
     ),
     Option(
         name="max-errors",

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from pytest_super.option_types import points, positive
+from pytest_super.statistics import require_scipy
 
 HELP = "write, show or check the baseline of later runs"
 
@@ -29,6 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    require_scipy()
     from pytest_super.comparison.baseline import read_baseline, write_baseline
     from pytest_super.comparison.plan import plans_of
     from pytest_super.comparison.side import side_of_run

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from pytest_super.option_types import points
+from pytest_super.statistics import require_scipy
 
 HELP = "compare two runs: better, worse, or cannot tell"
 
@@ -21,6 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    require_scipy()
     from pytest_super.comparison.baseline import read_side
     from pytest_super.comparison.comparison import compare
     from pytest_super.report.comparison import comparison_lines

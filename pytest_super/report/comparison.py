@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_super.comparison.side import Side, TaskTrials
     from pytest_super.statistics.decision import Plan
 
+HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.
 MOST_NAMED = 10
 
@@ -26,9 +27,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     baseline, candidate = comparison.baseline, comparison.candidate
     yield one_line(f"baseline {told(baseline)}; candidate {told(candidate)}")
     yield from subject_lines(baseline.subject, candidate.subject)
-    heads = ["set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won"]
-    rows = [row_of(one) for one in comparison.sets]
-    yield from table_lines([heads, *rows], width=WIDTH)
+    yield from table_lines([HEADS, *map(row_of, comparison.sets)], width=WIDTH)
     yield from used_lines([task for one in comparison.sets for task in one.tasks])
     for one in comparison.sets:
         yield from flip_lines("lost", one.lost)
@@ -38,6 +37,15 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     yield from (one_line(verdict_of(one, comparison.margin)) for one in comparison.sets)
     if comparison.invalid:
         yield one_line(comparison.invalid)
+
+
+def gate_line(comparison: Comparison) -> str:
+    """The verdict over all sets."""
+    if comparison.invalid:
+        return one_line(f"gate: cannot tell, {comparison.invalid}")
+    sets = "; ".join(verdict_of(one, comparison.margin) for one in comparison.sets)
+    words = {PASS: "passed", REGRESSED: "FAILED"}.get(comparison.verdict, "cannot tell")
+    return one_line(f"gate: {words}, {sets}")
 
 
 def side_lines(side: Side) -> Iterator[str]:

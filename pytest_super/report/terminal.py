@@ -44,6 +44,7 @@ COLOURS = {
     "gate: passed": {"green": True},
     "gate: FAILED": {"red": True},
     "gate: open": {"yellow": True},
+    "gate: cannot tell": {"yellow": True},
 }
 
 

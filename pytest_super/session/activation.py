@@ -52,9 +52,13 @@ def activate(config: pytest.Config) -> None:
         # Pytest collects garbage twice at its end. Objects that exist now live until then, so skip them.
         gc.freeze()
     elif not config.option.collectonly:
+        from pytest_super.session.baseline_gate import BASELINE_GATE, BaselineGate
         from pytest_super.session.controller import Controller
         from pytest_super.session.live import LiveRun
 
+        if settings.baseline is not None:
+            config.stash[BASELINE_GATE] = BaselineGate(config)
+            config.pluginmanager.register(config.stash[BASELINE_GATE], "super-baseline")
         controller = Controller(config, run)
         config.pluginmanager.register(controller, "super-controller")
         config.pluginmanager.register(LiveRun(config, controller), "super-live")

@@ -20,6 +20,7 @@ from pytest_super.report.summary import Group, why_invalid, without_interrupted
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import one_line, summary_lines, trouble_lines, verdict_lines, write_lines
 from pytest_super.report.text import counted, words_of
+from pytest_super.session.baseline_gate import BASELINE_GATE
 from pytest_super.session.crash import is_run_again
 from pytest_super.session.outcome import is_task, trial_of
 from pytest_super.session.run import HINTS, REFUSED, facts_of
@@ -41,6 +42,7 @@ class Controller:
         self.config = config
         self.run = run
         self.scoring = config.stash[SCORING]
+        self.baseline = config.stash.get(BASELINE_GATE, None)
         self.folder: RunFolder | None = None
         self.deaths: Counter[str] = Counter()
         self.selected: set[str] = set()
@@ -230,8 +232,9 @@ class Controller:
             or (not may_have_errors and any(result.is_error for result in results))
             or (not settings.is_gated and not all(result.solved or result.is_error for result in results))
             or not all(gate.is_passed(results) for gate in self.scoring.gates)
+            or (self.baseline is not None and not self.baseline.is_passed(results))
             # A gate is for all trials.
-            or bool(self.scoring.gates and self.not_run(results))
+            or bool(settings.is_gated and self.not_run(results))
         )
         return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and has_failed else status
 
@@ -249,10 +252,9 @@ class Controller:
         """The number of trials that did not begin."""
         return len(self.selected - self.reported - {result.name for result in results})
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
-    ) -> None:
-        lines = [*self.summary(max(WIDTH, config.get_terminal_writer().fullwidth)), *self.worker_hints]
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        width = max(WIDTH, self.config.get_terminal_writer().fullwidth)
+        lines = [*self.summary(width), *self.worker_hints]
         if lines:
             terminalreporter.section("super")
         write_lines(terminalreporter, lines)
@@ -263,8 +265,10 @@ class Controller:
         if terminalreporter is None or self.folder is None:
             return
         results = self.folder.final()
-        gates, max_errors = self.scoring.gates, self.run.settings.max_errors
-        lines = verdict_lines(results, gates, max_errors, self.not_run(results))
+        not_run = self.not_run(results)
+        lines = list(verdict_lines(results, self.scoring.gates, self.run.settings.max_errors, not_run))
+        if self.baseline is not None:
+            lines.append(self.baseline.verdict_line(results, not_run))
         write_lines(terminalreporter, lines)
 
     def summary(self, width: int) -> list[str]:
@@ -275,8 +279,10 @@ class Controller:
         lines = [*self.result_lines(self.folder, width), *map(one_line, dict.fromkeys(self.trouble))]
         if not lines:
             return []
-        categories = [result.category for result in self.folder.final()]
-        hints = keyword_hints(self.config.option.keyword, categories)
+        results = self.folder.final()
+        if self.baseline is not None:
+            lines += ["", *self.baseline.summary_lines(results)]
+        hints = keyword_hints(self.config.option.keyword, [result.category for result in results])
         return [*lines, *hints, f"results: {self.folder.path}"]
 
     def result_lines(self, folder: RunFolder, width: int) -> Iterator[str]:

@@ -39,6 +39,12 @@ class Settings:
     epochs: int
     fail_under: tuple[str, ...]
     """The gates as they were written."""
+    baseline: Path | None
+    """A file or a run's folder to compare with."""
+    max_regression: float
+    """In points: the drop that is to be excluded."""
+    cannot_tell: str
+    """What a run is that decides nothing: `pass` or `fail`."""
     max_errors: float | None
     """The share of the trials that can be errors; None if any error fails the run."""
     scoring: str
@@ -57,7 +63,7 @@ class Settings:
 
     @property
     def is_gated(self) -> bool:
-        return bool(self.fail_under)
+        return bool(self.fail_under or self.baseline)
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -77,6 +83,9 @@ def read_settings(config: pytest.Config) -> Settings:
         sample=values["super_sample"],
         epochs=values["super_epochs"],
         fail_under=tuple(values["super_fail_under"]),
+        baseline=absolute(config, "super_baseline", values),
+        max_regression=values["super_max_regression"],
+        cannot_tell=values["super_cannot_tell"],
         max_errors=values["super_max_errors"],
         scoring=values["super_scoring"],
         keep=values["super_keep"],

@@ -1,0 +1,128 @@
+"""The gate of a run against a baseline: what it can find is told first, its verdict last."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.errors import SuperError
+from pytest_super.session.outcome import is_task, trial_of
+from pytest_super.session.run import RUN
+from pytest_super.statistics import require_scipy
+from pytest_super.store.json_lines import append, disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_super.comparison.comparison import Comparison
+    from pytest_super.comparison.side import Side
+    from pytest_super.session.run import Run
+    from pytest_super.store.results import TrialResult
+
+BASELINE_GATE: pytest.StashKey[BaselineGate] = pytest.StashKey()
+
+
+class BaselineGate:
+    """On the controller of a run with --super-baseline."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Reads the baseline. Raises pytest.UsageError."""
+        self._config = config
+        self._run: Run = config.stash[RUN]
+        self._baseline = read_baseline(self._run)
+        self._is_planned = False
+
+    @property
+    def margin(self) -> float:
+        return self._run.settings.max_regression / 100
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        if session.items:
+            self.tell_plan(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self.tell_plan(ids)
+
+    def tell_plan(self, nodeids: Iterable[str]) -> None:
+        """Print what the comparison can find, once."""
+        if self._is_planned:
+            return
+        self._is_planned = True
+        from pytest_super.comparison.plan import plans_of
+        from pytest_super.report.comparison import plan_lines
+
+        ids = {trial_of(nodeid).partition("[")[0] for nodeid in nodeids if is_task(nodeid)}
+        epochs = self._run.settings.epochs
+        plans = plans_of(self._baseline, ids, epochs, self.margin)
+        lines = list(plan_lines(plans, self._baseline, epochs, self.margin))
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        for line in lines or [f"{self._baseline.name} has none of the tasks that are to run"]:
+            if terminal is not None:
+                terminal.ensure_newline()
+                terminal.write_line(line)
+
+    def comparison(self, results: Iterable[TrialResult]) -> Comparison:
+        """Raises SuperError if nothing can be compared."""
+        from pytest_super.comparison.comparison import compare
+        from pytest_super.comparison.side import side_of
+
+        return compare(self._baseline, side_of(self._run.id, self._run.subject, results), self.margin)
+
+    def is_passed(self, results: Sequence[TrialResult]) -> bool:
+        from pytest_super.statistics.decision import CANNOT_TELL, REGRESSED
+
+        try:
+            verdict = self.comparison(results).verdict
+        except SuperError:
+            return False
+        if verdict == CANNOT_TELL:
+            return self._run.settings.cannot_tell != "fail"
+        return verdict != REGRESSED
+
+    def summary_lines(self, results: Sequence[TrialResult]) -> Iterator[str]:
+        from pytest_super.report.comparison import comparison_lines
+
+        try:
+            yield from comparison_lines(self.comparison(results))
+        except SuperError as error:
+            yield str(error)
+
+    def pytest_super_run_finished(self, results: Sequence[TrialResult]) -> None:
+        """Append the comparison to the summary of a job of GitHub Actions. Raises InfrastructureError."""
+        path = os.environ.get("GITHUB_STEP_SUMMARY")
+        if not path:
+            return
+        from pytest_super.report.step_summary import markdown
+
+        with suppress(SuperError):
+            text = markdown(self.comparison(results))
+            with disk_errors(Path(path)):
+                append(Path(path), text)
+
+    def verdict_line(self, results: Sequence[TrialResult], not_run: int) -> str:
+        from pytest_super.report.comparison import gate_line
+
+        if not_run or any(result.is_interrupted for result in results):
+            return "gate: open, not all trials have ended"
+        try:
+            return gate_line(self.comparison(results))
+        except SuperError:
+            return "gate: FAILED, nothing can be compared"
+
+
+def read_baseline(run: Run) -> Side:
+    from pytest_super.comparison.baseline import read_side
+
+    path = run.settings.baseline
+    assert path is not None
+    try:
+        require_scipy()
+        return read_side(path)
+    except SuperError as error:
+        raise pytest.UsageError(f"--super-baseline: {error}") from None

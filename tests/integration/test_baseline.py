@@ -1,0 +1,170 @@
+"""The gate against a baseline, and the subcommands that compare runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+# pytester forgets what a run has imported, and numpy refuses to be imported twice.
+import scipy.special  # noqa: F401
+
+from tests.integration.conftest import Project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Solves the tasks that are named in a file, one of which it may have changed since the last run.
+AGENT = """
+from pathlib import Path
+
+class Skilled:
+    def run(self, trial):
+        solved = Path(__file__).with_name("solved.txt").read_text().split()
+        trial.submit(42 if trial.task.id in solved else 0)
+"""
+TASKS = [f"t{number}" for number in range(12)]
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    made = Project(pytester)
+    made.write("skilled.py", AGENT)
+    for id in TASKS:
+        made.add_task(id)
+    return made
+
+
+def run(project: Project, solved: list[str], *options: str) -> pytest.RunResult:
+    project.write("solved.txt", " ".join(solved))
+    return project.run(*options, agent="skilled:Skilled")
+
+
+def super_command(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from pytest_super.cli import main; sys.exit(main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=project.path,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def baseline(project: Project) -> Path:
+    run(project, TASKS[:8], "--super-epochs=10")
+    ran = super_command(project, "baseline", "update", ".super/runs/latest")
+    assert ran.returncode == 0, ran.stderr
+    assert "12 tasks, 10 epochs" in ran.stdout
+    return project.path / "baseline.json"
+
+
+GATE = ("--super-baseline=baseline.json", "--super-max-regression=20", "--super-epochs=5")
+
+
+@pytest.mark.usefixtures("baseline")
+def test_an_unchanged_agent_passes_although_it_misses_tasks(project: Project) -> None:
+    result = run(project, TASKS[:8], *GATE)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines([
+        "expert: 5 epochs against baseline.json finds a drop of * points in 80 % of runs, and passes *",
+        "set     tasks  baseline  candidate  points*",
+        "expert     12     0.667      0.667    +0.0*",
+    ])  # fmt: skip
+    assert result.outlines[-1] == "gate: passed, expert: pass, a drop of 20 points or more is excluded"
+
+
+@pytest.mark.usefixtures("baseline")
+def test_a_worse_agent_fails_and_its_tasks_are_named(project: Project) -> None:
+    result = run(project, TASKS[:3], *GATE)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["lost  t3  1.00 -> 0.00", "lost  t7  1.00 -> 0.00"])
+    assert result.outlines[-1].startswith("gate: FAILED, expert: REGRESSED")
+
+
+@pytest.mark.usefixtures("baseline")
+def test_a_job_of_github_actions_gets_the_flips_first(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
+    run(project, [*TASKS[:6], TASKS[9]], *GATE)
+    text = (project.path / "summary.md").read_text()
+    assert text.startswith("### Agent: cannot tell\n\n- expert: cannot tell")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert rows == [
+        "|  | task | baseline | candidate |",
+        "| lost | t6 | 1.00 | 0.00 |",
+        "| lost | t7 | 1.00 | 0.00 |",
+        "| won | t9 | 0.00 | 1.00 |",
+        *rows[4:],
+    ]
+    assert rows[-1].startswith("| expert | 12 | 0.667 | 0.583 | -8.3 |")
+
+
+@pytest.mark.parametrize(("option", "status"), [("pass", 0), ("fail", 1)])
+@pytest.mark.usefixtures("baseline")
+def test_a_run_that_cannot_tell_does_what_the_option_says(project: Project, option: str, status: int) -> None:
+    few = ("--super-baseline=baseline.json", "--super-max-regression=5", f"--super-cannot-tell={option}")
+    result = run(project, TASKS[:8], *few)
+    assert result.ret == status
+    result.stdout.fnmatch_lines(["expert: a drop of 5 points is below what can be found: use more epochs*"])
+    assert result.outlines[-1].startswith("gate: cannot tell, expert: cannot tell, ")
+
+
+@pytest.mark.usefixtures("baseline")
+def test_changed_tasks_are_left_out_by_name(project: Project) -> None:
+    project.add_task("t1", query="do something else")
+    project.add_task("new")
+    result = run(project, TASKS[:8], *GATE)
+    result.stdout.fnmatch_lines([
+        "left out, only in 2*: new",
+        "left out, other conditions (query, repository, prefix, limits or sandbox): t1",
+    ])  # fmt: skip
+
+
+def test_workers_tell_the_same(project: Project, baseline: Path) -> None:
+    alone = run(project, TASKS[:3], *GATE)
+    both = run(project, TASKS[:3], *GATE, "-n2")
+    told = ("expert", "lost", "gate")
+    lines = [line for line in alone.outlines if line.startswith(told)]
+    assert lines == [line for line in both.outlines if line.startswith(told)]
+    assert len(lines) > 5
+    assert baseline.exists()
+
+
+def test_a_baseline_can_be_a_runs_folder(project: Project) -> None:
+    run(project, TASKS[:8], "--super-epochs=3")
+    folder = (project.path / ".super/runs/latest").resolve()
+    result = run(project, TASKS[:1], f"--super-baseline={folder}", "--super-epochs=3")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.outlines[-1].startswith("gate: FAILED")
+    compared = super_command(project, "compare", str(folder), ".super/runs/latest")
+    assert compared.returncode == 1
+    assert "REGRESSED" in compared.stdout
+
+
+def test_a_missing_baseline_is_one_message_before_the_run(project: Project) -> None:
+    result = run(project, [], "--super-baseline=none.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --super-baseline: there is no baseline *none.json: make it with *"])
+    assert not (project.path / ".super").exists()
+
+
+def test_a_check_says_what_a_later_run_can_find(project: Project, baseline: Path) -> None:
+    enough = super_command(project, "baseline", "check", "--epochs=10", "--max-regression=20")
+    assert (enough.returncode, enough.stderr) == (0, "")
+    too_few = super_command(project, "baseline", "check", "--max-regression=2")
+    assert too_few.returncode == 1
+    assert "a drop of 2 points is below what can be found" in too_few.stdout
+    shown = super_command(project, "baseline", "show", "--file", str(baseline))
+    assert "t11   expert  0.000      10" in shown.stdout
+
+
+def test_a_refreshed_baseline_replaces_a_better_one(project: Project, baseline: Path) -> None:
+    run(project, TASKS[:2])
+    super_command(project, "baseline", "update", ".super/runs/latest")
+    assert json.loads(baseline.read_text())["tasks"]["t5"]["values"] == [0.0]
