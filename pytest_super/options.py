@@ -79,7 +79,7 @@ OPTIONS = (
     Option(
         name="max-regression",
         help="The drop from the baseline that is to be excluded, in points.",
-        default=10.0,
+        default=10,
         parse=points,
     ),
     Option(
