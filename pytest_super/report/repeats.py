@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import comb, isclose
+from math import isclose
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.report.summary import Group, weighted_mean
 from pytest_super.report.text import counted
+from pytest_super.statistics.repeats import best_of, worst_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,19 +21,19 @@ MOST_K = 10
 
 
 class PassAt(NamedTuple):
-    """The probability that at least one of k trials of a task solves it, as a mean over tasks."""
+    """The probabilities that one of k trials of a task solves it, and that all do, as means over tasks."""
 
     k: int
     value: float
+    all_of_k: float
     tasks: int
     """Those with at least k valid trials, over which the mean is."""
 
 
 def pass_at(group: Group) -> list[PassAt]:
-    """For each k up to the most valid trials of a task; empty if no task has several.
+    """pass@k and pass^k, unbiased, for each k up to the most valid trials of a task.
 
-    Unbiased: 1 - C(n - c, k) / C(n, k) of a task with n valid trials, c of them solved (Chen et al. 2021,
-    arXiv 2107.03374).
+    Empty if no task has several.
     """
     tasks = by_task(group.valid)
     most = max(map(len, tasks), default=0)
@@ -41,14 +42,12 @@ def pass_at(group: Group) -> list[PassAt]:
 
 
 def pass_at_k(tasks: Iterable[Sequence[TrialResult]], k: int) -> PassAt | None:
-    rates = [(rate(trials, k), trials[0].weight) for trials in tasks if len(trials) >= k]
-    value = weighted_mean(rates)
-    return None if value is None else PassAt(k, value, len(rates))
-
-
-def rate(trials: Sequence[TrialResult], k: int) -> float:
-    solved = sum(trial.solved for trial in trials)
-    return 1 - comb(len(trials) - solved, k) / comb(len(trials), k)
+    found = [
+        ([float(one.solved) for one in trials], trials[0].weight) for trials in tasks if len(trials) >= k
+    ]
+    best = weighted_mean((best_of(solved, k), weight) for solved, weight in found)
+    worst = weighted_mean((worst_of(solved, k), weight) for solved, weight in found)
+    return None if best is None or worst is None else PassAt(k, best, worst, len(found))
 
 
 def by_task(results: Iterable[TrialResult]) -> list[list[TrialResult]]:
@@ -115,9 +114,10 @@ def repeat_lines(group: Group, chosen_epochs: Mapping[str, int] | None = None) -
     if not found:
         return
     values = "  ".join(f"pass@{one.k} {one.value:.3f}" for one in found)
+    values += f"  pass^{found[-1].k} {found[-1].all_of_k:.3f}"
     counts = Counter(one.tasks for one in found)
     of = f" (over {counted(found[0].tasks, 'task')}" + (
-        ")" if len(counts) == 1 else f", pass@{found[-1].k} over {found[-1].tasks})"
+        ")" if len(counts) == 1 else f", pass^{found[-1].k} over {found[-1].tasks})"
     )
     yield f"{values}{of}{cost_of(group)}"
     if (chosen := chosen_share(group)) is not None:

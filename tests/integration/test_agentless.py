@@ -211,7 +211,7 @@ def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pyteste
     )
     result.stdout.fnmatch_lines(
         [
-            "pass@1 1.000  pass@2 1.000  pass@3 1.000 (over 1 task)*",
+            "pass@1 1.000  pass@2 1.000  pass@3 1.000  pass^3 1.000 (over 1 task)*",
             "chosen by execution: 1.000",
             "chosen by the model: 1.000",
         ]

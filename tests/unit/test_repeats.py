@@ -43,6 +43,15 @@ def test_pass_at_k_is_the_share_of_the_samples_with_a_solved_trial(solved: list[
     )
 
 
+@given(st.lists(st.booleans(), min_size=2, max_size=8))
+def test_pass_hat_k_is_the_share_of_the_samples_in_which_all_are_solved(solved: list[bool]) -> None:
+    trials = [trial("t", epoch, one) for epoch, one in enumerate(solved, 1)]
+    found = {one.k: one.all_of_k for one in pass_at(Group(results=trials))}
+    assert found == pytest.approx(
+        {k: fmean(map(all, combinations(solved, k))) for k in range(1, len(solved) + 1)}
+    )
+
+
 @pytest.mark.parametrize(
     ("solved", "values"),
     [
@@ -105,6 +114,7 @@ def test_the_summary_has_pass_at_k_with_the_costs() -> None:
         trial("b", 1, True, "2", cost_usd=0.2),
     ]
     assert list(repeat_lines(Group(results=trials))) == [
-        "pass@1 0.750  pass@2 1.000 (over 2 tasks, pass@2 over 1); $0.2500 a task for one, $0.4000 for all",
+        "pass@1 0.750  pass@2 1.000  pass^2 0.000 (over 2 tasks, pass^2 over 1); "
+        "$0.2500 a task for one, $0.4000 for all",
         "chosen by execution: 0.000",
     ]
