@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/pull_requests.py [--small]
 
-An agent whose skill at each of 45 tasks is a number has a stored baseline of ten epochs. Each pull request is a
+An agent whose skill at each of 45 tasks is a number has a stored baseline of ten epochs. A pull request is a
 stored run of three epochs: of the same agent, or of one that has lost tasks and is 10 or 20 points lower.
 Prints how often each verdict is reached, and fails if more than 65 of 1,000 unchanged agents have regressed.
 """
