@@ -1,18 +1,19 @@
-"""Gates: bounds for the means of metrics, which decide the exit status of the run."""
+"""Gates: bounds for figures of the run, which decide its exit status."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.summary import ROUNDING, mean_with_errors
+from pytest_super.report.summary import ROUNDING, mean, mean_with_errors, weighted_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
@@ -21,24 +22,36 @@ _NAMED = re.compile(r"(?P<name>[^:<]*)(?P<sign>[:<])(?P<bound>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
-    """Passed if the mean is at least `bound`, or below it if lower values of the metric are better."""
+class Figure:
+    """A number of a run that can be bounded."""
 
-    metric: Metric
+    name: str
+    of: Callable[[Sequence[TrialResult]], float | None]
+    """None if no trial has a value."""
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """Passed if the figure is at least `bound`, or below it if lower values are better."""
+
+    figure: Figure
     bound: float
 
-    def is_passed(self, results: Iterable[TrialResult]) -> bool:
-        """False if no trial has a value of the metric."""
-        mean = mean_with_errors(results, self.metric)
-        if mean is None:
+    def is_passed(self, results: Sequence[TrialResult]) -> bool:
+        """False if no trial has a value."""
+        value = self.figure.of(results)
+        if value is None:
             return False
-        if self.metric.higher_is_better:
-            return mean >= self.bound - ROUNDING
-        return mean < self.bound - ROUNDING
+        if self.figure.higher_is_better:
+            return value >= self.bound - ROUNDING
+        return value < self.bound - ROUNDING
 
 
 def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail-under") -> Gate:
     """Parse `text`: NAME:BOUND, NAME<BOUND, or a number, which is a bound for the accuracy.
+
+    A name is that of a metric, `category.NAME`, or one of USED.
 
     `source` names the option or ini value in errors. Raises SuperError.
     """
@@ -48,16 +61,60 @@ def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail
         bound = bound_of(given, text)
         if not 0 <= bound <= 1:
             raise SuperError(f"{given}: must be between 0 and 1")
-        return Gate(metric=ACCURACY, bound=bound)
-    by_name = {metric.name: metric for metric in metrics}
-    metric = by_name.get(named["name"])
-    if metric is None:
-        meant = did_you_mean(named["name"], by_name)
-        raise SuperError(f"{given}: there is no such metric: choose from {', '.join(by_name)}{meant}")
-    if metric.higher_is_better != (named["sign"] == ":"):
-        better, sign = ("higher", ":") if metric.higher_is_better else ("lower", "<")
-        raise SuperError(f"{given}: {better} is better: write '{metric.name}{sign}{named['bound']}'")
-    return Gate(metric=metric, bound=bound_of(given, named["bound"]))
+        return Gate(figure=mean_figure(ACCURACY), bound=bound)
+    figure = figure_of(named["name"], metrics, given)
+    if figure.higher_is_better != (named["sign"] == ":"):
+        better, sign = ("higher", ":") if figure.higher_is_better else ("lower", "<")
+        raise SuperError(f"{given}: {better} is better: write '{figure.name}{sign}{named['bound']}'")
+    return Gate(figure=figure, bound=bound_of(given, named["bound"]))
+
+
+def figure_of(name: str, metrics: Sequence[Metric], given: str) -> Figure:
+    """Raises SuperError if there is no figure of this name."""
+    known = {metric.name: mean_figure(metric) for metric in metrics} | USED
+    if name in known:
+        return known[name]
+    kind, dot, category = name.partition(".")
+    if kind == "category" and dot and category:
+        return Figure(name=name, of=partial(headline_of_category, category))
+    meant = did_you_mean(name, known)
+    names = ", ".join([*known, "category.NAME"])
+    raise SuperError(f"{given}: there is no such figure: choose from {names}{meant}")
+
+
+def mean_figure(metric: Metric) -> Figure:
+    return Figure(
+        name=metric.name,
+        of=lambda results: mean_with_errors(results, metric),
+        higher_is_better=metric.higher_is_better,
+    )
+
+
+def headline_of_category(category: str, results: Sequence[TrialResult]) -> float | None:
+    """The mean of what decides whether the tasks of a category are solved; an error counts as 0."""
+    return weighted_mean(
+        (0.0 if one.is_error else one.metrics.get(one.headline), one.weight)
+        for one in results
+        if one.category == category
+    )
+
+
+def cost_of_task(results: Sequence[TrialResult]) -> float | None:
+    return mean(one.cost_usd for one in results)
+
+
+def tokens_of_task(results: Sequence[TrialResult]) -> float | None:
+    return mean(float(one.prompt_tokens + one.completion_tokens) for one in results)
+
+
+USED = {
+    figure.name: figure
+    for figure in (
+        Figure(name="cost_per_task", of=cost_of_task, higher_is_better=False),
+        Figure(name="tokens_per_task", of=tokens_of_task, higher_is_better=False),
+    )
+}
+"""What a trial of a task uses, as a mean over all trials, errors included."""
 
 
 def bound_of(given: str, text: str) -> float:
@@ -74,13 +131,13 @@ def gate_line(gate: Gate, results: Sequence[TrialResult], *, is_valid: bool) -> 
     """`is_valid` is false if too many trials are errors."""
     if not is_valid:
         return "gate: FAILED, the figures are invalid"
-    name, bound = gate.metric.name, f"{gate.bound:g}"
-    mean = mean_with_errors(results, gate.metric)
-    if mean is None:
+    name, bound = gate.figure.name, f"{gate.bound:g}"
+    value = gate.figure.of(results)
+    if value is None:
         return f"gate: FAILED, no trial has a value of {name}"
     is_passed = gate.is_passed(results)
-    if gate.metric.higher_is_better:
+    if gate.figure.higher_is_better:
         relation = "at least" if is_passed else "under"
     else:
         relation = "below" if is_passed else "not below"
-    return f"gate: {'passed' if is_passed else 'FAILED'}, mean {name} {mean:.4f} is {relation} {bound}"
+    return f"gate: {'passed' if is_passed else 'FAILED'}, mean {name} {value:.4f} is {relation} {bound}"

@@ -118,7 +118,7 @@ def verdict_lines(
         yield f"invalid: {why}"
     for gate in gates:
         if not_run or any(result.is_interrupted for result in results):
-            yield f"gate: open, the run has no mean {gate.metric.name} of all trials"
+            yield f"gate: open, the run has no mean {gate.figure.name} of all trials"
         else:
             yield gate_line(gate, results, is_valid=not why)
 

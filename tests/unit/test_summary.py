@@ -149,11 +149,14 @@ def test_the_gate_bounds_the_mean_of_a_metric(text: str, values: tuple[float, ..
         ("cost<", "'' is not a number"),
         (
             "f1:0.5",
-            "no such metric: choose from accuracy, landmarks, submitted, script_executed, graded, "
-            "self_report, cost",
+            "no such figure: choose from accuracy, landmarks, submitted, script_executed, graded, "
+            "self_report, cost, cost_per_task, tokens_per_task, category.NAME",
         ),
         ("cost:0.5", "lower is better: write 'cost<0.5'"),
         ("accuracy<0.5", "higher is better: write 'accuracy:0.5'"),
+        ("cost_per_task:1", "lower is better: write 'cost_per_task<1'"),
+        ("category.data<1", "higher is better: write 'category.data:1'"),
+        ("category.:1", "no such figure"),
     ],
 )
 def test_a_gate_that_cannot_be_meant_is_refused(text: str, problem: str) -> None:
@@ -161,6 +164,28 @@ def test_a_gate_that_cannot_be_meant_is_refused(text: str, problem: str) -> None
         parse_gate(text, [*BUILT_IN, cost()])
     assert str(refused.value).startswith(f"--super-fail-under={text}: ")
     assert problem in str(refused.value)
+
+
+def test_a_gate_bounds_a_category_and_what_a_task_uses() -> None:
+    trials = [
+        result(category="data", accuracy=1.0, headline="accuracy", cost_usd=0.2, prompt_tokens=100),
+        result(category="data", headline="accuracy", error="the engine died", cost_usd=0.4),
+        result(category="goal", accuracy=0.0, headline="accuracy", weight=3.0),
+    ]
+    gates = (
+        "category.data:0.5",
+        "category.goal:0.1",
+        "category.cpu:0",
+        "cost_per_task<0.3",
+        "tokens_per_task<34",
+    )
+    assert verdicts(trials, *gates, max_errors=1.0)[-5:] == [
+        "gate: passed, mean category.data 0.5000 is at least 0.5",
+        "gate: FAILED, mean category.goal 0.0000 is under 0.1",
+        "gate: FAILED, no trial has a value of category.cpu",
+        "gate: FAILED, mean cost_per_task 0.3000 is not below 0.3",
+        "gate: passed, mean tokens_per_task 33.3333 is below 34",
+    ]
 
 
 def test_each_gate_has_a_line() -> None:
