@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from math import isfinite, nan
 
-from pytest_super.errors import did_you_mean
-
 
 def positive(text: str) -> int:
     number = int(text) if re.fullmatch(r"\s*[+-]?\d+\s*", text) else 0
@@ -81,6 +79,9 @@ class Retrieval:
 def retrieval(text: str) -> Retrieval:
     source, colon, tokens = text.partition(":")
     if source not in RETRIEVALS:
+        # Not at the top: only a message needs it.
+        from pytest_super.errors import did_you_mean
+
         meant = did_you_mean(source, RETRIEVALS)
         raise ValueError(f"must be {', '.join(RETRIEVALS)}, or one of them with :TOKENS{meant}")
     return Retrieval(source, positive(tokens)) if colon else Retrieval(source)
