@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.comparison.baseline import write_baseline
+from pytest_super.comparison.side import Side
 from pytest_super.options import OPTIONS, Option, value_of
 from pytest_super.session import fixtures
 from pytest_super.session.run import RUN
@@ -409,6 +411,7 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(
 def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
     project.add_task("right")
     (project.path / "given.txt").touch()
+    write_baseline(project.path / "given.json", Side(name="", subject={}, tasks={}, trials=0, errors=0))
 
     def seen(*arguments: str) -> tuple[dict[str, Any], str]:
         config = project.pytester.parseconfigure(*arguments)
@@ -438,6 +441,8 @@ GIVEN = {
     "agent": "agent:Agent",
     "sandbox": "local",
     "fail-under": "0.5",
+    "baseline": "given.json",
+    "cannot-tell": "fail",
     "max-errors": "0.5",
     "scoring": "reference",
     "keep": "all",
