@@ -72,6 +72,11 @@ OPTIONS = (
         is_list=True,
     ),
     Option(
+        name="resume",
+        help="Take over the valid trials of this run (its id, its folder, or latest) as far as nothing has "
+        "changed, and run only the others.",
+    ),
+    Option(
         name="baseline",
         help="Compare the run with this baseline (`pytest-super baseline`) or the folder of an earlier run, "
         "and fail it if it is worse.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -87,6 +88,7 @@ def summary_lines(
     yield from unsolved_lines(results, folder or PurePath())
     yield from trouble_lines(afterwards or {})
     yield from unended_lines(results, not_run)
+    yield from resumed_lines(results)
 
 
 def deceivable_lines(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -94,6 +96,13 @@ def deceivable_lines(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"{counted(same, 'trial')} graded in the agent's own sandbox, which can deceive the grader"
     if other := sum(result.bodies_differ for result in results):
         yield f"{counted(other, 'trial')} graded otherwise with the masked bodies alone (bodies_alone)"
+
+
+def resumed_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    """How many trials were taken over from which run."""
+    counts = Counter(result.resumed_from for result in results if result.resumed_from)
+    for run, count in counts.items():
+        yield f"{counted(count, 'trial')} taken over from {run}, which had run them"
 
 
 def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
 from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.reruns import refuse_rerun_options
+from pytest_super.session.resume import RESUMED_RUN, ResumedRun
 from pytest_super.session.run import RUN, is_worker, open_run
 from pytest_super.session.scoring import SCORING, read_scoring
 from pytest_super.session.settings import read_settings
@@ -44,6 +46,8 @@ def activate(config: pytest.Config) -> None:
     config.stash[SCORING] = scoring
     if not config.option.collectonly:
         config.stash[START_AHEAD] = start_ahead()
+        if run.resumed:
+            config.stash[RESUMED_RUN] = ResumedRun(Path(run.resumed))
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")

@@ -9,10 +9,11 @@ import pytest
 
 from pytest_super.agents.registry import find_agent
 from pytest_super.session.collection import TaskFile
-from pytest_super.session.item import TaskItem
+from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.machines import join
 from pytest_super.session.outcome import judge, status
 from pytest_super.session.packages import refuse_missing_packages
+from pytest_super.session.resume import RESUMED_RUN
 from pytest_super.session.run import HINTS, RUN, is_worker
 from pytest_super.session.selection import (
     collected_lines,
@@ -81,7 +82,13 @@ class Session:
     # First, because the hook ends with the plugin that runs the item.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        item.config.stash[START_AHEAD].next = nextitem if isinstance(nextitem, TaskItem) else None
+        following = nextitem if isinstance(nextitem, TaskItem) else None
+        if RESUMED_RUN in item.config.stash:
+            for one in (item, following):
+                if isinstance(one, TaskItem):
+                    item.config.stash[RESUMED_RUN].prepare(one)
+        is_run = following is not None and STORED not in following.stash
+        item.config.stash[START_AHEAD].next = following if is_run else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_super.errors import SuperError, printable
 from pytest_super.metrics.registry import headline_of
+from pytest_super.report.text import outcome_of
 from pytest_super.session.comparability import scoring_of
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 RESULT = pytest.StashKey[TrialResult]()
+# The result of an earlier run that stands for the trial, which then does not run.
+STORED = pytest.StashKey[TrialResult]()
 # The name of the repository's folder inside the working directory.
 PROVIDED = pytest.StashKey[str]()
 # Fields of the result that describe the trial's sandbox: `sandbox`, its name, and `isolated`.
@@ -94,12 +97,21 @@ class TaskItem(pytest.Function):
     def setup(self) -> None:
         """Set up a run of the item. A plugin can run it again; each rerun has its own folder and result."""
         self._folder = None
+        if STORED in self.stash:
+            self.stash[RESULT] = self.stash[STORED]
+            return
         if RESULT in self.stash:
             del self.stash[RESULT]
         # Before the fixtures: when the worker dies in one, the folder says which trial has no result.
         self.open_folder()
         refuse_rerun_mark(self)
         super().setup()
+
+    def runtest(self) -> None:
+        if STORED not in self.stash:
+            super().runtest()
+        elif not self.stash[STORED].solved:
+            raise Unsolved(outcome_of(self.stash[STORED]))
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         # Pytest counts these lines from 0.

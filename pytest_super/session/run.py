@@ -38,6 +38,8 @@ class Run:
     """What is tried: the agent with its code, the model, and their parameters."""
     expected_seconds: dict[str, float]
     """By task id, from the newest run before this one."""
+    resumed: str
+    """The folder of the run whose trials are taken over; "" for none."""
     gateway_token: str = field(repr=False)
     """Only in the memory of the run's processes, because code in a local sandbox can read files."""
 
@@ -71,6 +73,8 @@ class Run:
             "sandbox_note": self.sandbox_note,
             "machine": self.machine,
             "subject": self.subject,
+            # `latest` could already be another run there.
+            "resumed": self.resumed,
             # The order of the tasks follows from it, and xdist requires the same order from every worker.
             "expected_seconds": self.expected_seconds,
             "gateway_token": self.gateway_token,
@@ -105,9 +109,18 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         sandbox_note=note,
         machine=this_machine(),
         subject=subject_of(settings, config.invocation_params.dir),
+        resumed=str(run_named(settings.directory, settings.resume)) if settings.resume else "",
         expected_seconds=seconds_of_latest(settings.directory),
         gateway_token=secrets.token_hex(32),
     )
+
+
+def run_named(directory: Path, name: str) -> Path:
+    """The folder of a stored run: by its id, as `latest`, or by its path. Raises pytest.UsageError."""
+    for path in (directory / "runs" / name, Path(name)):
+        if (path / "run.json").is_file():
+            return path.resolve()
+    raise pytest.UsageError(f"--super-resume={name}: there is no run {directory / 'runs' / name}")
 
 
 def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None, str]:
@@ -153,6 +166,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "isolated": find_provider(run.sandbox).isolates if run.sandbox else None,
         "scoring": run.settings.scoring,
         "epochs": run.settings.epochs,
+        "resumed": Path(run.resumed).name if run.resumed else None,
         "arguments": list(config.invocation_params.args),
         "versions": {name: version(name) for name in ("pytest-super", "pytest", "pytest-xdist")},
     }

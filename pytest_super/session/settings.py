@@ -45,6 +45,8 @@ class Settings:
     """In points: the drop that is to be excluded."""
     cannot_tell: str
     """What a run is that decides nothing: `pass` or `fail`."""
+    resume: str
+    """The run whose trials are taken over; "" for none."""
     max_errors: float | None
     """The share of the trials that can be errors; None if any error fails the run."""
     scoring: str
@@ -85,6 +87,7 @@ def read_settings(config: pytest.Config) -> Settings:
         fail_under=tuple(values["super_fail_under"]),
         baseline=absolute(config, "super_baseline", values),
         max_regression=values["super_max_regression"],
+        resume=values["super_resume"] or "",
         cannot_tell=values["super_cannot_tell"],
         max_errors=values["super_max_errors"],
         scoring=values["super_scoring"],

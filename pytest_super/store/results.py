@@ -114,6 +114,8 @@ class TrialResult:
     agent_error: str | None = None
     """The traceback of an agent that raised, or how a program ended that left no answer."""
     started: str = ""
+    resumed_from: str = ""
+    """The run that has run the trial, if a later one has taken it over."""
     folder: str = ""
     """The folder of its files, relative to the run's folder."""
     kept: str | None = None

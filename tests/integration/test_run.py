@@ -411,6 +411,7 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(
 def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
     project.add_task("right")
     (project.path / "given.txt").touch()
+    project.write("given/run.json", "{}")
     write_baseline(project.path / "given.json", Side(name="", subject={}, tasks={}, trials=0, errors=0))
 
     def seen(*arguments: str) -> tuple[dict[str, Any], str]:
@@ -443,6 +444,7 @@ GIVEN = {
     "fail-under": "0.5",
     "baseline": "given.json",
     "cannot-tell": "fail",
+    "resume": "given",
     "max-errors": "0.5",
     "scoring": "reference",
     "keep": "all",

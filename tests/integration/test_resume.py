@@ -1,0 +1,157 @@
+"""Trials that an earlier run has paid for are taken over, and not run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Notes each trial that really runs, solves `a`, and can wait.
+AGENT = """
+import os, time
+from pathlib import Path
+
+class Agent:
+    def run(self, trial):
+        with open(Path(__file__).with_name("ran.txt"), "a") as file:
+            file.write(trial.task.id + " ")
+        trial.execute("1 + 1")
+        while Path(__file__).with_name("wait").exists() and trial.task.id == "b":
+            time.sleep(0.05)
+        trial.submit(42 if trial.task.id == "a" else 0)
+"""
+
+
+# What the project itself does around a trial fails.
+BROKEN = """
+from pathlib import Path
+
+def pytest_super_trial_finished(result):
+    if Path(__file__).with_name("broken").exists() and result.id == "a":
+        raise ValueError("broken")
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
+    (pytester.path / "mine.py").write_text(AGENT)
+    for id in ("a", "b"):
+        add(pytester, id)
+    return pytester
+
+
+def add(project: pytest.Pytester, id: str, **changes: Any) -> None:
+    task = {"id": id, "set": "expert", "query": "What is it?", "answer": 42, **changes}
+    (project.path / f"{id}.task.yaml").write_text(yaml.safe_dump(task))
+
+
+COMMAND = (sys.executable, "-m", "pytest", "--super-agent=mine:Agent", ".")
+
+
+def run(project: pytest.Pytester, *options: str) -> tuple[subprocess.CompletedProcess[str], str]:
+    """The run, and the tasks that really ran."""
+    (project.path / "ran.txt").write_text("")
+    ran = subprocess.run([*COMMAND, *options], cwd=project.path, text=True, capture_output=True, check=False)
+    return ran, " ".join(sorted((project.path / "ran.txt").read_text().split()))
+
+
+def results(project: pytest.Pytester) -> dict[str, dict[str, Any]]:
+    latest = project.path / ".super/runs/latest"
+    rows = map(json.loads, (latest / "results.jsonl").read_text().splitlines())
+    return {row["id"]: row for row in rows}
+
+
+def test_only_new_trials_run_and_the_others_keep_their_outcome(project: pytest.Pytester) -> None:
+    _, ran = run(project)
+    assert ran == "a b"
+    first = (project.path / ".super/runs/latest").resolve()
+    add(project, "c")
+    again, ran = run(project, "--super-resume=latest")
+    assert ran == "c"
+    assert again.returncode == pytest.ExitCode.TESTS_FAILED
+    assert f"2 trials taken over from {first.name}, which had run them" in again.stdout
+    assert "2 failed, 1 passed" in again.stdout
+    found = results(project)
+    assert {id: (row["solved"], row["resumed_from"]) for id, row in found.items()} == {
+        "a": (True, first.name),
+        "b": (False, first.name),
+        "c": (False, ""),
+    }
+    # The new run has the files of all its trials.
+    folder = project.path / ".super/runs/latest" / found["a"]["folder"]
+    assert {path.name for path in folder.iterdir()} >= {"trajectory.jsonl", "trajectory.ipynb", "result.json"}
+
+
+def test_workers_take_trials_over_too_and_a_resumed_run_can_be_resumed(project: pytest.Pytester) -> None:
+    run(project)
+    first = (project.path / ".super/runs/latest").resolve().name
+    for _ in range(2):
+        _, ran = run(project, "--super-resume=latest", "-n2")
+        assert ran == ""
+        assert {row["resumed_from"] for row in results(project).values()} == {first}
+
+
+@pytest.mark.parametrize("change", ["agent", "task", "scoring", "epochs"])
+def test_what_changed_runs_again(project: pytest.Pytester, change: str) -> None:
+    run(project)
+    if change == "agent":
+        (project.path / "mine.py").write_text(AGENT + "\n# better\n")
+    elif change != "epochs":
+        add(project, "a", **({"query": "Is it?"} if change == "task" else {"tolerance": 0.5}))
+    _, ran = run(project, "--super-resume=latest", *(["--super-epochs=2"] if change == "epochs" else []))
+    # With a second epoch, only that runs.
+    assert ran == {"agent": "a b", "task": "a", "scoring": "a", "epochs": "a b"}[change]
+
+
+def test_errors_run_again(project: pytest.Pytester) -> None:
+    project.makeconftest(BROKEN)
+    (project.path / "broken").touch()
+    run(project)
+    assert results(project)["a"]["error"]
+    (project.path / "broken").unlink()
+    _, ran = run(project, "--super-resume=latest")
+    assert ran == "a"
+
+
+def test_a_killed_run_goes_on(project: pytest.Pytester) -> None:
+    (project.path / "wait").touch()
+    with subprocess.Popen(COMMAND, cwd=project.path, stdout=subprocess.DEVNULL) as process:
+        until(lambda: "b" in ran_file(project))
+        process.send_signal(signal.SIGKILL)
+    (project.path / "wait").unlink()
+    _, ran = run(project, "--super-resume=latest")
+    assert ran == "b"
+    assert results(project)["a"]["solved"]
+
+
+def ran_file(project: pytest.Pytester) -> str:
+    path: Path = project.path / "ran.txt"
+    return path.read_text() if path.exists() else ""
+
+
+def test_a_run_that_is_not_there_is_one_message(project: pytest.Pytester) -> None:
+    ran, _ = run(project, "--super-resume=nowhere")
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--super-resume=nowhere: there is no run" in ran.stderr
+
+
+def test_a_damaged_run_is_one_message(project: pytest.Pytester) -> None:
+    run(project)
+    latest = project.path / ".super/runs/latest"
+    (latest / "results.jsonl").write_text('{"id": [], "set": 1}\n' + os.linesep)
+    ran, _ = run(project, "--super-resume=latest")
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "cannot be read" in ran.stderr
+    assert "Traceback" not in ran.stderr
