@@ -61,6 +61,7 @@ class FakeKernel:
         self.is_closed = False
         self.is_killed = False
         self._charge: Callable[[float], None] | None = None
+        self._sampled = self.clock()
         self._busy = 0.0
         self._left = 0.0
         self._ran = 0.0
@@ -77,14 +78,19 @@ class FakeKernel:
 
     def meter(self, charge: Callable[[float], None]) -> None:
         self._charge = charge
+        self._sampled = self.clock()
 
     def work(self, wall: float, processor: float) -> None:
-        """Let time pass in which processes in the sandbox use processor time."""
+        """Let time pass in which processes in the sandbox use processor time.
+
+        Of that, a sample has no more than the time since the last one.
+        """
         self.clock.sleep(wall)
         if self._pending is not None:
             self._busy += wall
         if self._charge is not None:
-            self._charge(processor)
+            self._charge(min(processor, self.clock() - self._sampled))
+        self._sampled = self.clock()
 
     def kill(self) -> None:
         self.is_killed = True

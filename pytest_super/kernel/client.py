@@ -159,8 +159,9 @@ class Kernel:
     def meter(self, charge: Callable[[float], None]) -> None:
         """From now on, call `charge` about twice a second with the processor time of the last sample.
 
-        It is that of the kernel and of all processes in the sandbox that start from now on. The reader thread
-        calls it, and never if the sandbox cannot observe processes.
+        It is that of the kernel and of all processes in the sandbox that start from now on, and at most the
+        time since the sample before. The reader thread calls it, and never if the sandbox cannot observe
+        processes.
         """
         self._live.processes.meter(charge)
 

@@ -39,8 +39,8 @@ class Budget:
         # A meter that stays at zero: `float()` is 0.0.
         self._metered: Callable[[], float] = float
         self._left_over = 0.0
-        # The time and the meter at the last sample of the sandbox's processes.
-        self._sampled = (0.0, 0.0)
+        # The meter at the last sample of the sandbox's processes.
+        self._sampled = 0.0
         self._started: float | None = None
         self._portion = 1.0
         self.waited_seconds = 0.0
@@ -53,7 +53,7 @@ class Budget:
         before = self._metered() - busy_seconds()
         # One assignment, because the thread of `charge_work` reads the meter.
         self._metered = lambda: before + busy_seconds()
-        self._sampled = self.clock(), self._metered()
+        self._sampled = self._metered()
         if self._started is None:
             self._started = self.clock()
 
@@ -72,11 +72,12 @@ class Budget:
     def charge_work(self, processor_seconds: float) -> None:
         """Count the processor time of a sample, as far as it exceeds the time in cells since the last sample.
 
-        A sample never costs more than the time since the last one.
+        A sample never has more than the time since the last one. That is not measured here: under load,
+        samples come late and then several at once.
         """
-        now, metered = self.clock(), self._metered()
-        (last, metered_then), self._sampled = self._sampled, (now, metered)
-        self._left_over += max(0.0, min(now - last, processor_seconds) - (metered - metered_then))
+        metered = self._metered()
+        before, self._sampled = self._sampled, metered
+        self._left_over += max(0.0, processor_seconds - (metered - before))
 
     def allow(self, portion: float) -> None:
         """Allow only this portion of the token limit, until the next call."""

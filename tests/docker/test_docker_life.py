@@ -132,6 +132,14 @@ def test_a_container_that_is_gone_cannot_be_kept(make_sandbox: MakeSandbox) -> N
         sandbox.keep()
 
 
+def test_holes_that_would_fill_the_host_are_not_kept(make_sandbox: MakeSandbox) -> None:
+    code = f"open('/workspace/sparse', 'wb').truncate(2**27); {IDLE}"
+    sandbox = make_sandbox(code, SandboxSpec(disk=2**26))
+    assert sandbox.open().read(5) == b"alive"
+    with pytest.raises(InfrastructureError, match="holes included, are larger"):
+        sandbox.keep()
+
+
 # Is killed before its container starts; one that runs would end with it.
 OWNER = """
 import os, sys

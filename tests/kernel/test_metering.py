@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.inside import processes
+from pytest_super.kernel.inside.processor_time import ProcessorTime
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.tasks.public_task import public_part
@@ -115,6 +119,16 @@ def test_background_process_is_charged_once_also_when_it_has_ended(metered: Mete
     metered.kernel.execute(STOP)
     metered.samples(1)
     assert metered.samples(1) < 0.3
+
+
+def test_a_sample_never_has_more_than_the_time_since_the_last_one() -> None:
+    time_of = ProcessorTime(os.getpid())
+    began = time.monotonic()
+    assert time_of.used({}, began) == 0.0
+    # As much as many processors use in a moment.
+    stats = {os.getpid(): processes.statistics([os.getpid()])[os.getpid()]}
+    used = time_of.used(stats, time.monotonic())
+    assert 0.0 < used <= time.monotonic() - began
 
 
 def test_short_processes_in_the_background_are_charged(metered: Metered) -> None:

@@ -112,20 +112,29 @@ SAMPLES = st.lists(st.tuples(SECONDS, SECONDS, SECONDS, st.booleans()))
 
 
 @given(samples=SAMPLES)
-def test_a_sample_costs_the_time_of_its_cells_or_its_processor_time_but_no_more_than_its_time(
+def test_a_sample_costs_the_time_of_its_cells_or_its_processor_time(
     samples: list[tuple[float, float, float, bool]],
 ) -> None:
     clock = Clock()
     spent = metered(clock)
     expected = 0.0
     for wall, busy, processor, is_new_meter in samples:
-        busy = min(busy, wall)
+        busy, processor = min(busy, wall), min(processor, wall)
         clock.pass_time(wall, busy)
         spent.charge_work(processor)
-        expected += max(busy, min(wall, processor))
+        expected += max(busy, processor)
         if is_new_meter:
             spent.start_metering(lambda: clock.busy)
     assert spent.compute_seconds == expected <= spent.wall_seconds
+
+
+def test_samples_that_come_late_and_at_once_cost_as_much_as_others() -> None:
+    clock = Clock()
+    spent = metered(clock)
+    clock.pass_time(3, busy=0)
+    for _ in range(6):
+        spent.charge_work(0.5)
+    assert spent.compute_seconds == 3.0
 
 
 def test_the_wall_limit_bounds_what_a_cell_may_run_on() -> None:

@@ -139,9 +139,9 @@ class Observer:
                 self._send("observed")
 
     def _sample(self) -> None:
-        now, family = clock(), self._family.statistics()
+        now, read, family = clock(), time.monotonic(), self._family.statistics()
         if self._processor_time is not None:
-            self._send("used", seconds=self._processor_time.used(family))
+            self._send("used", seconds=self._processor_time.used(family, read))
         living = {pid: stat for pid, stat in family.items() if processes.is_alive(stat)}
         for pid in [pid for pid in self._processes if pid not in living]:
             self._end(self._processes.pop(pid), now)

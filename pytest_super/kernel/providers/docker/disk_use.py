@@ -45,11 +45,16 @@ ANSWER_SECONDS = 60.0
 def bytes_written(api: APIClient, container: str, limit: int) -> int:
     """The bytes that a container has written. Up to `limit`, holes count too, because that is much faster."""
     with engine_errors("measure a container's files"):
-        # docker-py's `inspect_container` cannot ask for the size.
-        url = f"{api.base_url}/v{api.api_version}/containers/{container}/json"
-        found = api.get(url, params={"size": "1"}, timeout=api.timeout)
-        size = int(found.json().get("SizeRw") or 0)
+        size = bytes_with_holes(api, container)
         return size if size <= limit else size - holes(api, container)
+
+
+def bytes_with_holes(api: APIClient, container: str) -> int:
+    """The sizes of the files that a container has written. Its image is as large: the engine fills holes."""
+    # docker-py's `inspect_container` cannot ask for the size.
+    url = f"{api.base_url}/v{api.api_version}/containers/{container}/json"
+    found = api.get(url, params={"size": "1"}, timeout=api.timeout)
+    return int(found.json().get("SizeRw") or 0)
 
 
 def holes(api: APIClient, container: str) -> int:

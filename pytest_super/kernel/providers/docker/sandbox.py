@@ -24,7 +24,7 @@ from pytest_super.kernel.providers.docker.container_config import (
     ContainerConfig,
 )
 from pytest_super.kernel.providers.docker.death import EndReport
-from pytest_super.kernel.providers.docker.disk_use import bytes_written
+from pytest_super.kernel.providers.docker.disk_use import bytes_with_holes, bytes_written
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import BUILT, DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
@@ -175,6 +175,8 @@ class DockerSandbox:
         image = f"{KEPT}:{self._token}"
         with engine_errors("save a container's files"):
             try:
+                if bytes_with_holes(connect(), self._container) > self.disk:
+                    raise InfrastructureError("its files, holes included, are larger than `sandbox.disk`")
                 if self.settings.pip_config:
                     # It can contain credentials of the index, and must not be in an image.
                     connect().put_archive(self._container, "/", tar_of({PIP_FILE: b""}))
