@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.comparison.side import Side, TaskTrials, side_of_run
+from pytest_super.comparison.side import UNREADABLE, Side, TaskTrials, side_of_run, why
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
@@ -65,16 +65,11 @@ def read_baseline(path: Path) -> Side:
         raise SuperError(
             f"there is no baseline {path}: make it with `pytest-super baseline update`"
         ) from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise SuperError(f"{path} is no baseline: {error!r}") from None
+    except UNREADABLE as error:
+        raise SuperError(f"{path} is no baseline: {why(error)}") from None
 
 
 def task_from(data: dict[str, Any]) -> TaskTrials:
     """Raises TypeError, ValueError and KeyError."""
     known = {field.name for field in fields(TaskTrials)}
-    task = TaskTrials(**{name: value for name, value in data.items() if name in known})
-    if not task.values or not all(
-        isinstance(value, int | float) and 0 <= value <= 1 for value in task.values
-    ):
-        raise ValueError(f"`values` should be numbers from 0 to 1, not {task.values}")
-    return task
+    return TaskTrials(**{name: value for name, value in data.items() if name in known})

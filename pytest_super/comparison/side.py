@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
+from pytest_super.metrics.numbers import is_number
 from pytest_super.store.results import read_results
 from pytest_super.store.run_folder import last_reruns
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.store.results import TrialResult
+
+
+# What reading a file of any content can raise.
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +38,18 @@ class TaskTrials:
     tokens: float = 0.0
     seconds: float = 0.0
     """Wall time without waiting for rate limits and retries."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for anything but these types and ranges, as a damaged file has."""
+        if not all(isinstance(text, str) for text in (self.set, self.conditions, self.scoring)):
+            raise ValueError("`set`, `conditions` and `scoring` should be texts")
+        if not self.values or not all(is_number(value) and 0 <= value <= 1 for value in self.values):
+            raise ValueError(f"`values` should be numbers from 0 to 1, not {self.values}")
+        used = [self.tokens, self.seconds, *([] if self.cost_usd is None else [self.cost_usd])]
+        if not all(is_number(value) and value >= 0 for value in used):
+            raise ValueError("`tokens`, `seconds` and `cost_usd` should be numbers from 0 on")
+        if not is_number(self.weight) or self.weight <= 0:
+            raise ValueError("`weight` should be a number above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +77,8 @@ def side_of_run(folder: Path) -> Side:
         return side_of(str(facts["id"]), facts.get("subject") or {"agent": facts["agent"]}, results)
     except FileNotFoundError:
         raise SuperError(f"there is no run in {folder}: name a folder with results.jsonl") from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise SuperError(f"{folder}: the run cannot be read: {error}") from None
+    except UNREADABLE as error:
+        raise SuperError(f"{folder}: the run cannot be read: {why(error)}") from None
 
 
 def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) -> Side:
@@ -80,6 +98,12 @@ def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) 
         errors=sum(one.is_error for one in ended),
         mixed=mixed,
     )
+
+
+def why(error: BaseException) -> str:
+    """A missing key alone is no sentence."""
+    text = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} …"
 
 
 def task_of(trials: Sequence[TrialResult]) -> TaskTrials:

@@ -33,7 +33,7 @@ class ResumedRun:
         self._folder = folder
         try:
             self._results = {(one.id, one.epoch): one for one in last_reruns(valid_results(folder))}
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise pytest.UsageError(f"--super-resume: {folder} cannot be read: {error}") from None
 
     def prepare(self, item: TaskItem) -> None:
