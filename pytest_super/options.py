@@ -72,6 +72,10 @@ OPTIONS = (
         is_list=True,
     ),
     Option(
+        name="must-solve",
+        help="File with the ids of tasks that must be solved, each perhaps with a share: `mean 0.8`.",
+    ),
+    Option(
         name="resume",
         help="Take over the valid trials of this run (its id, its folder, or latest) as far as nothing has "
         "changed, and run only the others.",

@@ -47,6 +47,24 @@ class Gate:
             return value >= self.bound - ROUNDING
         return value < self.bound - ROUNDING
 
+    def line(self, results: Sequence[TrialResult], *, is_valid: bool) -> str:
+        """`is_valid` is false if too many trials are errors."""
+        if not is_valid:
+            return "gate: FAILED, the figures are invalid"
+        value = self.figure.of(results)
+        if value is None:
+            return f"gate: FAILED, no trial has a value of {self.figure.name}"
+        is_passed = self.is_passed(results)
+        if self.figure.higher_is_better:
+            relation = "at least" if is_passed else "under"
+        else:
+            relation = "below" if is_passed else "not below"
+        word = "passed" if is_passed else "FAILED"
+        return f"gate: {word}, mean {self.figure.name} {value:.4f} is {relation} {self.bound:g}"
+
+    def open_line(self) -> str:
+        return f"gate: open, the run has no mean {self.figure.name} of all trials"
+
 
 def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail-under") -> Gate:
     """Parse `text`: NAME:BOUND, NAME<BOUND, or a number, which is a bound for the accuracy.
@@ -125,19 +143,3 @@ def bound_of(given: str, text: str) -> float:
     if not isfinite(number):
         raise SuperError(f"{given}: {text!r} is not a number")
     return number
-
-
-def gate_line(gate: Gate, results: Sequence[TrialResult], *, is_valid: bool) -> str:
-    """`is_valid` is false if too many trials are errors."""
-    if not is_valid:
-        return "gate: FAILED, the figures are invalid"
-    name, bound = gate.figure.name, f"{gate.bound:g}"
-    value = gate.figure.of(results)
-    if value is None:
-        return f"gate: FAILED, no trial has a value of {name}"
-    is_passed = gate.is_passed(results)
-    if gate.figure.higher_is_better:
-        relation = "at least" if is_passed else "under"
-    else:
-        relation = "below" if is_passed else "not below"
-    return f"gate: {'passed' if is_passed else 'FAILED'}, mean {name} {value:.4f} is {relation} {bound}"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import printable_line
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.gate import Gate, gate_line
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import repeat_lines
 from pytest_super.report.summary import (
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_super.metrics import Metric
+    from pytest_super.report.gate import Gate
+    from pytest_super.report.must_solve import MustSolve
     from pytest_super.store.results import TrialResult
 
 LINE_LIMIT = 300
@@ -120,16 +121,16 @@ def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]
 
 
 def verdict_lines(
-    results: Sequence[TrialResult], gates: Sequence[Gate], max_errors: float | None, not_run: int
+    results: Sequence[TrialResult], gates: Sequence[Gate | MustSolve], max_errors: float | None, not_run: int
 ) -> Iterator[str]:
     """Whether the figures are valid, and each gate. A gate stays open if not all trials have ended."""
     if why := why_invalid(results, max_errors):
         yield f"invalid: {why}"
     for gate in gates:
         if not_run or any(result.is_interrupted for result in results):
-            yield f"gate: open, the run has no mean {gate.figure.name} of all trials"
+            yield gate.open_line()
         else:
-            yield gate_line(gate, results, is_valid=not why)
+            yield gate.line(results, is_valid=not why)
 
 
 def is_used(metric: Metric, result: TrialResult) -> bool:

@@ -33,7 +33,7 @@ DIST_MODES = ("no", "load")
 def activate(config: pytest.Config) -> None:
     """Make this session a run. Raises pytest.UsageError before anything is spent."""
     settings = read_settings(config)
-    scoring = read_scoring(config, settings.fail_under)
+    scoring = read_scoring(config, settings.fail_under, settings.must_solve)
     if not is_worker(config):
         refuse_dist_modes(config)
         refuse_rerun_options(config)

@@ -10,12 +10,15 @@ import pytest
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import checked, installed_metrics
 from pytest_super.report.gate import parse_gate
+from pytest_super.report.must_solve import read_must_solve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pytest_super.metrics import Metric
     from pytest_super.report.gate import Gate
+    from pytest_super.report.must_solve import MustSolve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +26,7 @@ class Scoring:
     """Equal on the controller and on every worker."""
 
     metrics: tuple[Metric, ...]
-    gates: tuple[Gate, ...]
+    gates: tuple[Gate | MustSolve, ...]
     providers: int
     """The number of plugins and conftests that were asked for metrics."""
 
@@ -31,13 +34,17 @@ class Scoring:
 SCORING = pytest.StashKey[Scoring]()
 
 
-def read_scoring(config: pytest.Config, gates: Sequence[str]) -> Scoring:
+def read_scoring(config: pytest.Config, gates: Sequence[str], must_solve: Path | None) -> Scoring:
     """Ask conftests and plugins for their metrics, and read the gates. Raises pytest.UsageError."""
     # Hook results are in reverse order of registration.
     offered = reversed(config.hook.pytest_super_metrics(config=config))
     try:
         metrics = checked([*installed_metrics(), *(metric for some in offered for metric in some)])
-        parsed = [parse_gate(text, metrics, source_of_gates(config)) for text in gates]
+        parsed: list[Gate | MustSolve] = [
+            parse_gate(text, metrics, source_of_gates(config)) for text in gates
+        ]
+        if must_solve is not None:
+            parsed.append(read_must_solve(must_solve))
     except SuperError as error:
         raise pytest.UsageError(str(error)) from None
     return Scoring(metrics=metrics, gates=tuple(parsed), providers=providers(config))

@@ -39,6 +39,8 @@ class Settings:
     epochs: int
     fail_under: tuple[str, ...]
     """The gates as they were written."""
+    must_solve: Path | None
+    """A file with the tasks that must be solved."""
     baseline: Path | None
     """A file or a run's folder to compare with."""
     max_regression: float
@@ -65,7 +67,7 @@ class Settings:
 
     @property
     def is_gated(self) -> bool:
-        return bool(self.fail_under or self.baseline)
+        return bool(self.fail_under or self.must_solve or self.baseline)
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -85,6 +87,7 @@ def read_settings(config: pytest.Config) -> Settings:
         sample=values["super_sample"],
         epochs=values["super_epochs"],
         fail_under=tuple(values["super_fail_under"]),
+        must_solve=existing(config, "super_must_solve", values),
         baseline=absolute(config, "super_baseline", values),
         max_regression=values["super_max_regression"],
         resume=values["super_resume"] or "",

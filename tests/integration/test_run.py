@@ -412,6 +412,7 @@ def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> Non
     project.add_task("right")
     (project.path / "given.txt").touch()
     project.write("given/run.json", "{}")
+    project.write("must.txt", "right")
     write_baseline(project.path / "given.json", Side(name="", subject={}, tasks={}, trials=0, errors=0))
 
     def seen(*arguments: str) -> tuple[dict[str, Any], str]:
@@ -444,6 +445,7 @@ GIVEN = {
     "fail-under": "0.5",
     "baseline": "given.json",
     "cannot-tell": "fail",
+    "must-solve": "must.txt",
     "resume": "given",
     "max-errors": "0.5",
     "scoring": "reference",

@@ -19,6 +19,7 @@ from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.report.gate import parse_gate
+from pytest_super.report.must_solve import MustSolve, read_must_solve
 from pytest_super.report.summary import Agreement, Group, agreements, groups, mean_with_errors, rows
 from pytest_super.report.terminal import summary_lines, verdict_lines
 from pytest_super.report.text import describe
@@ -26,6 +27,7 @@ from pytest_super.store.results import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 
 def result(*, error: str | None = None, **facts: Any) -> TrialResult:
@@ -564,3 +566,48 @@ def test_a_script_that_does_not_count_as_executed_is_told_with_how_it_ran(
     missed = result(script_executed=0.0, stop_reason="submitted", entrypoint_process=process)
     assert describe(missed) == f"script_executed 0; submitted; {told}"
     assert "script ran" not in describe(replace(missed, metrics={"script_executed": 1.0}))
+
+
+# Tasks that must be solved
+
+
+def must_solve(tmp_path: Path, text: str) -> MustSolve:
+    (tmp_path / "must.txt").write_text(text)
+    return read_must_solve(tmp_path / "must.txt")
+
+
+def test_each_named_task_must_be_solved_in_its_share_of_epochs(tmp_path: Path) -> None:
+    trials = [
+        result(id=id, epoch=epoch, solved=solved, error=error)
+        for id, epoch, solved, error in [
+            ("a", 1, True, None),
+            ("a", 2, False, None),
+            ("b", 1, True, None),
+            ("b", 2, True, None),
+            ("c", 1, True, None),
+            ("c", 2, False, "the engine died"),
+        ]
+    ]
+    gate = must_solve(tmp_path, "# Never lose these.\nb\na 0.5\n\n")
+    assert gate.is_passed(trials)
+    assert gate.line(trials, is_valid=True) == "gate: passed, the tasks of must.txt are solved"
+    gate = must_solve(tmp_path, "a\nb  # always\nc\nd 0.1\n")
+    assert not gate.is_passed(trials)
+    assert gate.line(trials, is_valid=True) == (
+        "gate: FAILED, of must.txt too rarely solved: a in 1 of 2, c in 1 of 2, d in 0 of 0"
+    )
+    assert gate.line(trials, is_valid=False) == "gate: FAILED, the figures are invalid"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "names no task"),
+        ("a 2", "must.txt:1: 2: must be a number between 0 and 1"),
+        ("\na b c", "must.txt:2: "),
+    ],
+)
+def test_a_bad_file_of_tasks_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(SuperError) as error:
+        must_solve(tmp_path, text)
+    assert problem in str(error.value)

@@ -1,0 +1,74 @@
+"""The gate on single tasks: those that a file names must be solved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+from pytest_super.option_types import share
+from pytest_super.report.summary import ROUNDING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_super.store.results import TrialResult
+
+# So many tasks are named in the verdict.
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class MustSolve:
+    """Passed if each task is solved in at least its share of the epochs. An error counts as not solved."""
+
+    name: str
+    """Of the file."""
+    shares: Mapping[str, float]
+
+    def failing(self, results: Sequence[TrialResult]) -> Iterator[str]:
+        for id, least in self.shares.items():
+            trials = [one for one in results if one.id == id]
+            solved = sum(one.solved and not one.is_error for one in trials)
+            if not trials or solved < least * len(trials) - ROUNDING:
+                yield f"{id} in {solved} of {len(trials)}"
+
+    def is_passed(self, results: Sequence[TrialResult]) -> bool:
+        return not any(self.failing(results))
+
+    def line(self, results: Sequence[TrialResult], *, is_valid: bool) -> str:
+        if not is_valid:
+            return "gate: FAILED, the figures are invalid"
+        failing = list(self.failing(results))
+        if not failing:
+            return f"gate: passed, the tasks of {self.name} are solved"
+        more = f" and {len(failing) - MOST_NAMED} more" if len(failing) > MOST_NAMED else ""
+        return f"gate: FAILED, of {self.name} too rarely solved: {', '.join(failing[:MOST_NAMED])}{more}"
+
+    def open_line(self) -> str:
+        return f"gate: open, not all trials have ended that {self.name} needs"
+
+
+def read_must_solve(path: Path) -> MustSolve:
+    """A file with a line for each task: its id, and perhaps the share of epochs. Raises SuperError."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise SuperError(f"{path} cannot be read: {error}") from None
+    shares: dict[str, float] = {}
+    for number, line in enumerate(lines, 1):
+        id, *least = line.partition("#")[0].split() or [""]
+        if not id:
+            continue
+        try:
+            shares[id] = share(least[0]) if least else 1.0
+        except ValueError as error:
+            raise SuperError(f"{path}:{number}: {least[0]}: {error}") from None
+        if len(least) > 1:
+            raise SuperError(
+                f"{path}:{number}: write the id of a task, and perhaps a share, such as `{id} 0.8`"
+            )
+    if not shares:
+        raise SuperError(f"{path} names no task")
+    return MustSolve(name=path.name, shares=shares)
