@@ -25,6 +25,7 @@ COMMANDS = (
     "stats",
     "compare",
     "baseline",
+    "runs",
     "image",
     "prune",
     "trial",

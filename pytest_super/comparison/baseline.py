@@ -23,7 +23,7 @@ def write_baseline(path: Path, side: Side) -> None:
     """Raises InfrastructureError if the disk refuses."""
     head = {
         "format": FORMAT,
-        "run": side.name,
+        "run": side.run,
         "trials": side.trials,
         "errors": side.errors,
         "subject": side.subject,
@@ -56,6 +56,7 @@ def read_baseline(path: Path) -> Side:
             raise SuperError(f"{path}: its format is {data['format']}, not {FORMAT}: make it anew")
         return Side(
             name=path.name,
+            run=str(data["run"]),
             subject=dict(data["subject"]),
             tasks={str(id): task_from(task) for id, task in data["tasks"].items()},
             trials=int(data["trials"]),

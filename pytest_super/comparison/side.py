@@ -57,6 +57,9 @@ class Side:
     """What was tried, and its trials."""
 
     name: str
+    """For people: the run's id, or the name of a file."""
+    run: str
+    """The run's id."""
     subject: dict[str, Any]
     tasks: dict[str, TaskTrials]
     trials: int
@@ -92,6 +95,7 @@ def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) 
     ]
     return Side(
         name=name,
+        run=name,
         subject=subject,
         tasks={id: task_of(trials) for id, trials in sorted(by_task.items()) if id not in mixed},
         trials=len(ended),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -162,6 +163,23 @@ def test_a_check_says_what_a_later_run_can_find(project: Project, baseline: Path
     assert "a drop of 2 points is below what can be found" in too_few.stdout
     shown = super_command(project, "baseline", "show", "--file", str(baseline))
     assert "t11   expert  0.000      10" in shown.stdout
+
+
+def test_old_runs_are_removed_but_not_that_of_the_baseline(project: Project, baseline: Path) -> None:
+    for _ in range(3):
+        run(project, TASKS[:1])
+    folder = project.path / ".super/runs"
+    kept, *others = sorted(path.name for path in folder.iterdir() if not path.is_symlink())
+    assert json.loads(baseline.read_text())["run"] == kept
+    recent = super_command(project, "runs", "--prune=1")
+    assert "removed" not in recent.stdout
+    for path in [one for one in folder.rglob("*") if not one.is_symlink()]:
+        os.utime(path, (0, 0))
+    pruned = super_command(project, "runs", "--prune=1")
+    assert (pruned.returncode, pruned.stderr) == (0, "")
+    assert pruned.stdout.count("removed") == 2
+    assert [line.split()[0] for line in pruned.stdout.splitlines()[-2:]] == [others[-1], kept]
+    assert pruned.stdout.splitlines()[-1].split()[1:] == ["skilled:Skilled", "-", "120", "0.667", "0", "-"]
 
 
 def test_a_refreshed_baseline_replaces_a_better_one(project: Project, baseline: Path) -> None:

@@ -31,7 +31,9 @@ def task(values: Sequence[float], **changes: Any) -> TaskTrials:
 
 def side(name: str, tasks: Mapping[str, TaskTrials], **changes: Any) -> Side:
     trials = sum(len(one.values) for one in tasks.values())
-    plain = Side(name=name, subject={"agent": "a", "model": "m"}, tasks=dict(tasks), trials=trials, errors=0)
+    plain = Side(
+        name=name, run=name, subject={"agent": "a", "model": "m"}, tasks=dict(tasks), trials=trials, errors=0
+    )
     return replace(plain, **changes)
 
 

@@ -1,0 +1,38 @@
+"""`pytest-super runs`: list the stored runs, and remove old ones."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from pytest_super.option_types import positive
+
+HELP = "list the stored runs, or remove old ones"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--dir", type=Path, default=Path(".super"), help="default: .super")
+    parser.add_argument(
+        "--prune", type=positive, metavar="N", help="remove all but the newest N runs and those of baselines"
+    )
+    parser.add_argument(
+        "--baseline",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a baseline whose run stays; repeatable (default: baseline.json, if it is there)",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.comparison.baseline import read_baseline
+    from pytest_super.report.stored_runs import run_lines
+    from pytest_super.store.stored_runs import remove_runs, stored_runs
+
+    if arguments.prune is not None:
+        default = [path for path in (Path("baseline.json"),) if path.exists()]
+        but = {read_baseline(path).run for path in arguments.baseline or default}
+        for id in remove_runs(arguments.dir, keep=arguments.prune, but=but):
+            print(f"removed {id}")
+    for line in run_lines(stored_runs(arguments.dir)):
+        print(line)
+    return 0

@@ -1,0 +1,74 @@
+"""The runs of a folder, newest first: what they were, and which of them are old enough to remove."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from pytest_super.store.results import read_results
+from pytest_super.store.run_folder import last_reruns
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+# A run that has written something in this time can still be under way.
+RECENT_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """One run as its files tell."""
+
+    id: str
+    agent: str
+    model: str | None
+    trials: int
+    errors: int
+    solved: float | None
+    """The share of the valid trials."""
+    cost_usd: float | None
+
+
+def run_folders(directory: Path) -> list[Path]:
+    """Without the link `latest`. The ids begin with the time."""
+    found = (path for path in (directory / "runs").glob("*") if path.is_dir() and not path.is_symlink())
+    return sorted(found, reverse=True)
+
+
+def stored_runs(directory: Path) -> Iterator[StoredRun]:
+    """Runs that cannot be read are left out: they have no results yet, or are damaged."""
+    for folder in run_folders(directory):
+        try:
+            facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            results = last_reruns(read_results(folder))
+            valid = [one for one in results if not one.is_error]
+            costs = [one.cost_usd for one in results if one.cost_usd is not None]
+            yield StoredRun(
+                id=folder.name,
+                agent=str(facts["agent"]),
+                model=facts["model"],
+                trials=len(results),
+                errors=len(results) - len(valid),
+                solved=fmean(one.solved for one in valid) if valid else None,
+                cost_usd=sum(costs) if costs else None,
+            )
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            continue
+
+
+def remove_runs(directory: Path, *, keep: int, but: Collection[str]) -> list[str]:
+    """Remove all but the newest `keep` runs, those in `but`, and recent ones. Returns their ids."""
+    old = [path for path in run_folders(directory)[keep:] if path.name not in but and not is_recent(path)]
+    for path in old:
+        shutil.rmtree(path, ignore_errors=True)
+    return [path.name for path in old if not path.exists()]
+
+
+def is_recent(folder: Path) -> bool:
+    times = [path.stat().st_mtime for path in (folder, *folder.glob("*"), *folder.glob("trials/*/*"))]
+    return time.time() - max(times) < RECENT_SECONDS
