@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def digest(data: Any) -> str:
 
 
 def tree_of(root: Path) -> list[list[Any]]:
-    """The relative path, the mode and the content of everything below a folder."""
+    """The relative path, the kind and the content of everything below a folder."""
     return [entry_of(root, path) for path in sorted(root.rglob("*"))]
 
 
@@ -30,7 +31,9 @@ def entry_of(root: Path, path: Path) -> list[Any]:
         content = os.readlink(path)
     elif path.is_file():
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-    return [str(path.relative_to(root)), path.lstat().st_mode, content]
+    mode = path.lstat().st_mode
+    # Other permissions depend on the machine, by its umask.
+    return [str(path.relative_to(root)), stat.S_IFMT(mode), bool(mode & stat.S_IXUSR), content]
 
 
 def source_of(root: Path) -> list[list[Any]]:

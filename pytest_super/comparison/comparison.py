@@ -129,7 +129,7 @@ def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[st
             candidate.tasks.keys() - baseline.tasks.keys() - {*baseline.mixed}
         ),
         "other conditions (query, repository, prefix, limits or sandbox)": around,
-        "scored otherwise (rescore the older run)": scored,
+        "scored otherwise (answer, grader or metric)": scored,
     }
     yield from ((reason, ids) for reason, ids in reasons.items() if ids)
 
@@ -142,7 +142,10 @@ def compared_sets(tasks: Sequence[ComparedTask], margin: float) -> list[SetCompa
     compared = []
     for name, of_set in own.items():
         decided = verdict(found[name], margin, levels[name])
-        more = epochs_to_decide([one.pair for one in of_set], margin) if decided == CANNOT_TELL else None
+        # A set after one that is not worse has no level; its own would be the strictest.
+        level = min(levels[name], 1 - (1 - LEVEL) / len(own))
+        pairs = [one.pair for one in of_set]
+        more = epochs_to_decide(pairs, margin, level) if decided == CANNOT_TELL else None
         compared.append(
             SetComparison(set=name, tasks=of_set, difference=found[name], verdict=decided, more_epochs=more)
         )

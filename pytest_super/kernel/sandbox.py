@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_super.errors import UnsupportedError
@@ -135,12 +137,23 @@ def name_of(sandbox: Sandbox) -> str:
     return str(getattr(sandbox, "name", type(sandbox).__name__))
 
 
-def software_of(sandbox: Sandbox) -> str:
-    """What code inside finds installed: its `software`, such as an image, or else this process's Python.
+def software_of(sandbox: Sandbox, spec: SandboxSpec) -> str:
+    """What code inside finds installed, as far as a task's result can depend on it.
 
-    Trials with another one cannot be compared. Raises EngineError.
+    It is the sandbox's `software`, such as an image, or else this process's Python with the packages that
+    `spec` requires. Trials with another one cannot be compared. Raises EngineError.
     """
-    return str(getattr(sandbox, "software", f"Python {platform.python_version()}"))
+    if (software := getattr(sandbox, "software", None)) is not None:
+        return str(software)
+    names = sorted({re.split(r"[^\w.-]", one.strip(), maxsplit=1)[0].lower() for one in spec.packages})
+    return " ".join([f"Python {platform.python_version()}", *map(installed, names)])
+
+
+def installed(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"no {package}"
 
 
 def require_running(sandbox: Sandbox) -> None:

@@ -19,7 +19,8 @@ def markdown(comparison: Comparison) -> str:
 
 
 def lines_of(comparison: Comparison) -> Iterator[str]:
-    yield f"### Agent: {comparison.verdict}"
+    """The first line is a heading."""
+    yield f"Agent: {comparison.verdict}"
     yield ""
     for one in comparison.sets:
         yield f"- {verdict_of(one, comparison.margin)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from pytest_super.session.run import Run
     from pytest_super.store.results import TrialResult
 
+OPEN = "gate: open, not all trials have ended"
+
 BASELINE_GATE: pytest.StashKey[BaselineGate] = pytest.StashKey()
 
 
@@ -34,7 +35,8 @@ class BaselineGate:
         self._config = config
         self._run: Run = config.stash[RUN]
         self._baseline = read_baseline(self._run)
-        self._is_planned = False
+        self._trials: set[str] = set()
+        """The names of those that are to run."""
 
     @property
     def margin(self) -> float:
@@ -51,13 +53,13 @@ class BaselineGate:
 
     def tell_plan(self, nodeids: Iterable[str]) -> None:
         """Print what the comparison can find, once."""
-        if self._is_planned:
+        if self._trials:
             return
-        self._is_planned = True
         from pytest_super.comparison.plan import plans_of
         from pytest_super.report.comparison import plan_lines
 
-        ids = {trial_of(nodeid).partition("[")[0] for nodeid in nodeids if is_task(nodeid)}
+        self._trials = {trial_of(nodeid) for nodeid in nodeids if is_task(nodeid)}
+        ids = {name.partition("[")[0] for name in self._trials}
         epochs = self._run.settings.epochs
         plans = plans_of(self._baseline, ids, epochs, self.margin)
         lines = list(plan_lines(plans, self._baseline, epochs, self.margin))
@@ -88,6 +90,8 @@ class BaselineGate:
     def summary_lines(self, results: Sequence[TrialResult]) -> Iterator[str]:
         from pytest_super.report.comparison import comparison_lines
 
+        if self.is_open(results):
+            return
         try:
             yield from comparison_lines(self.comparison(results))
         except SuperError as error:
@@ -100,16 +104,22 @@ class BaselineGate:
             return
         from pytest_super.report.step_summary import markdown
 
-        with suppress(SuperError):
-            text = markdown(self.comparison(results))
-            with disk_errors(Path(path)):
-                append(Path(path), text)
+        try:
+            text = OPEN if self.is_open(results) else markdown(self.comparison(results))
+        except SuperError as error:
+            text = f"Agent: {error}"
+        with disk_errors(Path(path)):
+            append(Path(path), f"### {text}\n")
 
-    def verdict_line(self, results: Sequence[TrialResult], not_run: int) -> str:
+    def is_open(self, results: Sequence[TrialResult]) -> bool:
+        ended = {result.name for result in results if not result.is_interrupted}
+        return not self._trials <= ended
+
+    def verdict_line(self, results: Sequence[TrialResult]) -> str:
         from pytest_super.report.comparison import gate_line
 
-        if not_run or any(result.is_interrupted for result in results):
-            return "gate: open, not all trials have ended"
+        if self.is_open(results):
+            return OPEN
         try:
             return gate_line(self.comparison(results))
         except SuperError:

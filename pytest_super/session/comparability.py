@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.identity import contents_of, is_in_image
 from pytest_super.digests import digest, tree_of
+from pytest_super.metrics.registry import is_headline
+from pytest_super.model.settings import SCRIPTED
 from pytest_super.tasks.task import TOKEN_BUDGETS
 
 if TYPE_CHECKING:
@@ -35,26 +37,37 @@ def conditions_of(task: Task, sandbox: Mapping[str, Any]) -> str:
 
 
 def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:
-    """A digest of everything that decides scores. It can be mended without running a trial again."""
+    """A digest of everything that decides whether the task is solved, and that the agent does not see."""
     fields = task.model_dump(mode="json", include=set(SCORING))
     experiments = task._combination.experiments if task._combination else ()
-    versions = {metric.name: metric.version for metric in metrics}
+    headline = {one.name: one.version for one in metrics if is_headline(one, task, mode)}
     checks = [one.model_dump(mode="json") for one in experiments]
-    return digest([fields, checks, hidden_files(task), versions, mode])
+    return digest([fields, checks, hidden_files(task), headline, mode])
 
 
 def subject_of(settings: Settings, base: Path) -> dict[str, Any]:
     """What is tried: it may differ between runs that are compared. `base` is the working directory."""
-    agent = settings.for_agent
+    agent, (model, script) = settings.for_agent, model_of(settings)
     return {
         "agent": settings.agent,
         "contents": contents_of(settings.agent, base),
-        "model": settings.model,
+        "trajectory": digest_of_file(agent.trajectory) if agent.trajectory else "",
+        "model": model,
+        "script": script,
         "parameters": dict(settings.model_parameters),
         "prompt": digest(agent.prompt) if agent.prompt else "",
         "retrieval": [agent.retrieval.source, agent.retrieval.tokens],
         "attempts": settings.attempts,
     }
+
+
+def model_of(settings: Settings) -> tuple[str | None, str]:
+    """The model's name, and for a scripted one the content of its script, whose path does not matter."""
+    name = settings.model
+    if name is None or not name.startswith(SCRIPTED):
+        return name, ""
+    path = Path(name.removeprefix(SCRIPTED))
+    return f"{SCRIPTED}{path.name}", digest_of_file(path)
 
 
 def digests_of_trial(task: Task, subject: Mapping[str, Any], sandbox: Mapping[str, Any]) -> dict[str, str]:
@@ -77,7 +90,7 @@ def folder_of(task: Task) -> str:
     """A repository in a folder is not pinned: its files can change."""
     if task.repository is None or task.repository.path is None:
         return ""
-    return digest_of_folder(Path(task._path).parent / task.repository.path)
+    return digest_of_file(Path(task._path).parent / task.repository.path)
 
 
 @lru_cache(maxsize=64)
@@ -95,4 +108,8 @@ def hidden_files(task: Task) -> dict[str, str]:
 
 
 def digest_of_file(path: Path) -> str:
-    return digest_of_folder(path) if path.is_dir() else digest(path.read_bytes().hex())
+    """ "" for what cannot be read: the trial needs it, and reports that."""
+    try:
+        return digest_of_folder(path) if path.is_dir() else digest(path.read_bytes().hex())
+    except OSError:
+        return ""

@@ -268,7 +268,7 @@ class Controller:
         not_run = self.not_run(results)
         lines = list(verdict_lines(results, self.scoring.gates, self.run.settings.max_errors, not_run))
         if self.baseline is not None:
-            lines.append(self.baseline.verdict_line(results, not_run))
+            lines.append(self.baseline.verdict_line(results))
         write_lines(terminalreporter, lines)
 
     def summary(self, width: int) -> list[str]:

@@ -90,6 +90,12 @@ class Session:
         is_run = following is not None and STORED not in following.stash
         item.config.stash[START_AHEAD].next = following if is_run else None
 
+    # Last, after marks that skip the item.
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if isinstance(item, TaskItem) and STORED in item.stash:
+            item.config.stash[RESUMED_RUN].take_over(item)
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Runs after the teardown of the last trial, which must not wait for the start of another one."""

@@ -143,7 +143,7 @@ def facts_of(sandbox: Sandbox, task: Task) -> dict[str, Any]:
     """Fields of the result that describe the sandbox."""
     return {
         "sandbox": name_of(sandbox),
-        "software": software_of(sandbox),
+        "software": software_of(sandbox, task.sandbox),
         "isolated": sandbox.capabilities.isolation,
         "environment": {name: task.sandbox.env.get(name, value) for name, value in FIXED_ENVIRONMENT.items()},
     }

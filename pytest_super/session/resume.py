@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.errors import InfrastructureError, SuperError
+from pytest_super.agents.identity import is_in_image
 from pytest_super.session.comparability import digests_of_trial
-from pytest_super.session.item import STORED, TaskItem
+from pytest_super.session.item import RESULT, STORED, TaskItem
+from pytest_super.session.private_pytest import fixture_definitions
 from pytest_super.session.run import RUN
-from pytest_super.store.json_lines import disk_errors
+from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.json_lines import disk_errors, to_line
 from pytest_super.store.results import RUNNING, TrialResult, read_result, read_results
 from pytest_super.store.run_folder import last_reruns
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RESUMED_RUN: pytest.StashKey[ResumedRun] = pytest.StashKey()
+OWN_FIXTURES = "pytest_super.session.fixtures"
+# What a hook of the project can raise: the last two are not subclasses of Exception.
+RAISED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 
 
 class ResumedRun:
@@ -38,37 +43,69 @@ class ResumedRun:
 
     def prepare(self, item: TaskItem) -> None:
         """Put the stored result of an item into its stash, if it has one. The item then runs nothing."""
-        if STORED in item.stash or (item.task.id, item.epoch) not in self._results:
+        stored = self._results.get((item.task.id, item.epoch))
+        if STORED in item.stash or stored is None:
             return
-        stored = self._results[item.task.id, item.epoch]
-        # What the disk refuses now it refuses to the trial as well, which then reports it.
-        with suppress(InfrastructureError):
-            if self.is_same(item, stored):
-                item.stash[STORED] = self.taken_over(item, stored)
+        # What a hook raises here it raises in the trial as well, which then reports it.
+        with suppress(*RAISED):
+            if is_known(item) and is_same(item, stored):
+                item.stash[STORED] = stored
 
-    def is_same(self, item: TaskItem, stored: TrialResult) -> bool:
-        # Not at the top, for sessions that only collect.
-        from pytest_super.session.kernels import choose_sandbox, facts_of
-
-        run = item.config.stash[RUN]
-        try:
-            facts = facts_of(choose_sandbox(item, item.task), item.task)
-        except SuperError:
-            # The trial itself reports it.
-            return False
-        around = {name: facts[name] for name in ("sandbox", "software", "environment")}
-        expected = digests_of_trial(item.task, run.subject, around)
-        expected["scoring"] = item.start_result().scoring
-        return all(getattr(stored, name) == value for name, value in expected.items())
-
-    def taken_over(self, item: TaskItem, stored: TrialResult) -> TrialResult:
-        """The result in this run, with the trial's files. Raises InfrastructureError."""
+    def take_over(self, item: TaskItem) -> None:
+        """Copy the files of the stored trial into this run. Raises InfrastructureError."""
+        stored = item.stash[STORED]
         folder = f"trials/{stored.id}/{stored.epoch}.0"
+        result = replace(
+            stored,
+            # It only describes the task, so it may have changed.
+            category=item.task.category,
+            rerun=0,
+            folder=folder,
+            resumed_from=stored.resumed_from or self._folder.name,
+        )
         new = item.config.stash[RUN].path / folder
         with disk_errors(new):
+            # A rename, so that a worker that dies meanwhile leaves no half of it.
+            part = new.with_name(f".{new.name}-{os.getpid()}")
+            shutil.copytree(self._folder / stored.folder, part, copy_function=link_or_copy)
+            # A new file, which leaves the linked one as it is.
+            write_atomically(part / "result.json", to_line(result.to_data()))
             if not new.exists():
-                shutil.copytree(self._folder / stored.folder, new, copy_function=link_or_copy)
-        return replace(stored, rerun=0, folder=folder, resumed_from=stored.resumed_from or self._folder.name)
+                part.rename(new)
+        item.stash[STORED] = item.stash[RESULT] = result
+
+
+def is_known(item: TaskItem) -> bool:
+    """Whether the digests have all that decides the trial: not what fixtures and hooks of the project do."""
+    run, hooks = item.config.stash[RUN], item.config.hook
+    fixtures = fixture_definitions(item)
+    return (
+        fixtures is not None
+        and not any(
+            fixture.argname.startswith("super_") and fixture.func.__module__ != OWN_FIXTURES
+            for fixture in fixtures
+        )
+        and len(hooks.pytest_super_make_agent.get_hookimpls()) == 1
+        # The files of a mounted folder can change.
+        and not run.settings.for_sandboxes.mounts
+        and (bool(run.subject["contents"]) or is_in_image(run.settings.agent))
+    )
+
+
+def is_same(item: TaskItem, stored: TrialResult) -> bool:
+    """Raises what hooks of the project raise."""
+    # Not at the top, for sessions that only collect.
+    from pytest_super.session.kernels import choose_sandbox, facts_of
+
+    facts = facts_of(choose_sandbox(item, item.task), item.task)
+    around = {name: facts[name] for name in ("sandbox", "software", "environment")}
+    now = item.start_result()
+    expected = digests_of_trial(item.task, item.config.stash[RUN].subject, around)
+    return (
+        all(getattr(stored, name) == value for name, value in expected.items())
+        and stored.scoring == now.scoring
+        and stored.metrics.keys() == now.metrics.keys()
+    )
 
 
 def valid_results(folder: Path) -> Iterator[TrialResult]:
@@ -79,7 +116,8 @@ def valid_results(folder: Path) -> Iterator[TrialResult]:
         if (one := read_result(path)) is not None and (one.id, one.epoch, one.rerun) not in listed:
             found.append(one)
     for one in found:
-        if not (one.is_error or one.is_interrupted or one.stop_reason == RUNNING):
+        # A time-out of pytest is an option of that run.
+        if not (one.is_error or one.is_interrupted or one.stop_reason in (RUNNING, "timeout")):
             yield one
 
 

@@ -17,6 +17,7 @@ from pytest_super.statistics.difference import (
     Variance,
     counts_of,
     difference,
+    have_repeats,
     moderated,
     per_trial,
     pooled,
@@ -62,10 +63,10 @@ def chance_of_no_drop(found: Difference) -> float:
     return float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
 
 
-def epochs_to_decide(pairs: Sequence[Pair], margin: float) -> int | None:
+def epochs_to_decide(pairs: Sequence[Pair], margin: float, level: float = LEVEL) -> int | None:
     """How many further epochs of the candidate would decide if the means stayed as they are.
 
-    None if more than MOST_EPOCHS.
+    `level` is as for `verdict`. None if more than MOST_EPOCHS.
     """
     found = difference(pairs)
     shares, counts = shares_of([pair.weight for pair in pairs]), counts_of(pairs)
@@ -75,7 +76,7 @@ def epochs_to_decide(pairs: Sequence[Pair], margin: float) -> int | None:
         variance = Variance(
             value=of_trial * per_trial(longer, shares), freedom=found.variance.freedom + epochs * len(pairs)
         )
-        if verdict(Difference(value=found.value, variance=variance), margin) != CANNOT_TELL:
+        if verdict(Difference(value=found.value, variance=variance), margin, level) != CANNOT_TELL:
             return epochs
     return None
 
@@ -98,6 +99,6 @@ def plan(
 
 def planned_freedom(counts: Sequence[tuple[int, int]]) -> int:
     """As `difference` will have them."""
-    if any(max(run) < 2 for run in zip(*counts, strict=True)):
+    if not have_repeats(counts):
         return len(counts) - 1
     return sum(baseline + candidate - 2 for baseline, candidate in counts)

@@ -79,16 +79,21 @@ def shares_of(weights: Sequence[float]) -> list[float]:
 def variance_of(pairs: Sequence[Pair], shares: Sequence[float]) -> Variance:
     """Of the difference, by the trials alone.
 
-    It is the sum over the tasks of both runs, with the degrees of freedom of Satterthwaite. If a run has no
-    task with several trials, only the tasks' differences tell it, and how tasks differ is part of it.
+    It is the sum over the tasks of both runs, with the degrees of freedom of Satterthwaite. If a run has too
+    few repeats, only the tasks' differences tell it, and how tasks differ is part of it.
     """
-    runs = [[pair.baseline for pair in pairs], [pair.candidate for pair in pairs]]
-    if any(max(map(len, run)) < 2 for run in runs):
+    if not have_repeats(counts_of(pairs)):
         return between_tasks(pairs, shares)
+    runs = [[pair.baseline for pair in pairs], [pair.candidate for pair in pairs]]
     parts = [part for run in runs for part in within_tasks(run, shares)]
     total = fsum(part.value for part in parts)
     squares = fsum(part.value**2 / part.freedom for part in parts)
     return Variance(value=total, freedom=total**2 / squares if squares else 0.0)
+
+
+def have_repeats(counts: Sequence[tuple[int, int]]) -> bool:
+    """Whether the repeats of some tasks can tell the noise of those with a single trial, in both runs."""
+    return all(sum(run) - len(run) >= sum(number == 1 for number in run) for run in zip(*counts, strict=True))
 
 
 def within_tasks(run: Sequence[Sequence[float]], shares: Sequence[float]) -> Iterable[Variance]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def best_of(values: Sequence[float], k: int) -> float:
     """The expected largest of k values; k is at most their number."""
-    return worst_of([-value for value in values], k) * -1.0
+    return 0.0 - worst_of([-value for value in values], k)
 
 
 def worst_of(values: Sequence[float], k: int) -> float:

@@ -125,6 +125,66 @@ def test_errors_run_again(project: pytest.Pytester) -> None:
     assert ran == "a"
 
 
+@pytest.mark.parametrize(
+    "conftest",
+    [
+        # The agent of a hook has no files that are known.
+        "from mine import Agent\n\ndef pytest_super_make_agent(name):\n    return Agent()\n",
+        "import pytest\nfrom mine import Agent\n\n@pytest.fixture\ndef super_agent():\n    return Agent()\n",
+    ],
+    ids=["hook", "fixture"],
+)
+def test_what_the_project_does_itself_is_not_known_and_runs_again(
+    project: pytest.Pytester, conftest: str
+) -> None:
+    project.makeconftest(conftest)
+    run(project)
+    _, ran = run(project, "--super-resume=latest")
+    assert ran == "a b"
+
+
+def test_a_hook_that_raises_is_the_error_of_its_trial(project: pytest.Pytester) -> None:
+    run(project)
+    project.makeconftest(
+        "def pytest_super_make_sandbox(task):\n    if task.id == 'a':\n"
+        "        raise RuntimeError('no sandbox')\n"
+    )
+    again, ran = run(project, "--super-resume=latest")
+    assert ran == ""
+    assert "INTERNALERROR" not in again.stdout
+    assert "no sandbox" in results(project)["a"]["error"]
+    assert results(project)["b"]["resumed_from"]
+
+
+def test_a_skipped_trial_is_not_taken_over(project: pytest.Pytester) -> None:
+    run(project)
+    project.makeconftest(
+        "import pytest\n\ndef pytest_collection_modifyitems(items):\n    items[0].add_marker('skip')\n"
+    )
+    run(project, "--super-resume=latest")
+    assert set(results(project)) == {"b"}
+
+
+def test_an_older_rerun_is_taken_over_once(project: pytest.Pytester) -> None:
+    run(project)
+    latest = project.path / ".super/runs/latest"
+    first = latest.resolve()
+    # As if the first worker of `a` had died.
+    lines = [json.loads(line) for line in (latest / "results.jsonl").read_text().splitlines()]
+    (row,) = (line for line in lines if line["id"] == "a")
+    (latest / row["folder"]).rename(latest / "trials/a/1.1")
+    row |= {"rerun": 1, "folder": "trials/a/1.1"}
+    (latest / "trials/a/1.1/result.json").write_text(json.dumps(row))
+    (latest / "results.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    for _ in range(2):
+        _, ran = run(project, "--super-resume=latest")
+        assert ran == ""
+        text = (project.path / ".super/runs/latest/results.jsonl").read_text()
+        assert sorted(json.loads(line)["id"] for line in text.splitlines()) == ["a", "b"]
+    # The files of the older run are as they were.
+    assert json.loads((first / "trials/a/1.1/result.json").read_text()) == row
+
+
 def test_a_killed_run_goes_on(project: pytest.Pytester) -> None:
     (project.path / "wait").touch()
     with subprocess.Popen(COMMAND, cwd=project.path, stdout=subprocess.DEVNULL) as process:

@@ -83,6 +83,15 @@ def test_without_repeats_the_differences_of_tasks_are_the_sample() -> None:
     assert difference(found).variance.freedom == 9 + 4
 
 
+def test_a_few_repeats_do_not_tell_the_noise_of_many_single_trials() -> None:
+    # As of a run that was interrupted in its second epoch.
+    single = [Pair(baseline=[0.0, 1.0] * 5, candidate=[float(n % 2)]) for n in range(44)]
+    one = Pair(baseline=[1.0] * 10, candidate=[1.0, 1.0])
+    assert difference([*single, one]).variance.freedom == 44 + 4
+    half = [Pair(baseline=pair.baseline, candidate=[0.0, 1.0]) for pair in single[:22]]
+    assert difference([*half, *single[22:]]).variance.freedom > 44 + 4
+
+
 def test_equal_runs_of_few_trials_pass_only_where_the_margin_allows_it() -> None:
     few = many(baseline=[1.0], candidate=[1.0], tasks=6)
     assert verdict(difference(few), 0.10) == CANNOT_TELL

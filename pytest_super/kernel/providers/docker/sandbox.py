@@ -26,7 +26,7 @@ from pytest_super.kernel.providers.docker.container_config import (
 from pytest_super.kernel.providers.docker.death import EndReport
 from pytest_super.kernel.providers.docker.disk_use import bytes_with_holes, bytes_written
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.docker.image import BUILT, DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS, DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
@@ -193,8 +193,11 @@ class DockerSandbox:
         """Equal wherever the same recipe was built or the same image was pulled. Raises EngineError."""
         image = self._image()
         labels = image["Config"].get("Labels") or {}
-        names = [labels.get(BUILT), *(image.get("RepoDigests") or ()), image["Id"]]
-        return str(next(filter(None, names)))
+        if labels.get(BUILT_AS) == self.image:
+            return str(labels[BUILT])
+        # Without the name of the registry, which can be a mirror.
+        digests = sorted(name.rpartition("@")[2] for name in image.get("RepoDigests") or ())
+        return str(next(iter([*digests, image["Id"]])))
 
     def _image(self) -> dict[str, Any]:
         with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 RECIPE = ("Dockerfile", "requirements.txt")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-# A label of images that we build. Builds on several machines have different ids, but one recipe.
-BUILT = "pytest-super.built"
+# Labels of images that we build. Builds on several machines have different ids, but one recipe. The tag tells
+# them from images that are built on top of them, which have the labels too.
+BUILT, BUILT_AS = "pytest-super.built", "pytest-super.built-as"
 STAGES = {"dangling": True, "label": "pytest-super.image=stage"}
 BUILD_SECONDS = 3600
 
@@ -117,7 +118,7 @@ def start_build(
         tag=tag,
         buildargs=arguments | proxies(),
         network_mode=network,
-        labels={BUILT: digest([recipe, arguments])},
+        labels={BUILT: digest([recipe, arguments]), BUILT_AS: tag},
         rm=True,
         forcerm=True,
         decode=True,
