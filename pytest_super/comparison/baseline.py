@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.comparison.side import Side, TaskTrials, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.checked import checked
 from pytest_super.store.json_lines import disk_errors
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 # Digits of means that nobody decides by, so that a file changes only where something did.
 DIGITS = 4
+# Of numbers, and of nested lists.
+TOO_LARGE = (OverflowError, RecursionError)
 
 
 def write_baseline(path: Path, side: Side) -> None:
@@ -65,14 +69,16 @@ def read_baseline(path: Path) -> Side:
         raise SuperError(
             f"there is no baseline {path}: make it with `pytest-super baseline update`"
         ) from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, *TOO_LARGE) as error:
         raise SuperError(f"{path} is no baseline: {error!r}") from None
 
 
 def task_from(data: dict[str, Any]) -> TaskTrials:
     """Raises TypeError, ValueError and KeyError."""
     known = {field.name for field in fields(TaskTrials)}
-    task = TaskTrials(**{name: value for name, value in data.items() if name in known})
+    task = checked(TaskTrials, {name: value for name, value in data.items() if name in known})
+    if not 0 < task.weight < inf:
+        raise ValueError(f"`weight` should be a number above 0, not {task.weight}")
     if not task.values or not all(
         isinstance(value, int | float) and 0 <= value <= 1 for value in task.values
     ):

@@ -14,6 +14,7 @@ from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.run import RUN
+from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.results import RUNNING, TrialResult, read_result, read_results
 from pytest_super.store.run_folder import last_reruns
@@ -80,7 +81,7 @@ def valid_results(folder: Path) -> Iterator[TrialResult]:
             found.append(one)
     for one in found:
         if not (one.is_error or one.is_interrupted or one.stop_reason == RUNNING):
-            yield one
+            yield checked_result(one)
 
 
 def link_or_copy(source: str, target: str) -> None:
