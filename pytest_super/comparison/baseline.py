@@ -76,11 +76,12 @@ def read_baseline(path: Path) -> Side:
 def task_from(data: dict[str, Any]) -> TaskTrials:
     """Raises TypeError, ValueError and KeyError."""
     known = {field.name for field in fields(TaskTrials)}
-    task = checked(TaskTrials, {name: value for name, value in data.items() if name in known})
-    if not 0 < task.weight < inf:
-        raise ValueError(f"`weight` should be a number above 0, not {task.weight}")
+    task = TaskTrials(**{name: value for name, value in data.items() if name in known})
     if not task.values or not all(
         isinstance(value, int | float) and 0 <= value <= 1 for value in task.values
     ):
         raise ValueError(f"`values` should be numbers from 0 to 1, not {task.values}")
+    task = checked(TaskTrials, asdict(task))
+    if not 0 < task.weight < inf:
+        raise ValueError(f"`weight` should be a number above 0, not {task.weight}")
     return task

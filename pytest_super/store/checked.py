@@ -18,9 +18,13 @@ T = TypeVar("T")
 def checked(kind: type[T], data: dict[str, Any]) -> T:
     """A `kind` whose fields have the types of their annotations. Raises ValueError."""
     # Not at the top, because most runs read no stored data.
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
 
-    return TypeAdapter(kind).validate_json(to_line(data), strict=True)
+    try:
+        return TypeAdapter(kind).validate_json(to_line(data), strict=True)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
 
 
 def checked_result(result: TrialResult) -> TrialResult:
