@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
+from pytest_super.store.checked import checked_result
 from pytest_super.store.results import read_results
 from pytest_super.store.run_folder import last_reruns
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # What reading a file of any content can raise.
-UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 MOST_CHARACTERS = 200
 
 
@@ -75,7 +76,7 @@ class Side:
 def side_of_run(folder: Path) -> Side:
     """Raises SuperError if there is no run, or it cannot be read."""
     try:
-        results = last_reruns(read_results(folder))
+        results = last_reruns(map(checked_result, read_results(folder)))
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         return side_of(str(facts["id"]), facts.get("subject") or {"agent": facts["agent"]}, results)
     except FileNotFoundError:

@@ -169,7 +169,7 @@ class Controller:
         if not is_task(crashitem):
             return
         self.deaths[crashitem] += 1
-        known = self.folder.result_of(trial_of(crashitem)) if self.folder else None
+        known = self.folder.ended_result(trial_of(crashitem)) if self.folder else None
         if is_run_again(report, self.deaths[crashitem], known):
             sched.mark_test_pending(crashitem)
 

@@ -16,6 +16,7 @@ from pytest_super.session.item import RESULT, STORED, TaskItem
 from pytest_super.session.private_pytest import fixture_definitions
 from pytest_super.session.run import RUN
 from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import disk_errors, to_line
 from pytest_super.store.results import RUNNING, TrialResult, read_result, read_results
 from pytest_super.store.run_folder import last_reruns
@@ -118,7 +119,7 @@ def valid_results(folder: Path) -> Iterator[TrialResult]:
     for one in found:
         # A time-out of pytest is an option of that run.
         if not (one.is_error or one.is_interrupted or one.stop_reason in (RUNNING, "timeout")):
-            yield one
+            yield checked_result(one)
 
 
 def link_or_copy(source: str, target: str) -> None:

@@ -146,7 +146,9 @@ class TrialResult:
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> TrialResult:
-        """The result in `data`. Keys of a later version are ignored."""
+        """The result in `data`. Keys of a later version are ignored. Raises TypeError."""
+        if not isinstance(data, dict):
+            raise TypeError("a result is not an object")
         known = {f.name for f in fields(cls)}
         return cls(**{key: value for key, value in data.items() if key in known})
 
@@ -220,5 +222,5 @@ def read_results(run: Path) -> list[TrialResult]:
 def read_result(path: Path) -> TrialResult | None:
     try:
         return TrialResult.from_data(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None

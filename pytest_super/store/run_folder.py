@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.store.activity import read_doing
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import append, disk_errors, read_lines, to_line
@@ -36,8 +38,17 @@ class RunFolder:
         with disk_errors(self.path):
             append(self.path / "results.jsonl", to_line(result.to_data()))
 
-    def result_of(self, name: str) -> TrialResult | None:
-        """The recorded result of the trial's last run."""
+    def ended_result(self, name: str) -> TrialResult | None:
+        """The result of a trial that was over when its worker died, also if its report never arrived."""
+        task_id = name.partition("[")[0]
+        for path in sorted((self.path / "trials").glob(f"{task_id}/*/result.json")):
+            result = read_result(path)
+            if result is None or result.name != name or result.is_error or result.is_interrupted:
+                continue
+            if result.stop_reason != RUNNING:
+                # A full disk is told by the trials that run.
+                with suppress(InfrastructureError):
+                    self.record(result)
         return next((result for result in self.final() if result.name == name), None)
 
     def record_trouble(self, trouble: dict[str, Any]) -> None:

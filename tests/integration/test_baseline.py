@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -186,3 +186,25 @@ def test_a_refreshed_baseline_replaces_a_better_one(project: Project, baseline: 
     run(project, TASKS[:2])
     super_command(project, "baseline", "update", ".super/runs/latest")
     assert json.loads(baseline.read_text())["tasks"]["t5"]["values"] == [0.0]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"weight": {}}, {"weight": 10**400}, {"set": []}, {"conditions": 5}, {"values": [10**400]}]
+)
+def test_a_baseline_of_wrong_types_is_one_message(
+    project: Project, baseline: Path, changes: dict[str, Any]
+) -> None:
+    data = json.loads(baseline.read_text())
+    next(iter(data["tasks"].values())).update(changes)
+    baseline.write_text(json.dumps(data))
+    result = run(project, [], f"--super-baseline={baseline}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --super-baseline: *is no baseline*"])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"format": 1, "tasks": {}, "trials": Infinity}'])
+def test_a_damaged_baseline_is_one_message(project: Project, baseline: Path, text: str) -> None:
+    baseline.write_text(text)
+    result = run(project, [], f"--super-baseline={baseline}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --super-baseline: *is no baseline*"])

@@ -215,3 +215,27 @@ def test_a_damaged_run_is_one_message(project: pytest.Pytester) -> None:
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
     assert "cannot be read" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "changes", [{"folder": 5}, {"metrics": {"accuracy": 10**400}}, {"metrics": "x"}, {"solved": "yes"}]
+)
+def test_a_result_of_wrong_types_is_one_message(project: pytest.Pytester, changes: dict[str, Any]) -> None:
+    run(project)
+    results = project.path / ".super/runs/latest/results.jsonl"
+    first, *others = results.read_text().splitlines()
+    results.write_text("\n".join([json.dumps({**json.loads(first), **changes}), *others, ""]))
+    ran, _ = run(project, "--super-resume=latest")
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "cannot be read" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("line", ["[]", "5", "[" * 100_000])
+def test_no_line_of_an_earlier_run_ends_a_later_one(project: pytest.Pytester, line: str) -> None:
+    run(project)
+    with (project.path / ".super/runs/latest/results.jsonl").open("a") as results:
+        results.write(line + "\n")
+    ran, _ = run(project)
+    assert ran.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "INTERNALERROR" not in ran.stdout + ran.stderr

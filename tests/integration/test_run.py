@@ -346,6 +346,26 @@ def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Projec
     assert xml.count("<testcase") == 3
 
 
+def test_a_miss_whose_worker_dies_before_it_is_reported_stays_and_is_not_run_again(project: Project) -> None:
+    (project.path / "conftest.py").write_text("""
+import os, pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "call" and hasattr(item.config, "workerinput"):
+        os._exit(1)
+    return report
+""")
+    project.add_task("wrong")
+    result = project.run("-n1", "--junitxml=out.xml")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    row = project.results["wrong[1]"]
+    assert (row["rerun"], row["solved"], row["error"]) == (0, False, None)
+    result.stdout.fnmatch_lines(["missed  wrong: accuracy 0*"])
+    assert (project.path / "out.xml").read_text().count("<testcase") == 1
+
+
 @pytest.mark.parametrize("hook", ["runtest_logfinish(nodeid)", "runtest_teardown(item)"])
 def test_a_miss_whose_worker_dies_after_it_stays_and_is_not_run_again(project: Project, hook: str) -> None:
     (project.path / "conftest.py").write_text(f"""
