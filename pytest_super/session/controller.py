@@ -67,7 +67,7 @@ class Controller:
         sandbox = f"sandbox {self.run.sandbox}" + (f" ({note})" if note else "")
         if self.run.sandbox is None:
             sandbox = f"sandboxes {note}"
-        return f"super: agent {settings.agent}{model}, {sandbox}, results {self.run.path}"
+        return one_line(f"super: agent {settings.agent}{model}, {sandbox}, results {self.run.path}")
 
     # optionalhook: with `-p no:xdist` pytest does not know the hook.
     @pytest.hookimpl(optionalhook=True)
