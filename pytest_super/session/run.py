@@ -148,7 +148,7 @@ def seconds_of_latest(directory: Path) -> dict[str, float]:
     try:
         results = read_results(directory / "runs" / "latest")
     # Only the order of the tasks depends on this, so a damaged or older run is ignored.
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
     return {result.id: result.wall_seconds for result in results if not result.is_error}
 

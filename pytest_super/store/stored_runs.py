@@ -57,7 +57,7 @@ def stored_runs(directory: Path) -> Iterator[StoredRun]:
                 solved=fmean(one.solved for one in valid) if valid else None,
                 cost_usd=sum(costs) if costs else None,
             )
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
 
 

@@ -55,6 +55,7 @@ def test_what_only_describes_a_task_or_a_run_changes_nothing(project: pytest.Pyt
     assert changed(before, {name: row[name] for name in FIELDS}) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -69,12 +70,14 @@ def test_what_is_around_the_agent_are_conditions(project: pytest.Pytester, chang
     assert changed(digests(project), digests(project, **change)) == {"conditions"}
 
 
+@pytest.mark.slow
 def test_the_files_of_a_repository_that_is_a_folder_are_conditions(project: pytest.Pytester) -> None:
     before = digests(project)
     project.path.joinpath("code/data.txt").write_text("1 2 4")
     assert changed(before, digests(project)) == {"conditions"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"tolerance": 0.1}, {"landmarks": ["done"]}, {"weight": 2.0}], ids=str)
 def test_what_can_be_mended_afterwards_is_scoring(project: pytest.Pytester, change: dict[str, Any]) -> None:
     assert changed(digests(project), digests(project, **change)) == {"scoring"}
@@ -87,6 +90,7 @@ def test_the_agents_whole_package_is_the_subject(project: pytest.Pytester) -> No
     assert changed(before, digests(project)) == {"subject"}
 
 
+@pytest.mark.slow
 def test_a_run_says_what_was_tried(project: pytest.Pytester) -> None:
     project.path.joinpath("script.yaml").write_text("[a]")
     digests(project, "--super-model=scripted:script.yaml", "--super-temperature=0.5")

@@ -94,6 +94,7 @@ def test_only_new_trials_run_and_the_others_keep_their_outcome(project: pytest.P
     assert {path.name for path in folder.iterdir()} >= {"trajectory.jsonl", "trajectory.ipynb", "result.json"}
 
 
+@pytest.mark.slow
 def test_workers_take_trials_over_too_and_a_resumed_run_can_be_resumed(project: pytest.Pytester) -> None:
     run(project)
     first = (project.path / ".super/runs/latest").resolve().name
@@ -103,6 +104,7 @@ def test_workers_take_trials_over_too_and_a_resumed_run_can_be_resumed(project: 
         assert {row["resumed_from"] for row in results(project).values()} == {first}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["agent", "task", "scoring", "epochs"])
 def test_what_changed_runs_again(project: pytest.Pytester, change: str) -> None:
     run(project)
@@ -115,6 +117,7 @@ def test_what_changed_runs_again(project: pytest.Pytester, change: str) -> None:
     assert ran == {"agent": "a b", "task": "a", "scoring": "a", "epochs": "a b"}[change]
 
 
+@pytest.mark.slow
 def test_errors_run_again(project: pytest.Pytester) -> None:
     project.makeconftest(BROKEN)
     (project.path / "broken").touch()
@@ -125,6 +128,7 @@ def test_errors_run_again(project: pytest.Pytester) -> None:
     assert ran == "a"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "conftest",
     [
@@ -143,6 +147,7 @@ def test_what_the_project_does_itself_is_not_known_and_runs_again(
     assert ran == "a b"
 
 
+@pytest.mark.slow
 def test_a_hook_that_raises_is_the_error_of_its_trial(project: pytest.Pytester) -> None:
     run(project)
     project.makeconftest(
@@ -156,6 +161,7 @@ def test_a_hook_that_raises_is_the_error_of_its_trial(project: pytest.Pytester) 
     assert results(project)["b"]["resumed_from"]
 
 
+@pytest.mark.slow
 def test_a_skipped_trial_is_not_taken_over(project: pytest.Pytester) -> None:
     run(project)
     project.makeconftest(
@@ -165,6 +171,7 @@ def test_a_skipped_trial_is_not_taken_over(project: pytest.Pytester) -> None:
     assert set(results(project)) == {"b"}
 
 
+@pytest.mark.slow
 def test_an_older_rerun_is_taken_over_once(project: pytest.Pytester) -> None:
     run(project)
     latest = project.path / ".super/runs/latest"
@@ -207,6 +214,7 @@ def test_a_run_that_is_not_there_is_one_message(project: pytest.Pytester) -> Non
     assert "--super-resume=nowhere: there is no run" in ran.stderr
 
 
+@pytest.mark.slow
 def test_a_damaged_run_is_one_message(project: pytest.Pytester) -> None:
     run(project)
     latest = project.path / ".super/runs/latest"
@@ -217,6 +225,7 @@ def test_a_damaged_run_is_one_message(project: pytest.Pytester) -> None:
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{"folder": 5}, {"metrics": {"accuracy": 10**400}}, {"metrics": "x"}, {"solved": "yes"}]
 )
@@ -231,6 +240,7 @@ def test_a_result_of_wrong_types_is_one_message(project: pytest.Pytester, change
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["[]", "5", "[" * 100_000])
 def test_no_line_of_an_earlier_run_ends_a_later_one(project: pytest.Pytester, line: str) -> None:
     run(project)
