@@ -143,7 +143,8 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     number: signal.Signals,
 ) -> None:
     process = start(project, workers)
-    assert len(ours(engine, project)) == (2 if workers else 1)
+    # At least, because that of the next trial can be made ahead.
+    assert len(ours(engine, project)) >= (2 if workers else 1)
     # To the pytest process alone; a terminal would send Ctrl-C to the workers as well.
     os.kill(process.pid, number)
     process.wait(30)
