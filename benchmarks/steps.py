@@ -34,6 +34,7 @@ from rows import print_row
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.model.api import FACTS, USAGE
 from pytest_super.model.unix_http import HttpResponse
+from pytest_super.model.waiting import Downtime
 from pytest_super.session.models import GATEWAY
 from pytest_super.testing import FakeKernel
 
@@ -110,11 +111,12 @@ class ReadyGateway:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.replies = [self.reply(text) for text in texts]
+        self.downtime = Downtime()
 
     @staticmethod
     def reply(text: str) -> HttpResponse:
         known = {"prompt_tokens": 1, "completion_tokens": 1, "is_counted": False, "cost_usd": None}
-        facts = {**known, "model": "ready", "fingerprint": None}
+        facts = {**known, "model": "ready", "fingerprint": None, "waited_seconds": 0.0}
         headers = http.client.HTTPMessage()
         headers[FACTS] = json.dumps(facts)
         return HttpResponse(status=200, headers=headers, body=json.dumps(completion(text, b"")).encode())
