@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.comparison.side import UNREADABLE, Side, TaskTrials, side_of_run, why
+from pytest_super.comparison.side import Side, TaskTrials, side_of_run, why
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import disk_errors
+from pytest_super.store.json_lines import UNREADABLE, disk_errors
 
 if TYPE_CHECKING:
     from pathlib import Path

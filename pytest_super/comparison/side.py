@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
 from pytest_super.store.checked import checked_result
+from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.results import read_results
 from pytest_super.store.run_folder import last_reruns
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
 
 
-# What reading a file of any content can raise.
-UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 MOST_CHARACTERS = 200
 
 

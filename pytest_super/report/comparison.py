@@ -77,7 +77,7 @@ def subject_lines(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str
     """What differs in what was tried."""
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
-            is_digest = name in ("contents", "prompt")
+            is_digest = name in ("contents", "prompt", "trajectory", "script")
             words = "changed" if is_digest else f"{before.get(name)} -> {after.get(name)}"
             yield one_line(f"{'code of the agent' if name == 'contents' else name}: {words}")
 

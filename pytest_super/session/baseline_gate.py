@@ -35,6 +35,7 @@ class BaselineGate:
         self._config = config
         self._run: Run = config.stash[RUN]
         self._baseline = read_baseline(self._run)
+        self._comparison: Comparison | None = None
         self._trials: set[str] = set()
         """The names of those that are to run."""
 
@@ -70,11 +71,14 @@ class BaselineGate:
                 terminal.write_line(line)
 
     def comparison(self, results: Iterable[TrialResult]) -> Comparison:
-        """Raises SuperError if nothing can be compared."""
+        """Made once, when the run has finished. Raises SuperError if nothing can be compared."""
         from pytest_super.comparison.comparison import compare
         from pytest_super.comparison.side import side_of
 
-        return compare(self._baseline, side_of(self._run.id, self._run.subject, results), self.margin)
+        if self._comparison is None:
+            candidate = side_of(self._run.id, self._run.subject, results)
+            self._comparison = compare(self._baseline, candidate, self.margin)
+        return self._comparison
 
     def is_passed(self, results: Sequence[TrialResult]) -> bool:
         from pytest_super.statistics.decision import CANNOT_TELL, REGRESSED

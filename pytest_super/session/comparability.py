@@ -24,6 +24,8 @@ CONDITIONS = frozenset({"set", "query", "repository", "pre_execute", "limits", "
 SCORING = frozenset({
     "answer", "answer_unknown", "tolerance", "landmarks", "entrypoint", "grade", "aggregate", "weight",
 })  # fmt: skip
+# The facts of a sandbox that decide a trial.
+AROUND = ("sandbox", "software", "environment")
 
 
 def conditions_of(task: Task, sandbox: Mapping[str, Any]) -> str:
@@ -71,10 +73,10 @@ def model_of(settings: Settings) -> tuple[str | None, str]:
 
 
 def digests_of_trial(task: Task, subject: Mapping[str, Any], sandbox: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a result that are known when the sandbox is made."""
-    around, tried = dict(sandbox), dict(subject)
+    """The fields of a result that are known when the sandbox is made. `sandbox` has its facts."""
+    around, tried = {name: sandbox[name] for name in AROUND}, dict(subject)
     if is_in_image(str(subject["agent"])):
-        tried["software"] = around.pop("software", "")
+        tried["software"] = around.pop("software")
     return {"conditions": conditions_of(task, around), "subject": digest(tried)}
 
 

@@ -77,8 +77,7 @@ class EndedTrial:
         facts = self.item.stash.get(SANDBOX, None)
         # A kernel of the project's own fixture has none.
         known = facts or {"sandbox": "", "isolated": False, "software": "", "environment": {}}
-        around = {name: known[name] for name in ("sandbox", "software", "environment")}
-        return {**known, **digests_of_trial(self.task, self.item.config.stash[RUN].subject, around)}
+        return {**known, **digests_of_trial(self.task, self.item.config.stash[RUN].subject, known)}
 
     def kept(self, result: TrialResult) -> str | None:
         """Keep the sandbox if --super-keep asks for it. Returns how to enter it, or why it was not kept."""

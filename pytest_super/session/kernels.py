@@ -14,7 +14,7 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT, name_of, refuse_missing, software_of
 from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
 from pytest_super.session.masked_code import prepare_copy, without_bodies
-from pytest_super.session.private_pytest import fixture_definitions
+from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN
 from pytest_super.session.start_ahead import START_AHEAD, Placement, ReadyKernel
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_super.session.run import Run
     from pytest_super.tasks.task import Repository, Task
 
-OWN_FIXTURES = "pytest_super.session.fixtures"
 KERNEL_FIXTURES = frozenset({"super_kernel", "super_make_kernel"})
 
 
@@ -129,7 +128,7 @@ def uses_snapshots(item: TaskItem) -> bool:
 def is_foreign_with_kernel(fixture: pytest.FixtureDef[Any]) -> bool:
     """Whether a project's own fixture makes the kernel, or requests it."""
     handles_kernel = not KERNEL_FIXTURES.isdisjoint({fixture.argname, *fixture.argnames})
-    return handles_kernel and fixture.func.__module__ != OWN_FIXTURES
+    return handles_kernel and not is_own(fixture)
 
 
 def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:

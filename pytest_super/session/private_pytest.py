@@ -21,3 +21,8 @@ def fixture_definitions(item: pytest.Item) -> list[pytest.FixtureDef[Any]] | Non
     """The fixtures that `item` will use, overridden ones included; None if the attribute is missing."""
     by_name = getattr(fixture_closure(item), "name2fixturedefs", None)
     return None if by_name is None else [one for found in by_name.values() for one in found]
+
+
+def is_own(fixture: pytest.FixtureDef[Any]) -> bool:
+    """Whether a fixture is one of ours, and not one of a project in its place."""
+    return bool(fixture.func.__module__ == "pytest_super.session.fixtures")

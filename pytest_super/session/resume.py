@@ -13,11 +13,12 @@ import pytest
 from pytest_super.agents.identity import is_in_image
 from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.item import RESULT, STORED, TaskItem
-from pytest_super.session.private_pytest import fixture_definitions
+from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN
+from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.checked import checked_result
-from pytest_super.store.json_lines import disk_errors, to_line
+from pytest_super.store.json_lines import UNREADABLE, disk_errors, to_line
 from pytest_super.store.results import RUNNING, TrialResult, read_result, read_results
 from pytest_super.store.run_folder import last_reruns
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RESUMED_RUN: pytest.StashKey[ResumedRun] = pytest.StashKey()
-OWN_FIXTURES = "pytest_super.session.fixtures"
-# What a hook of the project can raise: the last two are not subclasses of Exception.
-RAISED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 
 
 class ResumedRun:
@@ -39,7 +37,7 @@ class ResumedRun:
         self._folder = folder
         try:
             self._results = {(one.id, one.epoch): one for one in last_reruns(valid_results(folder))}
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise pytest.UsageError(f"--super-resume: {folder} cannot be read: {error}") from None
 
     def prepare(self, item: TaskItem) -> None:
@@ -48,7 +46,7 @@ class ResumedRun:
         if STORED in item.stash or stored is None:
             return
         # What a hook raises here it raises in the trial as well, which then reports it.
-        with suppress(*RAISED):
+        with suppress(Exception, *OUTCOMES):
             if is_known(item) and is_same(item, stored):
                 item.stash[STORED] = stored
 
@@ -82,10 +80,7 @@ def is_known(item: TaskItem) -> bool:
     fixtures = fixture_definitions(item)
     return (
         fixtures is not None
-        and not any(
-            fixture.argname.startswith("super_") and fixture.func.__module__ != OWN_FIXTURES
-            for fixture in fixtures
-        )
+        and all(is_own(fixture) for fixture in fixtures if fixture.argname.startswith("super_"))
         and len(hooks.pytest_super_make_agent.get_hookimpls()) == 1
         # The files of a mounted folder can change.
         and not run.settings.for_sandboxes.mounts
@@ -99,9 +94,8 @@ def is_same(item: TaskItem, stored: TrialResult) -> bool:
     from pytest_super.session.kernels import choose_sandbox, facts_of
 
     facts = facts_of(choose_sandbox(item, item.task), item.task)
-    around = {name: facts[name] for name in ("sandbox", "software", "environment")}
     now = item.start_result()
-    expected = digests_of_trial(item.task, item.config.stash[RUN].subject, around)
+    expected = digests_of_trial(item.task, item.config.stash[RUN].subject, facts)
     return (
         all(getattr(stored, name) == value for name, value in expected.items())
         and stored.scoring == now.scoring

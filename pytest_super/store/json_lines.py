@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# What reading a file of any content can raise.
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The complete JSON lines of a file; none if it does not exist. A dying process can cut the last line."""
     try:

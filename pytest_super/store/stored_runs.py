@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.results import read_results
 from pytest_super.store.run_folder import last_reruns
 
@@ -57,7 +58,7 @@ def stored_runs(directory: Path) -> Iterator[StoredRun]:
                 solved=fmean(one.solved for one in valid) if valid else None,
                 cost_usd=sum(costs) if costs else None,
             )
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except UNREADABLE:
             continue
 
 
