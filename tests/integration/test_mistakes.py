@@ -325,8 +325,8 @@ class Agent:
             trial.submit(42)
         trial.execute("print('begun')")
         trial.execute(STRAY)
-        Path("hanging").touch()
-        trial.execute("import time; time.sleep(600)")
+        hanging = str(Path("hanging").absolute())
+        trial.execute(f"open({hanging!r}, 'w').close(); import time; time.sleep(600)")
 """
 
 
