@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.summary import ROUNDING, mean, mean_with_errors, weighted_mean
+from pytest_super.report.summary import ROUNDING, mean, mean_over_tasks, mean_with_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,8 +110,8 @@ def mean_figure(metric: Metric) -> Figure:
 
 def headline_of_category(category: str, results: Sequence[TrialResult]) -> float | None:
     """The mean of what decides whether the tasks of a category are solved; an error counts as 0."""
-    return weighted_mean(
-        (0.0 if one.is_error else one.metrics.get(one.headline), one.weight)
+    return mean_over_tasks(
+        (one, 0.0 if one.is_error else one.metrics.get(one.headline))
         for one in results
         if one.category == category
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
@@ -47,7 +48,7 @@ class Group:
 
     @property
     def solved(self) -> float | None:
-        return weighted_mean((float(result.solved), result.weight) for result in self.valid)
+        return mean_over_tasks((result, float(result.solved)) for result in self.valid)
 
     def mean(self, metric: str) -> float | None:
         """None if the metric has a value in no valid trial."""
@@ -56,9 +57,9 @@ class Group:
     def deviation(self, metric: str) -> float | None:
         """The sample deviation (n - 1) of the epochs' means, as in table 4 of the SUPER paper.
 
-        None if fewer than two epochs have a mean.
+        None if fewer than two whole epochs have a mean.
         """
-        means = [mean_of(epoch, metric) for epoch in by_epoch(self.valid)]
+        means = [mean_of(epoch, metric) for epoch in whole_epochs(self.results)]
         known = [value for value in means if value is not None]
         return stdev(known) if len(known) > 1 else None
 
@@ -88,14 +89,28 @@ def weighted_mean(values: Iterable[tuple[float | None, float]]) -> float | None:
     return fmean((value for value, _ in known), weights=[weight for _, weight in known]) if known else None
 
 
+def mean_over_tasks(values: Iterable[tuple[TrialResult, float | None]]) -> float | None:
+    """The mean of the trials' values that are known; None if there are none.
+
+    Each task counts by its weight, however many of its trials have a value.
+    """
+    known = [(result, value) for result, value in values if value is not None]
+    trials = Counter(result.id for result, _ in known)
+    return weighted_mean((value, result.weight / trials[result.id]) for result, value in known)
+
+
 def mean_of(results: Iterable[TrialResult], metric: str) -> float | None:
-    return weighted_mean((result.metrics.get(metric), result.weight) for result in results)
+    return mean_over_tasks((result, result.metrics.get(metric)) for result in results)
 
 
-def by_epoch(results: Sequence[TrialResult]) -> list[list[TrialResult]]:
-    """The trials of each epoch, in the order of the epochs."""
-    numbers = sorted({result.epoch for result in results})
-    return [[result for result in results if result.epoch == number] for number in numbers]
+def whole_epochs(results: Iterable[TrialResult]) -> list[list[TrialResult]]:
+    """The valid trials of each epoch in which all tasks were tried."""
+    by_epoch: dict[int, list[TrialResult]] = {}
+    for result in results:
+        by_epoch.setdefault(result.epoch, []).append(result)
+    most = max(map(len, by_epoch.values()), default=0)
+    whole = [by_epoch[number] for number in sorted(by_epoch) if len(by_epoch[number]) == most]
+    return [[result for result in epoch if not result.is_error] for epoch in whole]
 
 
 def groups(results: Sequence[TrialResult]) -> list[Group]:
@@ -159,11 +174,11 @@ def agreement(group: Group, metric: Metric, says_yes: Callable[[float], bool]) -
 
 
 def mean_with_errors(results: Iterable[TrialResult], metric: Metric) -> float | None:
-    """The mean over all trials. An error counts as the worst value if the metric applies to its task.
+    """The mean over all tasks. An error counts as the worst value if the metric applies to its task.
 
     None if no trial has a value.
     """
-    return weighted_mean((value_with_error(result, metric), result.weight) for result in results)
+    return mean_over_tasks((result, value_with_error(result, metric)) for result in results)
 
 
 def value_with_error(result: TrialResult, metric: Metric) -> float | None:

@@ -14,9 +14,9 @@ from pytest_super.report.repeats import repeat_lines
 from pytest_super.report.summary import (
     Group,
     agreements,
-    by_epoch,
     mean_with_errors,
     rows,
+    whole_epochs,
     why_invalid,
     without_interrupted,
 )
@@ -159,7 +159,7 @@ def figure(value: float | None, deviation: float | None = None, format: str = ".
 
 def epoch_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """How the deviations were computed, if there are several epochs."""
-    tasks = [{result.id for result in epoch if not result.is_error} for epoch in by_epoch(results)]
+    tasks = [{result.id for result in epoch} for epoch in whole_epochs(results)]
     valid = sum(map(bool, tasks))
     if valid > 1:
         is_same = all(one == tasks[0] for one in tasks)

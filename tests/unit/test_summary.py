@@ -321,6 +321,22 @@ def epoch_trials(*epochs: Iterable[float | None]) -> list[TrialResult]:
     ]
 
 
+def test_each_task_counts_alike_however_many_of_its_trials_have_a_value() -> None:
+    trials = [
+        result(id="a", epoch=1, accuracy=1.0, solved=True),
+        *(result(id="b", epoch=epoch, accuracy=0.0) for epoch in (1, 2, 3)),
+        result(id="a", epoch=2, error="the engine died"),
+    ]
+    assert group(*trials).mean("accuracy") == group(*trials).solved == 0.5
+    assert mean_with_errors(trials, ACCURACY) == 0.25
+
+
+def test_an_epoch_that_has_only_some_tasks_is_no_part_of_the_deviation() -> None:
+    whole = [result(id=id, epoch=epoch, accuracy=epoch - 1.0) for id in "ab" for epoch in (1, 2)]
+    part = result(id="a", epoch=3, accuracy=0.25)
+    assert group(*whole, part).deviation("accuracy") == group(*whole).deviation("accuracy") == stdev([0, 1])
+
+
 def test_the_deviation_is_the_sample_deviation_of_the_means_of_the_epochs() -> None:
     found = group(*epoch_trials([0.0, 1.0], [1.0, 1.0], [0.0, 0.5]))
     assert found.mean("accuracy") == pytest.approx(fmean([0.5, 1.0, 0.25]))
