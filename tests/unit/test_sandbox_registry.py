@@ -160,6 +160,12 @@ def test_a_missing_image_that_is_named_is_an_error_and_no_reason_to_run_elsewher
         choose_provider(name, SandboxSettings(image="x"), is_trusted=is_trusted)
 
 
+def test_with_a_named_image_and_no_engine_nothing_runs_elsewhere(ship: Any) -> None:
+    ship(a=provider(isolates=True, unavailable="no engine: start it"), b=provider(isolates=False))
+    with pytest.raises(SuperError, match=r"^no engine: start it$"):
+        choose_provider("auto", SandboxSettings(image="x"), is_trusted=True)
+
+
 def test_a_sandbox_without_a_name_is_called_by_its_class() -> None:
     class Cluster:
         pass

@@ -94,12 +94,15 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
     """The provider of that name, or for `auto` the first that can be used. Raises SuperError if none can.
 
     `is_trusted` says that the code to run is the user's own, so it needs no isolation. `auto` never chooses a
-    package's provider: installing a package must not change where code runs. If the settings name an image
-    and the provider that would use it does not have it, that is an error and no reason to choose another.
+    package's provider: installing a package must not change where code runs. If the settings name an image,
+    what the first provider lacks for it is an error and no reason to choose another.
     """
     if name != AUTO:
         provider = find_provider(name)
-        if reason := provider.why_unavailable(settings) or why_not_named(provider, settings):
+        reason = provider.why_unavailable(settings)
+        if reason is None and settings.image:
+            reason = provider.why_unprepared(settings)
+        if reason is not None:
             raise SuperError(reason)
         return Choice(name, note(name, []))
     reasons: list[str] = []
@@ -108,7 +111,7 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
         if not (provider.isolates or is_trusted):
             continue
         reason = provider.why_unavailable(settings)
-        if reason is None and (missing := why_not_named(provider, settings)):
+        if missing := settings.image and (reason or provider.why_unprepared(settings)):
             raise SuperError(missing)
         # Tasks can have images of their own, so a missing kernel image only counts if any provider will do.
         if reason is None and is_trusted:
@@ -117,11 +120,6 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
             return Choice(entry.name, note(entry.name, reasons))
         reasons.append(reason)
     raise SuperError("; ".join(reasons))
-
-
-def why_not_named(provider: Provider, settings: SandboxSettings) -> str | None:
-    """Why the provider has not got the image that the settings name; None if it has or they name none."""
-    return provider.why_unprepared(settings) if settings.image is not None else None
 
 
 def note(name: str, reasons: list[str]) -> str:
