@@ -14,6 +14,38 @@ def positive(text: str) -> int:
     return number
 
 
+# What `adaptive` stands for. From two trials of a task on, their noise can be seen.
+LEAST_EPOCHS, MOST_EPOCHS = 2, 10
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """How often a task is tried: from `least` to `most` times, as long as the gates are not decided."""
+
+    least: int
+    most: int
+
+    @property
+    def is_adaptive(self) -> bool:
+        return self.most > self.least
+
+    def __str__(self) -> str:
+        return f"{self.least}-{self.most}" if self.is_adaptive else f"{self.least}"
+
+
+def epochs(text: str) -> Epochs:
+    if text.strip() == "adaptive":
+        return Epochs(LEAST_EPOCHS, MOST_EPOCHS)
+    least, dash, most = text.partition("-")
+    try:
+        found = Epochs(positive(least), positive(most) if dash else positive(least))
+    except ValueError:
+        raise ValueError("must be a whole number of at least 1, adaptive, or a range such as 2-10") from None
+    if dash and not LEAST_EPOCHS <= found.least < found.most:
+        raise ValueError("must be a range of whole numbers from 2 on, such as 2-10")
+    return found
+
+
 def amount(text: str) -> float:
     value = number(text)
     if value <= 0:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.option_types import amount, number, points, positive, retrieval, sample, share, sizes
+from pytest_super.option_types import (
+    Epochs,
+    amount,
+    epochs,
+    number,
+    points,
+    positive,
+    retrieval,
+    sample,
+    share,
+    sizes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +75,13 @@ OPTIONS = (
         "SIZE:SEED for another seed than 0.",
         parse=sample,
     ),
-    Option(name="epochs", help="Run every task this many times.", default=1, parse=positive),
+    Option(
+        name="epochs",
+        help="Run every task this many times. With a range such as 2-10 (adaptive) only until the gates are "
+        "decided, and at most so often as the noise of the baseline's trials asks for.",
+        default=Epochs(1, 1),
+        parse=epochs,
+    ),
     Option(
         name="fail-under",
         help="Gate: the exit status follows the mean accuracy, or that of another metric as NAME:VALUE, or "
@@ -93,9 +110,10 @@ OPTIONS = (
     ),
     Option(
         name="cannot-tell",
-        help="Whether a run passes or fails if it can neither exclude that drop nor show one.",
+        help="Whether a run passes or fails if it can neither exclude that drop nor show one; with run-more "
+        "it first runs more epochs, like --super-epochs=adaptive.",
         default="pass",
-        choices=("pass", "fail"),
+        choices=("pass", "fail", "run-more"),
     ),
     Option(
         name="max-errors",

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from pytest_super.option_types import points, positive
+from pytest_super.option_types import Epochs, epochs, points
 from pytest_super.statistics import require_scipy
 
 HELP = "write, show or check the baseline of later runs"
@@ -15,7 +15,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     update.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a stored run")
     actions.add_parser("show", help="print what the file says of each task")
     check = actions.add_parser("check", help="print what a comparison with it can find")
-    check.add_argument("--epochs", type=positive, default=1, help="epochs of the later run (default: 1)")
+    check.add_argument(
+        "--epochs", type=epochs, default=Epochs(1, 1), help="--super-epochs of the later run (default: 1)"
+    )
     check.add_argument(
         "--max-regression",
         type=points,
@@ -32,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     require_scipy()
     from pytest_super.comparison.baseline import read_baseline, write_baseline
-    from pytest_super.comparison.plan import plans_of
+    from pytest_super.comparison.plan import plan_of
     from pytest_super.comparison.side import side_of_run
     from pytest_super.report.comparison import plan_lines, side_lines
 
@@ -44,7 +46,7 @@ def run(arguments: Namespace) -> int:
             print(line)
         return 0
     margin = arguments.max_regression / 100
-    plans = plans_of(side, side.tasks, arguments.epochs, margin)
-    for line in plan_lines(plans, side, arguments.epochs, margin):
+    plan = plan_of(side, side.tasks, arguments.epochs, margin)
+    for line in plan_lines(plan, side, margin):
         print(line)
-    return int(any(plan.detectable > margin for plan in plans.values()))
+    return int(any(one.finds.detectable > margin for one in plan.sets.values()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_super.errors import SuperError
 from pytest_super.statistics.decision import (
@@ -19,12 +19,18 @@ from pytest_super.statistics.decision import (
 from pytest_super.statistics.difference import LEVEL, Difference, Pair, difference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_super.comparison.side import Side, TaskTrials
 
+Confidence: TypeAlias = "Callable[[str, int], float]"
+"""How sure each one-sided bound of a set must be, if so many sets share the error."""
 # A run with a larger share of errors decides nothing.
 MAX_ERRORS = 0.05
+
+
+def by_one_look(_set: str, sets: int) -> float:
+    return 1 - (1 - LEVEL) / sets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,8 @@ class SetComparison:
     set: str
     tasks: Sequence[ComparedTask]
     difference: Difference
+    level: float
+    """The confidence of each bound of its interval."""
     verdict: Verdict
     more_epochs: int | None
     """How many further epochs would decide; None if the verdict is one, or no number below 100 would."""
@@ -89,7 +97,9 @@ class Comparison:
     """Why the sides decide nothing; "" if they do."""
 
 
-def compare(baseline: Side, candidate: Side, margin: float) -> Comparison:
+def compare(
+    baseline: Side, candidate: Side, margin: float, confidence: Confidence = by_one_look
+) -> Comparison:
     """`margin` is the drop to exclude, from 0 to 1. Raises SuperError if nothing can be compared."""
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
@@ -101,7 +111,7 @@ def compare(baseline: Side, candidate: Side, margin: float) -> Comparison:
     if not tasks:
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
-    sets = compared_sets(tasks, margin)
+    sets = compared_sets(tasks, margin, confidence)
     invalid = why_invalid(baseline) or why_invalid(candidate)
     return Comparison(
         baseline=baseline,
@@ -134,25 +144,35 @@ def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[st
     yield from ((reason, ids) for reason, ids in reasons.items() if ids)
 
 
-def compared_sets(tasks: Sequence[ComparedTask], margin: float) -> list[SetComparison]:
-    names = sorted({one.candidate.set for one in tasks})
-    own = {name: [one for one in tasks if one.candidate.set == name] for name in names}
+def compared_sets(
+    tasks: Sequence[ComparedTask], margin: float, confidence: Confidence
+) -> list[SetComparison]:
+    names = sorted({one.baseline.set for one in tasks})
+    own = {name: [one for one in tasks if one.baseline.set == name] for name in names}
     found = {name: difference([one.pair for one in of_set]) for name, of_set in own.items()}
-    levels = holm_levels(found)
+    levels = holm_levels(found, confidence)
     compared = []
     for name, of_set in own.items():
-        decided = verdict(found[name], margin, levels[name])
+        own_level = confidence(name, 1)
+        decided = verdict(found[name], margin, pass_level=own_level, level=levels[name])
         # A set after one that is not worse has no level; its own would be the strictest.
-        level = min(levels[name], 1 - (1 - LEVEL) / len(own))
+        level = min(levels[name], confidence(name, len(own)))
         pairs = [one.pair for one in of_set]
         more = epochs_to_decide(pairs, margin, level) if decided == CANNOT_TELL else None
         compared.append(
-            SetComparison(set=name, tasks=of_set, difference=found[name], verdict=decided, more_epochs=more)
+            SetComparison(
+                set=name,
+                tasks=of_set,
+                difference=found[name],
+                level=own_level,
+                verdict=decided,
+                more_epochs=more,
+            )
         )
     return compared
 
 
-def holm_levels(found: Mapping[str, Difference]) -> dict[str, float]:
+def holm_levels(found: Mapping[str, Difference], confidence: Confidence) -> dict[str, float]:
     """The confidence at which each set has regressed: several sets give no more false alarms than one.
 
     Holm 1979, Scandinavian Journal of Statistics 6, 65-70: after one that is not worse at its level, none is.
@@ -160,7 +180,7 @@ def holm_levels(found: Mapping[str, Difference]) -> dict[str, float]:
     levels: dict[str, float] = {}
     ends = False
     for place, name in enumerate(sorted(found, key=lambda name: chance_of_no_drop(found[name]))):
-        level = 1 - (1 - LEVEL) / (len(found) - place)
+        level = confidence(name, len(found) - place)
         ends = ends or found[name].bounds(level)[1] >= 0
         levels[name] = 1.0 if ends else level
     return levels

@@ -11,11 +11,11 @@ from pytest_super.report.text import counted
 from pytest_super.statistics.decision import PASS, REGRESSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
+    from pytest_super.comparison.plan import RunPlan
     from pytest_super.comparison.side import Side, TaskTrials
-    from pytest_super.statistics.decision import Plan
 
 HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.
@@ -58,15 +58,24 @@ def side_lines(side: Side) -> Iterator[str]:
     yield from table_lines([["task", "set", "mean", "trials"], *rows], texts=2)
 
 
-def plan_lines(plans: Mapping[str, Plan], side: Side, epochs: int, margin: float) -> Iterator[str]:
+def plan_lines(plan: RunPlan, side: Side, margin: float) -> Iterator[str]:
     """What can be found, by set, and whether that is enough."""
-    for name, one in plans.items():
-        found = f"finds a drop of {100 * one.detectable:.1f} points in 80 % of runs"
-        passes = f"passes an unchanged agent in {100 * one.passes_unchanged:.0f} %"
-        yield one_line(f"{name}: {counted(epochs, 'epoch')} against {side.name} {found}, and {passes}")
-        if one.detectable > margin:
+    if not plan.sets:
+        yield one_line(f"{side.name} has none of the tasks that are to run")
+    for name, one in plan.sets.items():
+        found = f"finds a drop of {100 * one.finds.detectable:.1f} points in 80 % of runs"
+        passes = f"passes an unchanged agent in {100 * one.finds.passes_unchanged:.0f} %"
+        epochs = epochs_of(plan.least, one.schedule.epochs)
+        yield one_line(f"{name}: {epochs} against {side.name} {found}, and {passes}")
+        if one.finds.detectable > margin:
             words = f"a drop of {100 * margin:g} points is below what can be found: use more epochs or tasks"
             yield one_line(f"{name}: {words}")
+
+
+def epochs_of(least: int, most: Sequence[int]) -> str:
+    if max(most) == least:
+        return counted(least, "epoch")
+    return f"{least} to {max(most)} epochs (at most {counted(sum(most), 'trial')})"
 
 
 def told(side: Side) -> str:
@@ -83,7 +92,7 @@ def subject_lines(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str
 
 
 def row_of(one: SetComparison) -> list[str]:
-    low, high = one.difference.bounds()
+    low, high = one.difference.bounds(one.level)
     return [
         one.set,
         str(len(one.tasks)),

@@ -13,6 +13,7 @@ from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.session import fixtures
+from pytest_super.session.baseline_gate import BASELINE_GATE, BaselineGate
 from pytest_super.session.hooks import Session
 from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.reruns import refuse_rerun_options
@@ -24,6 +25,7 @@ from pytest_super.session.signals import Interrupts, die_with_parent
 from pytest_super.session.start_ahead import START_AHEAD, StartAhead
 
 if TYPE_CHECKING:
+    from pytest_super.session.early_end import EarlyEnd
     from pytest_super.session.settings import Settings
 
 # xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
@@ -56,16 +58,31 @@ def activate(config: pytest.Config) -> None:
         # Pytest collects garbage twice at its end. Objects that exist now live until then, so skip them.
         gc.freeze()
     elif not config.option.collectonly:
-        from pytest_super.session.baseline_gate import BASELINE_GATE, BaselineGate
         from pytest_super.session.controller import Controller
         from pytest_super.session.live import LiveRun
 
         if settings.baseline is not None:
             config.stash[BASELINE_GATE] = BaselineGate(config)
             config.pluginmanager.register(config.stash[BASELINE_GATE], "super-baseline")
+        if settings.epochs.is_adaptive:
+            config.pluginmanager.register(early_end(config), "super-early-end")
         controller = Controller(config, run)
         config.pluginmanager.register(controller, "super-controller")
         config.pluginmanager.register(LiveRun(config, controller), "super-live")
+
+
+def early_end(config: pytest.Config) -> EarlyEnd:
+    """With a baseline the comparison decides, else nothing that is left may change a gate."""
+    from pytest_super.report.settled import are_settled
+    from pytest_super.session.early_end import EarlyEnd
+
+    if BASELINE_GATE in config.stash:
+        return EarlyEnd(config, config.stash[BASELINE_GATE].is_decided)
+    scoring = config.stash[SCORING]
+    return EarlyEnd(
+        config,
+        lambda results, to_come, _: are_settled(scoring.gates, scoring.metrics, results, to_come),
+    )
 
 
 def start_ahead() -> StartAhead:
@@ -104,7 +121,7 @@ def refuse_missing_options(settings: Settings) -> None:
         )
     if settings.attempts > 1 and settings.model is None:
         raise pytest.UsageError("--super-attempts needs --super-model, to reflect on failed attempts")
-    if settings.select == "model" and (settings.model is None or settings.epochs == 1):
+    if settings.select == "model" and (settings.model is None or settings.epochs.most == 1):
         raise pytest.UsageError("--super-select=model needs --super-model and several --super-epochs")
     if settings.agent == "replay" and settings.for_agent.trajectory is None:
         raise pytest.UsageError("--super-agent=replay needs --super-trajectory, the run or file to replay")

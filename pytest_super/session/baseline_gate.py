@@ -13,11 +13,13 @@ from pytest_super.session.outcome import is_task, trial_of
 from pytest_super.session.run import RUN
 from pytest_super.statistics import require_scipy
 from pytest_super.store.json_lines import append, disk_errors
+from pytest_super.store.results import task_and_epoch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.comparison.comparison import Comparison
+    from pytest_super.comparison.plan import RunPlan
     from pytest_super.comparison.side import Side
     from pytest_super.session.run import Run
     from pytest_super.store.results import TrialResult
@@ -36,6 +38,7 @@ class BaselineGate:
         self._run: Run = config.stash[RUN]
         self._baseline = read_baseline(self._run)
         self._comparison: Comparison | None = None
+        self._plan: RunPlan | None = None
         self._trials: set[str] = set()
         """The names of those that are to run."""
 
@@ -56,29 +59,42 @@ class BaselineGate:
         """Print what the comparison can find, once."""
         if self._trials:
             return
-        from pytest_super.comparison.plan import plans_of
+        from pytest_super.comparison.plan import plan_of
         from pytest_super.report.comparison import plan_lines
 
         self._trials = {trial_of(nodeid) for nodeid in nodeids if is_task(nodeid)}
-        ids = {name.partition("[")[0] for name in self._trials}
-        epochs = self._run.settings.epochs
-        plans = plans_of(self._baseline, ids, epochs, self.margin)
-        lines = list(plan_lines(plans, self._baseline, epochs, self.margin))
+        ids = {task_and_epoch(name)[0] for name in self._trials}
+        self._plan = plan_of(self._baseline, ids, self._run.settings.epochs, self.margin)
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        for line in lines or [f"{self._baseline.name} has none of the tasks that are to run"]:
+        for line in plan_lines(self._plan, self._baseline, self.margin):
             if terminal is not None:
                 terminal.ensure_newline()
                 terminal.write_line(line)
 
+    def is_decided(self, results: Sequence[TrialResult], _to_come: Sequence[str], epoch: int) -> bool:
+        """Whether there is a verdict after an epoch that is not the last one."""
+        from pytest_super.statistics.decision import CANNOT_TELL
+
+        try:
+            return self.compared(results, epoch).verdict != CANNOT_TELL
+        except SuperError:
+            return False
+
     def comparison(self, results: Iterable[TrialResult]) -> Comparison:
         """Made once, when the run has finished. Raises SuperError if nothing can be compared."""
-        from pytest_super.comparison.comparison import compare
+        if self._comparison is None:
+            self._comparison = self.compared(results, self._run.last_epoch)
+        return self._comparison
+
+    def compared(self, results: Iterable[TrialResult], epoch: int) -> Comparison:
+        """By the trials until the end of an epoch. Raises SuperError if nothing can be compared."""
+        from pytest_super.comparison.comparison import by_one_look, compare
         from pytest_super.comparison.side import side_of
 
-        if self._comparison is None:
-            candidate = side_of(self._run.id, self._run.subject, results)
-            self._comparison = compare(self._baseline, candidate, self.margin)
-        return self._comparison
+        until = [result for result in results if result.epoch <= epoch]
+        candidate = side_of(self._run.id, self._run.subject, until)
+        confidence = by_one_look if self._plan is None else self._plan.confidence_after(epoch)
+        return compare(self._baseline, candidate, self.margin, confidence)
 
     def is_passed(self, results: Sequence[TrialResult]) -> bool:
         from pytest_super.statistics.decision import CANNOT_TELL, REGRESSED
@@ -117,7 +133,7 @@ class BaselineGate:
 
     def is_open(self, results: Sequence[TrialResult]) -> bool:
         ended = {result.name for result in results if not result.is_interrupted}
-        return not self._trials <= ended
+        return any(task_and_epoch(name)[1] <= self._run.last_epoch for name in self._trials - ended)
 
     def verdict_line(self, results: Sequence[TrialResult]) -> str:
         from pytest_super.report.comparison import gate_line
@@ -128,6 +144,17 @@ class BaselineGate:
             return gate_line(self.comparison(results))
         except SuperError:
             return "gate: FAILED, nothing can be compared"
+
+
+def most_epochs(run: Run, ids: Collection[str]) -> Mapping[str, int]:
+    """How often each task runs at most. Raises pytest.UsageError if the baseline cannot be read."""
+    settings = run.settings
+    if settings.baseline is None or not settings.epochs.is_adaptive:
+        return dict.fromkeys(ids, settings.epochs.most)
+    side = read_baseline(run)
+    from pytest_super.comparison.plan import plan_of
+
+    return plan_of(side, ids, settings.epochs, settings.max_regression / 100).epochs
 
 
 def read_baseline(run: Run) -> Side:

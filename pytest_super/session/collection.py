@@ -68,7 +68,7 @@ class TaskFile(pytest.Module):
             refuse_known_ids(tasks, self.session.stash.setdefault(TASK_PLACES, {}), self.nodeid)
         except SuperError as error:
             raise self.CollectError(printable(str(error))) from None
-        for epoch in range(1, self.config.stash[RUN].settings.epochs + 1):
+        for epoch in range(1, self.config.stash[RUN].settings.epochs.most + 1):
             for task in tasks:
                 name = epoch_name(task.id, epoch)
                 yield self.make_item(name, task, epoch)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.agents.registry import find_agent
+from pytest_super.session.baseline_gate import most_epochs
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.machines import join
@@ -18,6 +19,7 @@ from pytest_super.session.run import HINTS, RUN, is_worker
 from pytest_super.session.selection import (
     collected_lines,
     deselect,
+    keep_epochs,
     pair_long_with_short,
     selection_hints,
 )
@@ -64,6 +66,10 @@ class Session:
             pair_long_with_short(items, config.stash[RUN].expected_seconds)
             if items:
                 join(config.stash[RUN].path)
+        run = config.stash[RUN]
+        if run.settings.epochs.is_adaptive:
+            ids = {item.task.id for item in items if isinstance(item, TaskItem)}
+            keep_epochs(items, most_epochs(run, ids), config)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         tasks = [item for item in items if isinstance(item, TaskItem)]
@@ -87,7 +93,8 @@ class Session:
             for one in (item, following):
                 if isinstance(one, TaskItem):
                     item.config.stash[RESUMED_RUN].prepare(one)
-        is_run = following is not None and STORED not in following.stash
+        last = item.config.stash[RUN].last_epoch
+        is_run = following is not None and STORED not in following.stash and following.epoch <= last
         item.config.stash[START_AHEAD].next = following if is_run else None
 
     # Last, after marks that skip the item.

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_super.errors import SuperError, printable
 from pytest_super.metrics.registry import headline_of
-from pytest_super.report.text import outcome_of
+from pytest_super.report.text import counted, outcome_of
 from pytest_super.session.comparability import scoring_of
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN
@@ -97,6 +97,9 @@ class TaskItem(pytest.Function):
     def setup(self) -> None:
         """Set up a run of the item. A plugin can run it again; each rerun has its own folder and result."""
         self._folder = None
+        last = self.config.stash[RUN].last_epoch
+        if self.epoch > last:
+            pytest.skip(f"not needed: the gates were decided after {counted(last, 'epoch')}")
         if STORED in self.stash:
             self.stash[RESULT] = self.stash[STORED]
             return

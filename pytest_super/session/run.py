@@ -16,6 +16,7 @@ from pytest_super.kernel.providers.registry import AUTO, choose_provider, find_p
 from pytest_super.model.settings import ModelSettings
 from pytest_super.session.comparability import subject_of
 from pytest_super.session.machines import calls_file, machines, this_machine
+from pytest_super.store.decision import decided_after
 from pytest_super.store.results import FORMAT, read_results
 from pytest_super.store.run_folder import new_run_id
 
@@ -47,6 +48,12 @@ class Run:
     def path(self) -> Path:
         return self.settings.directory / "runs" / self.id
 
+    @property
+    def last_epoch(self) -> int:
+        """The last one that counts: the most, unless the gates were decided before."""
+        decided = decided_after(self.path) if self.settings.epochs.is_adaptive else None
+        return self.settings.epochs.most if decided is None else decided
+
     def model_settings(self) -> ModelSettings:
         settings = self.settings
         assert settings.model is not None
@@ -63,7 +70,7 @@ class Run:
     def junit_facts(self) -> dict[str, Any]:
         """The suite properties that say what was run."""
         settings = self.settings
-        return {"agent": settings.agent, "scoring": settings.scoring, "epochs": settings.epochs}
+        return {"agent": settings.agent, "scoring": settings.scoring, "epochs": str(settings.epochs)}
 
     def to_worker(self) -> dict[str, Any]:
         """What the controller decides once and a worker cannot read from its options."""
@@ -165,7 +172,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "sandbox": run.sandbox,
         "isolated": find_provider(run.sandbox).isolates if run.sandbox else None,
         "scoring": run.settings.scoring,
-        "epochs": run.settings.epochs,
+        "epochs": str(run.settings.epochs),
         "resumed": Path(run.resumed).name if run.resumed else None,
         "arguments": list(config.invocation_params.args),
         "versions": {name: version(name) for name in ("pytest-super", "pytest", "pytest-xdist")},

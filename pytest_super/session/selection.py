@@ -13,7 +13,7 @@ from pytest_super.session.run import RUN
 from pytest_super.trial.budget import budget_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     import pytest
 
@@ -65,15 +65,28 @@ def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -
     An xdist worker always has the next item while it runs one, so a worker with two long tasks in a row would
     end last. Measured, longest-first is worse than a random order.
     """
-    places = [index for index, item in enumerate(items) if isinstance(item, TaskItem)]
-    tasks = [item for item in items if isinstance(item, TaskItem)]
 
     def seconds(item: TaskItem) -> float:
         return expected.get(item.task.id, item.task.limits.compute)
 
     # Equal durations by id, because xdist requires the same order from every worker.
-    ranked = sorted(tasks, key=lambda item: (-seconds(item), item.nodeid))
-    for place, item in zip(places, alternate(ranked), strict=True):
+    reorder(items, lambda tasks: alternate(sorted(tasks, key=lambda item: (-seconds(item), item.nodeid))))
+
+
+def keep_epochs(items: list[pytest.Item], most: Mapping[str, int], config: pytest.Config) -> None:
+    """Drop the epochs of each task beyond its most, and order the tasks by epoch."""
+    if dropped := [item for item in items if isinstance(item, TaskItem) and item.epoch > most[item.task.id]]:
+        config.hook.pytest_deselected(items=dropped)
+        gone = set(dropped)
+        items[:] = [item for item in items if item not in gone]
+    reorder(items, lambda tasks: sorted(tasks, key=lambda item: item.epoch))
+
+
+def reorder(items: list[pytest.Item], order: Callable[[Sequence[TaskItem]], Iterable[TaskItem]]) -> None:
+    """Order the tasks, and leave other items in their places."""
+    places = [index for index, item in enumerate(items) if isinstance(item, TaskItem)]
+    tasks = [item for item in items if isinstance(item, TaskItem)]
+    for place, item in zip(places, order(tasks), strict=True):
         items[place] = item
 
 

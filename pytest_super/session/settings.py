@@ -17,7 +17,7 @@ from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
-from pytest_super.option_types import Retrieval
+from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs, Retrieval
 from pytest_super.options import OPTIONS, SETS, SPLITS, value_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Settings:
     sizes: tuple[int, ...] | None
     """How many functions of a paper are masked together; None leaves that to its file."""
     sample: Sample | None
-    epochs: int
+    epochs: Epochs
     fail_under: tuple[str, ...]
     """The gates as they were written."""
     must_solve: Path | None
@@ -46,7 +46,7 @@ class Settings:
     max_regression: float
     """In points: the drop that is to be excluded."""
     cannot_tell: str
-    """What a run is that decides nothing: `pass` or `fail`."""
+    """What a run does that decides nothing: `pass`, `fail`, or `run-more`, by which `epochs` is a range."""
     resume: str
     """The run whose trials are taken over; "" for none."""
     max_errors: float | None
@@ -85,7 +85,7 @@ def read_settings(config: pytest.Config) -> Settings:
         splits=tuple(values["super_split"]),
         sizes=values["super_n"],
         sample=values["super_sample"],
-        epochs=values["super_epochs"],
+        epochs=epochs_of(values),
         fail_under=tuple(values["super_fail_under"]),
         must_solve=existing(config, "super_must_solve", values),
         baseline=absolute(config, "super_baseline", values),
@@ -111,6 +111,27 @@ def read_settings(config: pytest.Config) -> Settings:
         max_cost=values["super_max_cost"],
         record=absolute(config, "super_record", values),
     )
+
+
+def epochs_of(values: dict[str, Any]) -> Epochs:
+    """How often each task is tried. Raises pytest.UsageError if no gate could end a range of epochs early."""
+    epochs: Epochs = values["super_epochs"]
+    if values["super_cannot_tell"] == "run-more":
+        if not values["super_baseline"]:
+            raise pytest.UsageError("--super-cannot-tell=run-more needs --super-baseline")
+        if epochs.least < LEAST_EPOCHS:
+            raise pytest.UsageError(
+                f"--super-cannot-tell=run-more needs --super-epochs of at least {LEAST_EPOCHS}, or adaptive"
+            )
+        if not epochs.is_adaptive:
+            epochs = Epochs(epochs.least, max(MOST_EPOCHS, 2 * epochs.least))
+    gates = [values[key] for key in ("super_baseline", "super_fail_under", "super_must_solve")]
+    if epochs.is_adaptive and not any(gates):
+        raise pytest.UsageError(
+            f"--super-epochs={epochs} runs until the gates are decided: "
+            "it needs --super-baseline, --super-fail-under or --super-must-solve"
+        )
+    return epochs
 
 
 def absolute(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | None:

@@ -48,12 +48,12 @@ class Plan:
     """The share of runs in which an agent that has not changed passes."""
 
 
-def verdict(found: Difference, margin: float, level: float = LEVEL) -> Verdict:
+def verdict(found: Difference, margin: float, *, pass_level: float = LEVEL, level: float = LEVEL) -> Verdict:
     """`pass` if a drop of `margin` or more can be excluded, else `regressed` if there is a drop for sure.
 
-    `level` is the confidence at which it is sure.
+    `pass_level` and `level` are the confidences at which the one and the other is sure.
     """
-    if found.bounds()[0] > -margin:
+    if found.bounds(pass_level)[0] > -margin:
         return PASS
     return REGRESSED if found.bounds(level)[1] < 0 else CANNOT_TELL
 
@@ -76,17 +76,17 @@ def epochs_to_decide(pairs: Sequence[Pair], margin: float, level: float = LEVEL)
         variance = Variance(
             value=of_trial * per_trial(longer, shares), freedom=found.variance.freedom + epochs * len(pairs)
         )
-        if verdict(Difference(value=found.value, variance=variance), margin, level) != CANNOT_TELL:
+        if verdict(Difference(value=found.value, variance=variance), margin, level=level) != CANNOT_TELL:
             return epochs
     return None
 
 
 def plan(
-    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, epochs: int, margin: float
+    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, epochs: Sequence[int], margin: float
 ) -> Plan:
-    """For a candidate with so many epochs of the baseline's tasks, and as much noise."""
+    """For a candidate with so many epochs of each of the baseline's tasks, and as much noise."""
     shares = shares_of(weights)
-    counts = [(len(values), epochs) for values in baseline]
+    counts = [(len(values), number) for values, number in zip(baseline, epochs, strict=True)]
     of_trial = moderated(pooled(baseline), PRIOR_VARIANCE)
     error = sqrt(of_trial.value * per_trial(counts, shares))
     freedom = PRIOR_FREEDOM + planned_freedom(counts)

@@ -157,6 +157,12 @@ def epoch_name(task_id: str, epoch: int) -> str:
     return task_id if epoch == 1 else f"{task_id}[{epoch}]"
 
 
+def task_and_epoch(name: str) -> tuple[str, int]:
+    """The inverse."""
+    task_id, bracket, epoch = name.partition("[")
+    return task_id, int(epoch.rstrip("]")) if bracket else 1
+
+
 class TrialFolder:
     """The folder of a trial, written by the process that runs it from the first moment on."""
 

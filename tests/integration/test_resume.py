@@ -118,6 +118,18 @@ def test_what_changed_runs_again(project: pytest.Pytester, change: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_run_that_ended_early_is_taken_over_and_ends_as_early(project: pytest.Pytester) -> None:
+    options = ("--super-epochs=2-4", "--super-fail-under=0.8")
+    _, ran = run(project, *options)
+    # One of two tasks is never solved, so no mean can reach the bound.
+    assert ran == "a a b b"
+    again, ran = run(project, *options, "--super-resume=latest")
+    assert ran == ""
+    assert "decided after 2 epochs: 4 of 8 trials were not needed" in again.stdout
+    assert again.returncode == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.slow
 def test_errors_run_again(project: pytest.Pytester) -> None:
     project.makeconftest(BROKEN)
     (project.path / "broken").touch()

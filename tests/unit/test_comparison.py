@@ -11,9 +11,10 @@ import pytest
 
 from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
 from pytest_super.comparison.comparison import compare
-from pytest_super.comparison.plan import plans_of
+from pytest_super.comparison.plan import RunPlan, plan_of
 from pytest_super.comparison.side import Side, TaskTrials, side_of
 from pytest_super.errors import SuperError
+from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines
 from pytest_super.store.results import TrialResult
 
@@ -235,8 +236,48 @@ def test_several_sets_give_no_more_false_alarms_than_one() -> None:
 
 def test_a_plan_says_what_cannot_be_found() -> None:
     base = side("main", many([1, 0] * 5, tasks=6))
-    plans = plans_of(base, base.tasks, 3, 0.1)
-    lines = list(plan_lines(plans, base, 3, 0.1))
+    whole = plan_of(base, base.tasks, Epochs(3, 3), 0.1)
+    lines = list(plan_lines(whole, base, 0.1))
     assert lines[0].startswith("expert: 3 epochs against main finds a drop of ")
     assert lines[1] == ("expert: a drop of 10 points is below what can be found: use more epochs or tasks")
-    assert plans_of(base, ["t000"], 3, 0.1)["expert"].detectable > plans["expert"].detectable
+    part = plan_of(base, ["t000"], Epochs(3, 3), 0.1)
+    assert part.sets["expert"].finds.detectable > whole.sets["expert"].finds.detectable
+
+
+def noisy_and_calm() -> Side:
+    return side("main", {**many([1, 0] * 5, tasks=20), **many([1] * 10, tasks=20, first=20)})
+
+
+def test_epochs_follow_the_noise_of_the_baseline() -> None:
+    base = noisy_and_calm()
+    found = plan_of(base, [*base.tasks, "new"], Epochs(2, 10), 0.1)
+    noisy, calm = found.epochs["t000"], found.epochs["t020"]
+    assert 2 <= calm < noisy <= 10
+    assert found.epochs["new"] == 2
+    [line] = plan_lines(found, base, 0.1)
+    trials = 20 * (noisy + calm)
+    assert line.startswith(f"expert: 2 to {noisy} epochs (at most {trials} trials) against main finds a drop")
+
+
+def test_a_large_margin_needs_few_epochs_and_a_small_one_all() -> None:
+    base = noisy_and_calm()
+    assert set(plan_of(base, base.tasks, Epochs(2, 10), 0.3).epochs.values()) == {2}
+    assert max(plan_of(base, base.tasks, Epochs(2, 10), 0.01).epochs.values()) == 10
+
+
+def test_early_looks_must_be_surer_and_several_sets_surer_still() -> None:
+    base = noisy_and_calm()
+    found: RunPlan = plan_of(base, base.tasks, Epochs(2, 10), 0.1)
+    last = max(found.epochs.values())
+    levels = [found.confidence_after(epoch)("expert", 1) for epoch in range(2, last + 1)]
+    assert levels == sorted(levels, reverse=True)
+    assert levels[-1] > 0.95
+    assert found.confidence_after(last)("expert", 2) > levels[-1]
+    # After its last epoch a set has had its last look.
+    assert found.confidence_after(last + 3)("expert", 1) == levels[-1]
+
+
+def test_a_look_that_must_be_surer_decides_less() -> None:
+    old, new = side("old", many([1] * 10)), side("new", many([1, 1, 0]))
+    assert compare(old, new, 0.1).verdict == "regressed"
+    assert compare(old, new, 0.1, confidence=lambda _name, _sets: 1 - 1e-15).verdict == "cannot tell"

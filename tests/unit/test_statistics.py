@@ -8,9 +8,12 @@ from statistics import fmean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
 from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, epochs_to_decide, plan, verdict
 from pytest_super.statistics.difference import PRIOR_VARIANCE, Pair, difference
+from pytest_super.statistics.epochs import schedule
+from pytest_super.statistics.looks import confidences
 from pytest_super.statistics.mean import TaskMean, general_mean, jeffreys
 from pytest_super.statistics.repeats import best_of, worst_of
 
@@ -154,8 +157,48 @@ def test_some_margins_cannot_be_decided_with_this_baseline() -> None:
 def test_a_plan_tells_what_will_be_found() -> None:
     # The published simulation: 45 tasks, 10 epochs before and 3 now find 10 points in 90 % of runs.
     noisy = [[0.0, 1.0] * 5 if n % 2 else [float(n % 4 == 0)] * 10 for n in range(45)]
-    found = plan(noisy, [1.0] * 45, epochs=3, margin=0.05)
+    found = plan(noisy, [1.0] * 45, epochs=[3] * 45, margin=0.05)
     assert 0.08 < found.detectable < 0.10
     assert 0.35 < found.passes_unchanged < 0.45
-    assert plan(noisy, [1.0] * 45, epochs=10, margin=0.05).detectable < found.detectable
-    assert plan([[1.0]] * 6, [1.0] * 6, epochs=1, margin=0.1).detectable > 0.5
+    assert plan(noisy, [1.0] * 45, epochs=[10] * 45, margin=0.05).detectable < found.detectable
+    assert plan([[1.0]] * 6, [1.0] * 6, epochs=[1] * 6, margin=0.1).detectable > 0.5
+
+
+# Several looks
+
+
+def test_the_bounds_of_five_looks_are_the_published_ones() -> None:
+    # Two-sided 5 %, the function of Lan and DeMets that is like O'Brien and Fleming: Reboussin et al. 2000,
+    # doi 10.1016/s0197-2456(00)00057-x.
+    found = [ndtri(one) for one in confidences([0.2, 0.4, 0.6, 0.8, 1.0], 0.975)]
+    assert found == pytest.approx([4.8769, 3.3569, 2.6803, 2.2898, 2.0310], abs=2e-4)
+
+
+def test_a_single_look_needs_no_more_than_the_level() -> None:
+    assert confidences([1.0], 0.95) == pytest.approx([0.95])
+
+
+def test_looks_that_see_nearly_the_same_are_one() -> None:
+    assert confidences([0.5, 0.99, 0.995, 1.0], 0.95)[1:3] == [1.0, 1.0]
+    assert confidences([0.5, 0.99, 0.995, 1.0], 0.95)[3] == confidences([0.5, 1.0], 0.95)[1]
+
+
+@given(st.lists(st.floats(0.01, 0.99), max_size=8, unique_by=lambda one: round(one, 2)))
+def test_every_look_is_surer_than_one_alone(parts: list[float]) -> None:
+    found = confidences([*sorted(parts), 1.0], 0.95)
+    assert all(0.95 - 1e-6 <= one <= 1 for one in found)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=6), min_size=1, max_size=12),
+    st.integers(2, 4),
+    st.integers(5, 12),
+)
+def test_each_task_has_at_least_the_least_epochs_and_looks_see_more_and_more(
+    baseline: list[list[float]], least: int, most: int
+) -> None:
+    found = schedule(baseline, [1.0] * len(baseline), least=least, most=most, margin=0.1)
+    assert all(least <= one <= most for one in found.epochs)
+    assert len(found.fractions) == max(found.epochs) - least + 1
+    assert found.fractions == sorted(set(found.fractions))
+    assert found.fractions[-1] == 1.0

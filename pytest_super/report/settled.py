@@ -1,0 +1,60 @@
+"""Whether trials that are still to come can change a gate on plain figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.store.results import task_and_epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_super.metrics import Metric
+    from pytest_super.report.gate import Gate
+    from pytest_super.report.must_solve import MustSolve
+    from pytest_super.store.results import TrialResult
+
+# More tokens than any trial uses.
+MOST_TOKENS = 10**15
+
+
+def are_settled(
+    gates: Iterable[Gate | MustSolve],
+    metrics: Sequence[Metric],
+    results: Sequence[TrialResult],
+    to_come: Sequence[str],
+) -> bool:
+    """Whether no result of the trials to come can change one of the gates.
+
+    `to_come` has the names of these trials. As long as a task of theirs has no result, nothing is settled.
+    """
+    known = {result.id: result for result in results}
+    ids = [task_and_epoch(name)[0] for name in to_come]
+    if not known.keys() >= set(ids):
+        return False
+    best = [*results, *(extreme(known[id], metrics, is_best=True) for id in ids)]
+    worst = [*results, *(extreme(known[id], metrics, is_best=False) for id in ids)]
+    return all(gate.is_passed(best) == gate.is_passed(worst) for gate in gates)
+
+
+def extreme(known: TrialResult, metrics: Sequence[Metric], *, is_best: bool) -> TrialResult:
+    """The best or the worst result of another trial of the task, whatever the gate bounds."""
+    values = {
+        metric.name: best_of(metric) if is_best else metric.value_of_error
+        for metric in metrics
+        if metric.name in known.applicable
+    }
+    used: dict[str, Any] = {
+        "cost_usd": 0.0 if is_best else inf,
+        "prompt_tokens": 0 if is_best else MOST_TOKENS,
+        "completion_tokens": 0,
+    }
+    return replace(known, error=None, solved=is_best, metrics={**known.metrics, **values}, **used)
+
+
+def best_of(metric: Metric) -> float:
+    if metric.best is not None:
+        return metric.best
+    return inf if metric.higher_is_better else -inf

@@ -1,0 +1,158 @@
+"""Runs with a range of epochs, which end once their gates are decided."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+# pytester forgets what a run has imported, and numpy refuses to be imported twice.
+import scipy.optimize
+import scipy.special  # noqa: F401
+
+from tests.integration.conftest import Project
+from tests.integration.test_baseline import super_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Always solves four tasks, never the last four, and those between in every second of their epochs.
+AGENT = """
+from itertools import count
+from pathlib import Path
+
+def take(task_id):
+    for number in count():
+        try:
+            (Path(__file__).parent / f"{task_id}.{number}").touch(exist_ok=False)
+            return number
+        except FileExistsError:
+            continue
+
+class Half:
+    def run(self, trial):
+        place, number = int(trial.task.id[1:]), take(trial.task.id)
+        trial.submit(42 if place < 4 or place < 8 and number % 2 == 0 else 0)
+
+class Worse:
+    def run(self, trial):
+        trial.submit(0)
+"""
+TASKS = [f"t{number}" for number in range(12)]
+GATE = ("--super-baseline=baseline.json", "--super-max-regression=15", "--super-epochs=adaptive")
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    """With a baseline of ten epochs, of which one was run."""
+    made = Project(pytester)
+    made.write("skilled.py", AGENT)
+    for id in TASKS:
+        made.add_task(id)
+    made.run(agent="skilled:Half")
+    assert super_command(made, "baseline", "update", ".super/runs/latest").returncode == 0
+    repeat(made.path / "baseline.json")
+    return made
+
+
+def repeat(baseline: Path) -> None:
+    data = json.loads(baseline.read_text())
+    for id, task in data["tasks"].items():
+        place = int(id[1:])
+        task["values"] = [float(place < 4 or (place < 8 and epoch % 2 == 0)) for epoch in range(10)]
+    baseline.write_text(json.dumps(data))
+
+
+def run(project: Project, agent: str, *options: str) -> pytest.RunResult:
+    for path in project.path.glob("t*.*"):
+        path.unlink()
+    return project.run(*options, agent=f"skilled:{agent}")
+
+
+def stored(project: Project) -> list[dict[str, Any]]:
+    lines = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_run_ends_after_the_epoch_that_decides(project: Project) -> None:
+    result = run(project, "Half", *GATE)
+    assert result.ret == pytest.ExitCode.OK
+    assert len(stored(project)) == 3 * len(TASKS)
+    result.stdout.fnmatch_lines([
+        "expert: 2 to 9 epochs (at most 76 trials) against baseline.json finds a drop of *",
+        "expert  -         36 *",
+        "expert     12     0.500      0.556    +5.6 *",
+        "decided after 3 epochs: 40 of 76 trials were not needed",
+    ])  # fmt: skip
+    assert result.outlines[-1].startswith("gate: passed, expert: pass")
+    decided = project.path / ".super/runs/latest/decided.json"
+    assert json.loads(decided.read_text()) == {"epochs": 3}
+
+
+def test_a_worse_agent_is_found_out_early(project: Project) -> None:
+    result = run(project, "Worse", *GATE)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert len(stored(project)) == 2 * len(TASKS)
+    result.stdout.fnmatch_lines(["decided after 2 epochs: 52 of 76 trials were not needed"])
+    assert result.outlines[-1].startswith("gate: FAILED, expert: REGRESSED")
+
+
+def test_a_run_that_cannot_tell_runs_all_epochs(project: Project) -> None:
+    options = ("--super-baseline=baseline.json", "--super-max-regression=1", "--super-epochs=2-4")
+    result = run(project, "Half", *options)
+    assert result.ret == pytest.ExitCode.OK
+    # The noisy tasks four times, the others twice.
+    assert len(stored(project)) == 4 * 4 + 8 * 2
+    assert result.outlines[-1].startswith("gate: cannot tell")
+    result.stdout.no_fnmatch_line("*not needed*")
+
+
+def test_run_more_is_the_same_from_the_stated_epochs_on(project: Project) -> None:
+    options = ("--super-baseline=baseline.json", "--super-max-regression=15", "--super-cannot-tell=run-more")
+    result = run(project, "Half", *options, "--super-epochs=3")
+    assert result.ret == pytest.ExitCode.OK
+    assert len(stored(project)) == 3 * len(TASKS)
+    result.stdout.fnmatch_lines(["expert: 3 to 9 epochs (at most 76 trials) against baseline.json finds *"])
+
+
+def test_workers_stop_too(project: Project) -> None:
+    result = run(project, "Worse", *GATE, "-n2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    counted = [one for one in stored(project) if one["epoch"] <= 2]
+    assert len(counted) == 2 * len(TASKS)
+    # What has begun meanwhile runs to its end: a trial or two of each worker.
+    assert len(stored(project)) <= len(counted) + 4
+    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+
+
+def test_a_plain_gate_ends_the_run_when_nothing_left_can_change_it(project: Project) -> None:
+    result = run(project, "Worse", "--super-epochs=2-8", "--super-fail-under=0.75")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    # After 3 of 8 epochs the mean could still become 0.625 at most.
+    assert len(stored(project)) == 3 * len(TASKS)
+    result.stdout.fnmatch_lines(["decided after 3 epochs: 60 of 96 trials were not needed"])
+    assert result.outlines[-1] == "gate: FAILED, mean accuracy 0.0000 is under 0.75"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--super-epochs=adaptive"], "--super-epochs=2-10 runs until the gates are decided: it needs *"),
+        (["--super-epochs=1-3"], "--super-epochs=1-3: must be a range of whole numbers from 2 on, such as *"),
+        (["--super-epochs=5-3"], "--super-epochs=5-3: must be a range of whole numbers from 2 on, such as *"),
+        (
+            ["--super-epochs=x"],
+            "--super-epochs=x: must be a whole number of at least 1, adaptive, or *",
+        ),
+        (["--super-cannot-tell=run-more"], "--super-cannot-tell=run-more needs --super-baseline"),
+        (
+            ["--super-cannot-tell=run-more", "--super-baseline=baseline.json"],
+            "--super-cannot-tell=run-more needs --super-epochs of at least 2, or adaptive",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(project: Project, options: list[str], message: str) -> None:
+    result = run(project, "Half", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
