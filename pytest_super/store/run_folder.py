@@ -84,12 +84,15 @@ def stored_results(run: Path) -> list[TrialResult]:
 
     Raises one of UNREADABLE.
     """
-    found = read_results(run)
-    listed = {(one.id, one.epoch, one.rerun) for one in found}
-    for _, one in written_results(run):
-        if one.stop_reason != RUNNING and (one.id, one.epoch, one.rerun) not in listed:
-            found.append(one)
-    return found
+    listed = read_results(run)
+    known = {(one.id, f"{one.epoch}.{one.rerun}") for one in listed}
+    # Most runs have listed all: their many files are not read.
+    others = [
+        read_result(path)
+        for path in sorted((run / "trials").glob("*/*/result.json"))
+        if (path.parent.parent.name, path.parent.name) not in known
+    ]
+    return [*listed, *(one for one in others if one is not None and one.stop_reason != RUNNING)]
 
 
 def last_reruns(results: Iterable[TrialResult]) -> list[TrialResult]:

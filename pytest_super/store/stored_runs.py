@@ -10,8 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.store.results import read_results
-from pytest_super.store.run_folder import last_reruns
+from pytest_super.store.run_folder import last_reruns, stored_results
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -46,7 +45,7 @@ def stored_runs(directory: Path) -> Iterator[StoredRun]:
     for folder in run_folders(directory):
         try:
             facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-            results = last_reruns(read_results(folder))
+            results = last_reruns(stored_results(folder))
             valid = [one for one in results if not one.is_error]
             costs = [one.cost_usd for one in results if one.cost_usd is not None]
             yield StoredRun(
