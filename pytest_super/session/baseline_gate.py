@@ -13,6 +13,7 @@ from pytest_super.session.outcome import is_task, trial_of
 from pytest_super.session.run import RUN
 from pytest_super.statistics import require_scipy
 from pytest_super.store.json_lines import append, disk_errors
+from pytest_super.store.verdict import FAILED, OPEN, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from pytest_super.comparison.side import Side
     from pytest_super.session.run import Run
     from pytest_super.store.results import TrialResult
+    from pytest_super.store.verdict import Regression
 
-OPEN = "gate: open, not all trials have ended"
+STILL_OPEN = Verdict(OPEN, "not all trials have ended")
 
 BASELINE_GATE: pytest.StashKey[BaselineGate] = pytest.StashKey()
 
@@ -109,7 +111,7 @@ class BaselineGate:
         from pytest_super.report.step_summary import markdown
 
         try:
-            text = OPEN if self.is_open(results) else markdown(self.comparison(results))
+            text = STILL_OPEN.line if self.is_open(results) else markdown(self.comparison(results))
         except SuperError as error:
             text = f"Agent: {error}"
         with disk_errors(Path(path)):
@@ -119,15 +121,26 @@ class BaselineGate:
         ended = {result.name for result in results if not result.is_interrupted}
         return not self._trials <= ended
 
-    def verdict_line(self, results: Sequence[TrialResult]) -> str:
-        from pytest_super.report.comparison import gate_line
+    def verdict(self, results: Sequence[TrialResult]) -> Verdict:
+        from pytest_super.report.comparison import gate_verdict
 
         if self.is_open(results):
-            return OPEN
+            return STILL_OPEN
         try:
-            return gate_line(self.comparison(results))
+            return gate_verdict(self.comparison(results))
         except SuperError:
-            return "gate: FAILED, nothing can be compared"
+            return Verdict(FAILED, "nothing can be compared")
+
+    def regression(self, results: Sequence[TrialResult]) -> dict[str, Regression]:
+        """By set; empty if nothing is compared."""
+        from pytest_super.report.comparison import regression_of
+
+        if self.is_open(results):
+            return {}
+        try:
+            return {one.set: regression_of(one) for one in self.comparison(results).sets}
+        except SuperError:
+            return {}
 
 
 def read_baseline(run: Run) -> Side:
