@@ -17,14 +17,12 @@ from pytest_super.statistics.decision import (
     verdict,
 )
 from pytest_super.statistics.difference import LEVEL, Difference, Pair, difference
+from pytest_super.statistics.errors import are_too_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_super.comparison.side import Side, TaskTrials
-
-# A run with a larger share of errors decides nothing.
-MAX_ERRORS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +171,6 @@ def overall(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def why_invalid(side: Side) -> str:
-    if side.errors <= MAX_ERRORS * side.trials:
+    if not are_too_many(side.errors, side.trials):
         return ""
     return f"{side.errors} of {side.trials} trials of {side.name} are errors: it decides nothing"

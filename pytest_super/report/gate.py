@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.summary import ROUNDING, mean, mean_with_errors, weighted_mean
+from pytest_super.report.summary import mean, mean_with_errors, weighted_mean
+from pytest_super.statistics.errors import ROUNDING
 from pytest_super.store.verdict import FAILED, OPEN, PASSED, Verdict
 
 if TYPE_CHECKING:

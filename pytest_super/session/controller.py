@@ -207,9 +207,8 @@ class Controller:
         if xml := self.config.getoption("xmlpath", None):
             doubled = self.failed_trials & self.afterwards.keys()
             with self.noted():
-                max_errors = self.run.settings.max_errors
                 facts = {**self.run.junit_facts(), **verdict.facts}
-                rewrite_junit(xml, folder, facts, self.scoring.metrics, max_errors, doubled)
+                rewrite_junit(xml, folder, facts, self.scoring.metrics, doubled)
         session.exitstatus = self.exit_status(session.exitstatus, results)
 
     def call_finished_hook(self, results: list[TrialResult]) -> None:

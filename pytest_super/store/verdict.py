@@ -67,7 +67,7 @@ class RunVerdict:
             for name, one in self.regression.items()
             for suffix, value in (("", one.verdict), (".points", one.points))
         }
-        return {"verdict": self.word, **compared}
+        return {"invalid": self.invalid, "verdict": self.word, **compared}
 
 
 def write_verdict(run: Path, verdict: RunVerdict) -> None:
