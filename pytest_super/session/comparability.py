@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.identity import contents_of, is_in_image
-from pytest_super.digests import digest, tree_of
+from pytest_super.digests import digest, file_digest, tree_of
 from pytest_super.metrics.registry import headline_of, is_headline
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.tasks.task import TOKEN_BUDGETS
@@ -129,6 +129,6 @@ def hidden_files(task: Task) -> dict[str, str]:
 def digest_of_file(path: Path) -> str:
     """ "" for what cannot be read: the trial needs it, and reports that."""
     try:
-        return digest_of_folder(path) if path.is_dir() else digest(path.read_bytes().hex())
+        return digest_of_folder(path) if path.is_dir() else file_digest(path)
     except OSError:
         return ""
