@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Import only the named subcommand, because `trial` runs once for each action of an agent.
     named = [name for name in COMMANDS if name in words[:1]]
     parsed = parser(named or COMMANDS).parse_args(words)
+    parsed.words = words
     try:
         status: int = parsed.run(parsed)
         sys.stdout.flush()

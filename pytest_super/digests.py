@@ -20,6 +20,12 @@ def digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file's content. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def tree_of(root: Path) -> list[list[Any]]:
     """The relative path, the kind and the content of everything below a folder."""
     return [entry_of(root, path) for path in sorted(root.rglob("*"))]
@@ -30,7 +36,7 @@ def entry_of(root: Path, path: Path) -> list[Any]:
     if path.is_symlink():
         content = os.readlink(path)
     elif path.is_file():
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        content = file_digest(path)
     mode = path.lstat().st_mode
     # Other permissions depend on the machine, by its umask.
     return [str(path.relative_to(root)), stat.S_IFMT(mode), bool(mode & stat.S_IXUSR), content]
@@ -38,10 +44,7 @@ def entry_of(root: Path, path: Path) -> list[Any]:
 
 def source_of(root: Path) -> list[list[Any]]:
     """The relative path and the content of the files of a package, code and data."""
-    return [
-        [str(path.relative_to(root)), hashlib.sha256(path.read_bytes()).hexdigest()]
-        for path in files_of(root)
-    ]
+    return [[str(path.relative_to(root)), file_digest(path)] for path in files_of(root)]
 
 
 def files_of(root: Path) -> Iterator[Path]:

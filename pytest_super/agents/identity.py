@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_super.agents.registry import BUILT_IN, GROUP
-from pytest_super.digests import digest, source_of
+from pytest_super.digests import digest, file_digest, source_of
 
 
 def contents_of(name: str, base: Path) -> str:
@@ -65,4 +65,4 @@ def named_files(command: str, base: Path) -> list[Path]:
 
 
 def of_file(path: Path) -> list[Any]:
-    return [path.name, path.read_bytes().hex()]
+    return [path.name, file_digest(path)]

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from pytest_super.authoring.rescore.regrading import Regraded
     from pytest_super.authoring.rescore.scores import Rescored
     from pytest_super.authoring.rescore.trials import StoredTrial
-    from pytest_super.metrics.evidence import GradedValue
     from pytest_super.session.start_ahead import ReadyKernel
     from pytest_super.tasks.task import Task
 
@@ -42,6 +42,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--grade", action="store_true", help="run the tasks' graders again, on the files that were collected"
     )
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="also write the scores as a new run beside the one that PATH names, which stays as it is",
+    )
     add_sandbox_arguments(parser, "--grade")
 
 
@@ -51,6 +56,8 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.rescore.scores import rescore_all
     from pytest_super.authoring.rescore.trials import read_trials
 
+    if arguments.write:
+        refuse_other_paths(arguments.paths)
     trials, unread = read_trials(arguments.paths)
     ids = {trial.result.id for trial in trials}
     tasks = known_tasks(arguments.tasks, arguments.answers, ids)
@@ -64,7 +71,34 @@ def run(arguments: Namespace) -> int:
         print(line)
     if arguments.json is not None:
         write_json(arguments.json, rescore_data(rescored, broken))
-    return 1 if broken else 0
+    is_whole = write_new_run(arguments, rescored, tasks) if arguments.write else True
+    return 0 if is_whole and not broken else 1
+
+
+def refuse_other_paths(paths: Sequence[Path]) -> None:
+    """Raises SuperError for anything but one run."""
+    from pytest_super.authoring.rescore.writing import read_facts
+
+    if len(paths) > 1:
+        raise SuperError("--write needs the folder of one run")
+    read_facts(paths[0])
+
+
+def write_new_run(arguments: Namespace, rescored: Sequence[Rescored], tasks: Mapping[str, Task]) -> bool:
+    """Whether the new run has all trials that had ended. Raises SuperError."""
+    from pytest_super.authoring.rescore.lines import new_run_lines
+    from pytest_super.authoring.rescore.results import new_results
+    from pytest_super.authoring.rescore.writing import read_facts, write_run
+
+    run = arguments.paths[0].resolve()
+    found = new_results(run, rescored, tasks)
+    if not any(one.rescored for one in found.results):
+        reasons = "; ".join(f"{', '.join(names[:5])}: {why}" for why, names in found.left_out.items())
+        raise SuperError(f"no run is written, because no trial of {run.name} can be scored: {reasons}")
+    folder = write_run(run, read_facts(run), found.results, arguments.words)
+    for line in new_run_lines(found, folder):
+        print(line)
+    return not found.left_out
 
 
 def rescore_and_grade(
@@ -77,7 +111,7 @@ def rescore_and_grade(
     done = 0
     with LiveCommand(lambda: f"{done}/{len(trials)} trials graded again") as live:
 
-        def grade(trial: StoredTrial, task: Task) -> list[GradedValue] | None:
+        def grade(trial: StoredTrial, task: Task) -> Regraded | None:
             nonlocal done
             with live.activity(trial.result.name, "grading"):
                 values = grade_again(trial, task, start)

@@ -17,6 +17,7 @@ from pytest_super.statistics.decision import (
     verdict,
 )
 from pytest_super.statistics.difference import LEVEL, Difference, Pair, difference
+from pytest_super.statistics.errors import are_too_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 Confidence: TypeAlias = "Callable[[str, int], float]"
 """How sure each one-sided bound of a set must be, if so many sets share the error."""
-# A run with a larger share of errors decides nothing.
-MAX_ERRORS = 0.05
 
 
 def by_one_look(_set: str, sets: int) -> float:
@@ -193,6 +192,6 @@ def overall(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def why_invalid(side: Side) -> str:
-    if side.errors <= MAX_ERRORS * side.trials:
+    if not are_too_many(side.errors, side.trials):
         return ""
     return f"{side.errors} of {side.trials} trials of {side.name} are errors: it decides nothing"

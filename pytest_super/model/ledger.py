@@ -134,9 +134,7 @@ class Ledger:
             if "waited_seconds" in line:
                 self.account(line["trial"]).waiting.resume(line["waited_seconds"])
         self._path = path
-        # A gateway that was killed can have left half a line, so a line break ends it.
-        is_whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
-        append(path, "" if is_whole else "\n")
+        append(path, "")
 
     def account(self, trial: str) -> Account:
         if trial not in self._accounts:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.report.terminal import one_line
-from pytest_super.report.text import counted
+from pytest_super.report.text import counted, named
 from pytest_super.statistics.decision import PASS, REGRESSED
+from pytest_super.store.verdict import CANNOT_TELL, FAILED, PASSED, Regression, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,19 +34,25 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         yield from flip_lines("lost", one.lost)
         yield from flip_lines("won", one.won)
     for reason, ids in comparison.left_out.items():
-        yield one_line(f"left out, {reason}: {named(ids)}")
+        yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
     yield from (one_line(verdict_of(one, comparison.margin)) for one in comparison.sets)
     if comparison.invalid:
         yield one_line(comparison.invalid)
 
 
-def gate_line(comparison: Comparison) -> str:
+def gate_verdict(comparison: Comparison) -> Verdict:
     """The verdict over all sets."""
     if comparison.invalid:
-        return one_line(f"gate: cannot tell, {comparison.invalid}")
+        return Verdict(CANNOT_TELL, one_line(comparison.invalid))
     sets = "; ".join(verdict_of(one, comparison.margin) for one in comparison.sets)
-    words = {PASS: "passed", REGRESSED: "FAILED"}.get(comparison.verdict, "cannot tell")
-    return one_line(f"gate: {words}, {sets}")
+    word = {PASS: PASSED, REGRESSED: FAILED}.get(comparison.verdict, CANNOT_TELL)
+    return Verdict(word, one_line(sets))
+
+
+def regression_of(one: SetComparison) -> Regression:
+    low, high = (round(100 * bound, 2) for bound in one.difference.bounds(one.level))
+    points = round(100 * one.difference.value, 2)
+    return Regression(verdict=one.verdict, points=points, low=low, high=high)
 
 
 def side_lines(side: Side) -> Iterator[str]:
@@ -129,11 +136,6 @@ def flip_lines(word: str, tasks: Sequence[ComparedTask]) -> Iterator[str]:
         yield one_line(f"{word:<4}  {task.id}  {before:.2f} -> {after:.2f}")
     if len(tasks) > MOST_NAMED:
         yield f"{word:<4}  and {len(tasks) - MOST_NAMED} more"
-
-
-def named(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
-    return f"{', '.join(ids[:MOST_NAMED])}{more}"
 
 
 def verdict_of(one: SetComparison, margin: float) -> str:

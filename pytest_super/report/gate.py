@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.summary import ROUNDING, mean, mean_over_tasks, mean_with_errors
+from pytest_super.report.summary import mean, mean_over_tasks, mean_with_errors
+from pytest_super.statistics.errors import ROUNDING
+from pytest_super.store.verdict import FAILED, OPEN, PASSED, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_super.metrics import Metric
+    from pytest_super.report.must_solve import MustSolve
     from pytest_super.store.results import TrialResult
 
+INVALID = Verdict(FAILED, "the figures are invalid")
 _NAMED = re.compile(r"(?P<name>[^:<]*)(?P<sign>[:<])(?P<bound>.*)", re.DOTALL)
 
 
@@ -47,23 +51,32 @@ class Gate:
             return value >= self.bound - ROUNDING
         return value < self.bound - ROUNDING
 
-    def line(self, results: Sequence[TrialResult], *, is_valid: bool) -> str:
-        """`is_valid` is false if too many trials are errors."""
-        if not is_valid:
-            return "gate: FAILED, the figures are invalid"
+    def verdict(self, results: Sequence[TrialResult]) -> Verdict:
         value = self.figure.of(results)
         if value is None:
-            return f"gate: FAILED, no trial has a value of {self.figure.name}"
+            return Verdict(FAILED, f"no trial has a value of {self.figure.name}")
         is_passed = self.is_passed(results)
         if self.figure.higher_is_better:
             relation = "at least" if is_passed else "under"
         else:
             relation = "below" if is_passed else "not below"
-        word = "passed" if is_passed else "FAILED"
-        return f"gate: {word}, mean {self.figure.name} {value:.4f} is {relation} {self.bound:g}"
+        why = f"mean {self.figure.name} {value:.4f} is {relation} {self.bound:g}"
+        return Verdict(PASSED if is_passed else FAILED, why)
 
-    def open_line(self) -> str:
-        return f"gate: open, the run has no mean {self.figure.name} of all trials"
+    def open_verdict(self) -> Verdict:
+        return Verdict(OPEN, f"the run has no mean {self.figure.name} of all trials")
+
+
+def verdicts(
+    results: Sequence[TrialResult], gates: Iterable[Gate | MustSolve], *, is_valid: bool, not_run: int
+) -> Iterator[Verdict]:
+    """Of each gate. It stays open if not all trials have ended; `is_valid` is that of the figures."""
+    is_open = bool(not_run) or any(result.is_interrupted for result in results)
+    for gate in gates:
+        if is_open:
+            yield gate.open_verdict()
+        else:
+            yield gate.verdict(results) if is_valid else INVALID
 
 
 def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail-under") -> Gate:

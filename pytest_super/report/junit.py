@@ -22,7 +22,6 @@ from pytest_super.report.summary import (
     mean_with_errors,
     sets,
     whole_set,
-    why_invalid,
     without_interrupted,
 )
 from pytest_super.report.text import describe
@@ -45,22 +44,19 @@ def rewrite_junit(
     run: RunFolder,
     facts: Mapping[str, object],
     metrics: Sequence[Metric],
-    max_errors: float | None = None,
     doubled: Collection[str] = (),
 ) -> None:
     """Rewrite pytest's file at `path`, if it exists.
 
-    `facts` says what was run: the agent, the scoring, the number of epochs. More errors than the share
-    `max_errors` make the figures invalid. `doubled` contains the names of trials that failed and whose
-    teardown failed too: pytest writes two testcases for such a trial. Raises InfrastructureError if the file
-    cannot be read or written.
+    `facts` says what was run, and what its gates have decided. `doubled` contains the names of trials that
+    failed and whose teardown failed too: pytest writes two testcases for such a trial. Raises
+    InfrastructureError if the file cannot be read or written.
     """
     # As pytest expands the option.
     file = Path(os.path.expanduser(os.path.expandvars(path)))
     if not file.exists():
         return
-    invalid = ("super.invalid", why_invalid(run.final(), max_errors))
-    figures = [*facts_of_run(run, facts), invalid, *figures_of_run(run, metrics)]
+    figures = [*facts_of_run(run, facts), *figures_of_run(run, metrics)]
     try:
         # A device would be replaced by a file.
         if not file.is_file():
@@ -162,7 +158,7 @@ def figures_of_trial(result: TrialResult) -> Iterator[Figure]:
 
 
 def facts_of_run(run: RunFolder, facts: Mapping[str, object]) -> Iterator[Figure]:
-    """What was run, and what it used with all reruns, because every rerun was paid for."""
+    """What was run and decided, and what it used with all reruns, because every rerun was paid for."""
     yield from ((f"super.{name}", value) for name, value in facts.items())
     runs = run.results.values()
     yield "super.tokens", sum(result.prompt_tokens + result.completion_tokens for result in runs)

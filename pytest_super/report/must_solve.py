@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.option_types import share
-from pytest_super.report.summary import ROUNDING
+from pytest_super.report.text import named
+from pytest_super.statistics.errors import ROUNDING
+from pytest_super.store.verdict import FAILED, OPEN, PASSED, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,17 +39,14 @@ class MustSolve:
     def is_passed(self, results: Sequence[TrialResult]) -> bool:
         return not any(self.failing(results))
 
-    def line(self, results: Sequence[TrialResult], *, is_valid: bool) -> str:
-        if not is_valid:
-            return "gate: FAILED, the figures are invalid"
+    def verdict(self, results: Sequence[TrialResult]) -> Verdict:
         failing = list(self.failing(results))
         if not failing:
-            return f"gate: passed, the tasks of {self.name} are solved"
-        more = f" and {len(failing) - MOST_NAMED} more" if len(failing) > MOST_NAMED else ""
-        return f"gate: FAILED, of {self.name} too rarely solved: {', '.join(failing[:MOST_NAMED])}{more}"
+            return Verdict(PASSED, f"the tasks of {self.name} are solved")
+        return Verdict(FAILED, f"of {self.name} too rarely solved: {named(failing, MOST_NAMED)}")
 
-    def open_line(self) -> str:
-        return f"gate: open, not all trials have ended that {self.name} needs"
+    def open_verdict(self) -> Verdict:
+        return Verdict(OPEN, f"not all trials have ended that {self.name} needs")
 
 
 def read_must_solve(path: Path) -> MustSolve:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from pytest_super.report.table import WIDTH, table_lines
-from pytest_super.report.terminal import one_line
+from pytest_super.report.terminal import figure, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pytest_super.store.stored_runs import StoredRun
 
-HEADS = ("run", "agent", "model", "trials", "solved", "errors", "cost")
+HEADS = ("run", "agent", "model", "trials", "solved", "headline", "errors", "cost", "verdict")
 
 
 def run_lines(runs: Iterable[StoredRun]) -> Iterator[str]:
@@ -20,7 +21,8 @@ def run_lines(runs: Iterable[StoredRun]) -> Iterator[str]:
     if not rows:
         yield "there are no stored runs"
         return
-    for line in table_lines([HEADS, *rows], texts=3, width=WIDTH):
+    width = max(WIDTH, shutil.get_terminal_size().columns)
+    for line in table_lines([HEADS, *rows], texts=3, width=width):
         yield one_line(line)
 
 
@@ -30,7 +32,9 @@ def row_of(run: StoredRun) -> list[str]:
         run.agent,
         run.model or "-",
         str(run.trials),
-        "-" if run.solved is None else f"{run.solved:.3f}",
+        figure(run.solved),
+        figure(run.headline),
         str(run.errors),
         "-" if run.cost_usd is None else f"${run.cost_usd:.2f}",
+        run.verdict or "-",
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
+from pytest_super.statistics.errors import MAX_ERRORS, are_too_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 # Replaces the category in the group of a whole set.
 ALL = "all"
-MAX_ERRORS = 0.05
-"""The share of errors above which figures are invalid, unless the run states another."""
-# A product or a mean of floats can miss a bound that it equals by its last bit.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +70,7 @@ def why_invalid(results: Iterable[TrialResult], max_errors: float | None) -> str
     """Why the figures are invalid: the share of errors is above `max_errors`. Empty if they are valid."""
     ended = Group(results=without_interrupted(results))
     limit = MAX_ERRORS if max_errors is None else max_errors
-    if ended.errors <= limit * ended.trials + ROUNDING:
+    if not are_too_many(ended.errors, ended.trials, limit):
         return ""
     return f"{100 * ended.errors / ended.trials:.3g} % of the trials are errors (limit {100 * limit:.3g} %)"
 

@@ -17,7 +17,6 @@ from pytest_super.report.summary import (
     mean_with_errors,
     rows,
     whole_epochs,
-    why_invalid,
     without_interrupted,
 )
 from pytest_super.report.table import table_lines
@@ -31,9 +30,8 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_super.metrics import Metric
-    from pytest_super.report.gate import Gate
-    from pytest_super.report.must_solve import MustSolve
     from pytest_super.store.results import TrialResult
+    from pytest_super.store.verdict import RunVerdict
 
 LINE_LIMIT = 300
 # The colours of the beginnings of lines.
@@ -120,17 +118,11 @@ def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]
         yield ", ".join(parts) + (f": the means are over {of_all}" if whole.valid else "")
 
 
-def verdict_lines(
-    results: Sequence[TrialResult], gates: Sequence[Gate | MustSolve], max_errors: float | None, not_run: int
-) -> Iterator[str]:
-    """Whether the figures are valid, and each gate. A gate stays open if not all trials have ended."""
-    if why := why_invalid(results, max_errors):
-        yield f"invalid: {why}"
-    for gate in gates:
-        if not_run or any(result.is_interrupted for result in results):
-            yield gate.open_line()
-        else:
-            yield gate.line(results, is_valid=not why)
+def verdict_lines(verdict: RunVerdict) -> Iterator[str]:
+    """Whether the figures are valid, and each gate."""
+    if verdict.invalid:
+        yield f"invalid: {verdict.invalid}"
+    yield from (gate.line for gate in verdict.gates)
 
 
 def is_used(metric: Metric, result: TrialResult) -> bool:

@@ -42,6 +42,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def named(names: Sequence[str], most: int) -> str:
+    """The first names; the others are counted."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def words_of(error: BaseException) -> str:
     """The text of an exception, with its type unless it is one of ours."""
     if isinstance(error, SuperError):

@@ -14,6 +14,7 @@ from pytest_super.session.run import RUN
 from pytest_super.statistics import require_scipy
 from pytest_super.store.json_lines import append, disk_errors
 from pytest_super.store.results import task_and_epoch
+from pytest_super.store.verdict import FAILED, OPEN, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from pytest_super.comparison.side import Side
     from pytest_super.session.run import Run
     from pytest_super.store.results import TrialResult
+    from pytest_super.store.verdict import Regression
 
-OPEN = "gate: open, not all trials have ended"
+STILL_OPEN = Verdict(OPEN, "not all trials have ended")
 
 BASELINE_GATE: pytest.StashKey[BaselineGate] = pytest.StashKey()
 
@@ -125,7 +127,7 @@ class BaselineGate:
         from pytest_super.report.step_summary import markdown
 
         try:
-            text = OPEN if self.is_open(results) else markdown(self.comparison(results))
+            text = STILL_OPEN.line if self.is_open(results) else markdown(self.comparison(results))
         except SuperError as error:
             text = f"Agent: {error}"
         with disk_errors(Path(path)):
@@ -135,15 +137,26 @@ class BaselineGate:
         ended = {result.name for result in results if not result.is_interrupted}
         return any(task_and_epoch(name)[1] <= self._run.last_epoch for name in self._trials - ended)
 
-    def verdict_line(self, results: Sequence[TrialResult]) -> str:
-        from pytest_super.report.comparison import gate_line
+    def verdict(self, results: Sequence[TrialResult]) -> Verdict:
+        from pytest_super.report.comparison import gate_verdict
 
         if self.is_open(results):
-            return OPEN
+            return STILL_OPEN
         try:
-            return gate_line(self.comparison(results))
+            return gate_verdict(self.comparison(results))
         except SuperError:
-            return "gate: FAILED, nothing can be compared"
+            return Verdict(FAILED, "nothing can be compared")
+
+    def regression(self, results: Sequence[TrialResult]) -> dict[str, Regression]:
+        """By set; empty if nothing is compared."""
+        from pytest_super.report.comparison import regression_of
+
+        if self.is_open(results):
+            return {}
+        try:
+            return {one.set: regression_of(one) for one in self.comparison(results).sets}
+        except SuperError:
+            return {}
 
 
 def most_epochs(run: Run, ids: Collection[str]) -> Mapping[str, int]:

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.identity import contents_of, is_in_image
-from pytest_super.digests import digest, tree_of
-from pytest_super.metrics.registry import is_headline
+from pytest_super.digests import digest, file_digest, tree_of
+from pytest_super.metrics.registry import headline_of, is_headline
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.tasks.task import TOKEN_BUDGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_super.metrics import Metric
     from pytest_super.session.settings import Settings
+    from pytest_super.store.results import TrialResult
     from pytest_super.tasks.task import Task
 
 # The fields of a task by what they decide. The others describe it, or make tasks of it.
@@ -45,6 +46,16 @@ def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:
     headline = {one.name: one.version for one in metrics if is_headline(one, task, mode)}
     checks = [one.model_dump(mode="json") for one in experiments]
     return digest([fields, checks, hidden_files(task), headline, mode])
+
+
+def facts_of_scoring(task: Task, metrics: Sequence[Metric], mode: str) -> dict[str, Any]:
+    """The fields of a result that say how it is scored, known before the trial."""
+    return {
+        "scoring": scoring_of(task, metrics, mode),
+        "headline": headline_of(metrics, task, mode),
+        "weight": task.weight,
+        "applicable": [metric.name for metric in metrics if metric.applies(task)],
+    }
 
 
 def subject_of(settings: Settings, base: Path) -> dict[str, Any]:
@@ -80,6 +91,12 @@ def digests_of_trial(task: Task, subject: Mapping[str, Any], sandbox: Mapping[st
     return {"conditions": conditions_of(task, around), "subject": digest(tried)}
 
 
+def has_conditions_of(task: Task, stored: TrialResult) -> bool:
+    """Whether a trial of the task in the sandbox of the stored one would have the same conditions."""
+    around = {name: getattr(stored, name) for name in AROUND}
+    return digests_of_trial(task, {"agent": stored.agent}, around)["conditions"] == stored.conditions
+
+
 def missing_in(task: Task) -> list[Any]:
     """What an item of a paper tells the agent besides the paper's query."""
     if task._combination is None:
@@ -112,6 +129,6 @@ def hidden_files(task: Task) -> dict[str, str]:
 def digest_of_file(path: Path) -> str:
     """ "" for what cannot be read: the trial needs it, and reports that."""
     try:
-        return digest_of_folder(path) if path.is_dir() else digest(path.read_bytes().hex())
+        return digest_of_folder(path) if path.is_dir() else file_digest(path)
     except OSError:
         return ""

@@ -26,13 +26,16 @@ from pytest_super.session.outcome import is_task, trial_of
 from pytest_super.session.run import HINTS, REFUSED, facts_of
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
+from pytest_super.session.verdict import verdict_of_run
 from pytest_super.store.results import INTERRUPTED, TrialResult
 from pytest_super.store.run_folder import RunFolder, create_run
+from pytest_super.store.verdict import write_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from pytest_super.session.run import Run
+    from pytest_super.store.verdict import RunVerdict
 
 
 class Controller:
@@ -62,12 +65,7 @@ class Controller:
         """By name of the trial: the error of its last run's teardown."""
 
     def pytest_report_header(self) -> str:
-        settings, note = self.run.settings, self.run.sandbox_note
-        model = f", model {settings.model}" if settings.model else ""
-        sandbox = f"sandbox {self.run.sandbox}" + (f" ({note})" if note else "")
-        if self.run.sandbox is None:
-            sandbox = f"sandboxes {note}"
-        return one_line(f"super: agent {settings.agent}{model}, {sandbox}, results {self.run.path}")
+        return one_line(f"super: {self.run.header}")
 
     # optionalhook: with `-p no:xdist` pytest does not know the hook.
     @pytest.hookimpl(optionalhook=True)
@@ -203,11 +201,14 @@ class Controller:
         results = folder.final()
         self.choose(results, folder)
         self.call_finished_hook(results)
+        verdict = self.verdict(results)
+        with self.noted():
+            write_verdict(folder.path, verdict)
         if xml := self.config.getoption("xmlpath", None):
             doubled = self.failed_trials & self.afterwards.keys()
             with self.noted():
-                max_errors = self.run.settings.max_errors
-                rewrite_junit(xml, folder, self.run.junit_facts(), self.scoring.metrics, max_errors, doubled)
+                facts = {**self.run.junit_facts(), **verdict.facts}
+                rewrite_junit(xml, folder, facts, self.scoring.metrics, doubled)
         session.exitstatus = self.exit_status(session.exitstatus, results)
 
     def call_finished_hook(self, results: list[TrialResult]) -> None:
@@ -248,6 +249,9 @@ class Controller:
         with self.noted():
             self.chosen_epochs = choose_by_model(self.config, self.run, group, folder.path)
 
+    def verdict(self, results: Sequence[TrialResult]) -> RunVerdict:
+        return verdict_of_run(self.config, results, self.not_run(results))
+
     def not_run(self, results: Iterable[TrialResult]) -> int:
         """The number of trials that did not begin."""
         return len(self.selected - self.reported - {result.name for result in results})
@@ -264,12 +268,7 @@ class Controller:
         terminalreporter = config.pluginmanager.get_plugin("terminalreporter")
         if terminalreporter is None or self.folder is None:
             return
-        results = self.folder.final()
-        not_run = self.not_run(results)
-        lines = list(verdict_lines(results, self.scoring.gates, self.run.settings.max_errors, not_run))
-        if self.baseline is not None:
-            lines.append(self.baseline.verdict_line(results))
-        write_lines(terminalreporter, lines)
+        write_lines(terminalreporter, verdict_lines(self.verdict(self.folder.final())))
 
     def summary(self, width: int) -> list[str]:
         """Empty if no trial began and nothing failed."""

@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.metrics.difference import difference
 from pytest_super.metrics.evidence import Evidence, Spent
-from pytest_super.metrics.registry import is_solved, score
-from pytest_super.metrics.script_executed import entrypoint_process
+from pytest_super.metrics.scored import scored
 from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.ending import error_of, stop_reason_of
 from pytest_super.session.item import PROVIDED, SANDBOX
@@ -113,21 +111,8 @@ class EndedTrial:
             spent=spent,
         )
         metrics = self.item.config.stash[SCORING].metrics
-        scoring = self.item.config.stash[RUN].settings.scoring
-        scores = score(metrics, self.task, evidence, scoring=scoring)
-        process = entrypoint_process(self.task, evidence)
         bodies = self.graded.bodies
         return {
-            "metrics": scores,
-            "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
-            "entrypoint_process": None if process is None else asdict(process),
-            "graded": [asdict(value) for value in self.graded.values],
+            **scored(metrics, self.task, evidence, self.item.config.stash[RUN].settings.scoring),
             "bodies_alone": bodies and [asdict(value) for value in bodies],
-            "solved": is_solved(metrics, self.task, scores, scoring=scoring),
-            "difference": self.wrong_values(),
         }
-
-    def wrong_values(self) -> str:
-        if not self.trial.submitted or "answer" not in self.task.model_fields_set:
-            return ""
-        return difference(self.task.answer, self.trial.submission, self.task.tolerance)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import SuperError, printable
-from pytest_super.metrics.registry import headline_of
 from pytest_super.report.text import counted, outcome_of
-from pytest_super.session.comparability import scoring_of
+from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
@@ -87,11 +86,8 @@ class TaskItem(pytest.Function):
             agent=run.settings.agent,
             model=run.settings.model,
             sandbox=run.sandbox or "",
-            scoring=scoring_of(self.task, metrics, run.settings.scoring),
-            headline=headline_of(metrics, self.task, run.settings.scoring),
-            weight=self.task.weight,
-            applicable=[metric.name for metric in metrics if metric.applies(self.task)],
             metrics={metric.name: None for metric in metrics},
+            **facts_of_scoring(self.task, metrics, run.settings.scoring),
         )
 
     def setup(self) -> None:

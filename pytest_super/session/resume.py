@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,12 +18,13 @@ from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE, disk_errors, to_line
-from pytest_super.store.results import RUNNING, TrialResult, read_result, read_results
-from pytest_super.store.run_folder import last_reruns
+from pytest_super.store.run_folder import last_reruns, link_tree, stored_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pytest_super.store.results import TrialResult
 
 RESUMED_RUN: pytest.StashKey[ResumedRun] = pytest.StashKey()
 
@@ -66,7 +66,7 @@ class ResumedRun:
         with disk_errors(new):
             # A rename, so that a worker that dies meanwhile leaves no half of it.
             part = new.with_name(f".{new.name}-{os.getpid()}")
-            shutil.copytree(self._folder / stored.folder, part, copy_function=link_or_copy)
+            link_tree(self._folder / stored.folder, part)
             # A new file, which leaves the linked one as it is.
             write_atomically(part / "result.json", to_line(result.to_data()))
             if not new.exists():
@@ -104,20 +104,7 @@ def is_same(item: TaskItem, stored: TrialResult) -> bool:
 
 
 def valid_results(folder: Path) -> Iterator[TrialResult]:
-    """Of the run's list, and of trials that had ended when the run was killed before it could list them."""
-    found = list(read_results(folder)) if (folder / "results.jsonl").exists() else []
-    listed = {(one.id, one.epoch, one.rerun) for one in found}
-    for path in sorted((folder / "trials").glob("*/*/result.json")):
-        if (one := read_result(path)) is not None and (one.id, one.epoch, one.rerun) not in listed:
-            found.append(one)
-    for one in found:
+    for one in stored_results(folder):
         # A time-out of pytest is an option of that run.
-        if not (one.is_error or one.is_interrupted or one.stop_reason in (RUNNING, "timeout")):
+        if not (one.is_error or one.is_interrupted or one.stop_reason == "timeout"):
             yield checked_result(one)
-
-
-def link_or_copy(source: str, target: str) -> None:
-    with suppress(OSError):
-        os.link(source, target)
-        return
-    shutil.copy2(source, target)

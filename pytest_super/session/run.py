@@ -54,6 +54,14 @@ class Run:
         decided = decided_after(self.path) if self.settings.epochs.is_adaptive else None
         return self.settings.epochs.most if decided is None else decided
 
+    @property
+    def header(self) -> str:
+        """What is run, for the header of the session."""
+        model = f", model {self.settings.model}" if self.settings.model else ""
+        note = f" ({self.sandbox_note})" if self.sandbox_note else ""
+        sandbox = f"sandbox {self.sandbox}{note}" if self.sandbox else f"sandboxes {self.sandbox_note}"
+        return f"agent {self.settings.agent}{model}, {sandbox}, results {self.path}"
+
     def model_settings(self) -> ModelSettings:
         settings = self.settings
         assert settings.model is not None

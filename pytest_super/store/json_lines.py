@@ -12,6 +12,7 @@ from pytest_super.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedRandom
     from pathlib import Path
 
 
@@ -39,11 +40,19 @@ def to_line(data: dict[str, Any]) -> str:
 
 
 def append(path: Path, text: str) -> None:
-    """Append to a file. The text survives a crash of the machine when this returns. Raises OSError."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text)
+    """Append lines to a file. They survive a crash of the machine when this returns. Raises OSError."""
+    with path.open("a+b") as file:
+        # A dying process or a full disk can have cut the last line. Both would be lost.
+        if file.tell() and last_byte(file) != b"\n":
+            file.write(b"\n")
+        file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+def last_byte(file: BufferedRandom) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)
 
 
 def sync(*paths: Path) -> None:

@@ -115,7 +115,7 @@ class TrialResult:
     """The traceback of an agent that raised, or how a program ended that left no answer."""
     started: str = ""
     resumed_from: str = ""
-    """The run that has run the trial, if a later one has taken it over."""
+    """The run that has run the trial, if a later one has taken it over or scored it again."""
     folder: str = ""
     """The folder of its files, relative to the run's folder."""
     kept: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -13,11 +14,11 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.store.activity import read_doing
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import append, disk_errors, read_lines, to_line
-from pytest_super.store.results import RUNNING, TrialResult, most_repeats, read_result
+from pytest_super.store.results import RUNNING, TrialResult, most_repeats, read_result, read_results
 from pytest_super.store.trajectory import read_trajectory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -41,9 +42,8 @@ class RunFolder:
     def ended_result(self, name: str) -> TrialResult | None:
         """The result of a trial that was over when its worker died, also if its report never arrived."""
         task_id = name.partition("[")[0]
-        for path in sorted((self.path / "trials").glob(f"{task_id}/*/result.json")):
-            result = read_result(path)
-            if result is None or result.name != name or result.is_error or result.is_interrupted:
+        for _, result in written_results(self.path, task_id):
+            if result.name != name or result.is_error or result.is_interrupted:
                 continue
             if result.stop_reason != RUNNING:
                 # A full disk is told by the trials that run.
@@ -59,20 +59,40 @@ class RunFolder:
     def sweep(self, stop_reason: str, error: str) -> None:
         """Record the trials whose report never arrived. The arguments are for those that have not ended."""
         calls = [line for path in self.path.glob("calls*.jsonl") for line in read_lines(path)]
-        for path in sorted((self.path / "trials").glob("*/*/result.json")):
-            result = read_result(path)
-            if result is None:
-                continue
+        for folder, result in written_results(self.path):
             if result.stop_reason == RUNNING:
                 # The ledger comes last: it also has the calls after the last step.
-                used = {**used_in_steps(path.parent), **used_in_calls(result, calls)}
-                doing = read_doing(path.parent)
+                used = {**used_in_steps(folder), **used_in_calls(result, calls)}
+                doing = read_doing(folder)
                 where = f", at {doing}" if doing else ""
                 result = replace(result, stop_reason=stop_reason, error=f"{error}{where}", **used)
             self.record(result)
 
     def final(self) -> list[TrialResult]:
         return last_reruns(self.results.values())
+
+
+def written_results(run: Path, task_id: str = "*") -> Iterator[tuple[Path, TrialResult]]:
+    """The result that each trial has written into its folder, with that folder; it may not have ended."""
+    for path in sorted((run / "trials").glob(f"{task_id}/*/result.json")):
+        if (result := read_result(path)) is not None:
+            yield path.parent, result
+
+
+def stored_results(run: Path) -> list[TrialResult]:
+    """Of the run's list, and of trials that had ended when the run was killed before it could list them.
+
+    Raises one of UNREADABLE.
+    """
+    listed = read_results(run)
+    known = {(one.id, f"{one.epoch}.{one.rerun}") for one in listed}
+    # Most runs have listed all: their many files are not read.
+    others = [
+        read_result(path)
+        for path in sorted((run / "trials").glob("*/*/result.json"))
+        if (path.parent.parent.name, path.parent.name) not in known
+    ]
+    return [*listed, *(one for one in others if one is not None and one.stop_reason != RUNNING)]
 
 
 def last_reruns(results: Iterable[TrialResult]) -> list[TrialResult]:
@@ -124,6 +144,18 @@ def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
         write_atomically(path / "run.json", json.dumps(facts, indent=1) + "\n")
         point_latest(runs, run_id)
     return RunFolder(path)
+
+
+def link_tree(source: Path, target: Path) -> None:
+    """Copy a folder with hard links where possible. Whoever changes a file replaces it. Raises OSError."""
+    shutil.copytree(source, target, copy_function=link_or_copy)
+
+
+def link_or_copy(source: str, target: str) -> None:
+    with suppress(OSError):
+        os.link(source, target)
+        return
+    shutil.copy2(source, target)
 
 
 def point_latest(runs: Path, run_id: str) -> None:

@@ -10,12 +10,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.store.results import read_results
-from pytest_super.store.run_folder import last_reruns
+from pytest_super.store.run_folder import last_reruns, stored_results
+from pytest_super.store.verdict import read_word
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
+
+    from pytest_super.store.results import TrialResult
 
 # A run that has written something in this time can still be under way.
 RECENT_SECONDS = 3600.0
@@ -32,7 +34,11 @@ class StoredRun:
     errors: int
     solved: float | None
     """The share of the valid trials."""
+    headline: float | None
+    """The mean of what decides whether the tasks are solved, over the valid trials, by the tasks' weights."""
     cost_usd: float | None
+    verdict: str
+    """What its gates have decided; "" without gates, or if it has not ended."""
 
 
 def run_folders(directory: Path) -> list[Path]:
@@ -46,7 +52,7 @@ def stored_runs(directory: Path) -> Iterator[StoredRun]:
     for folder in run_folders(directory):
         try:
             facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-            results = last_reruns(read_results(folder))
+            results = [one for one in last_reruns(stored_results(folder)) if not one.is_interrupted]
             valid = [one for one in results if not one.is_error]
             costs = [one.cost_usd for one in results if one.cost_usd is not None]
             yield StoredRun(
@@ -56,10 +62,17 @@ def stored_runs(directory: Path) -> Iterator[StoredRun]:
                 trials=len(results),
                 errors=len(results) - len(valid),
                 solved=fmean(one.solved for one in valid) if valid else None,
+                headline=headline_mean(valid),
                 cost_usd=sum(costs) if costs else None,
+                verdict=read_word(folder),
             )
         except UNREADABLE:
             continue
+
+
+def headline_mean(results: Iterable[TrialResult]) -> float | None:
+    pairs = [(value, one.weight) for one in results if (value := one.metrics.get(one.headline)) is not None]
+    return fmean((value for value, _ in pairs), (weight for _, weight in pairs)) if pairs else None
 
 
 def remove_runs(directory: Path, *, keep: int, but: Collection[str]) -> list[str]:

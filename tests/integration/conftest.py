@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tests.integration.stored_runs import Bench
+
 # One worker reports to its controller as several do.
 WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["", "n1"])
 
@@ -158,6 +160,15 @@ class Project(Folder):
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Project:
     return Project(pytester)
+
+
+@pytest.fixture(scope="session")
+def paid(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A project with a stored run. Tests copy it."""
+    # Not at the top, because it imports scipy.
+    from tests.integration.stored_runs import Bench
+
+    return Bench.make(tmp_path_factory.mktemp("paid"))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,6 +78,40 @@ def test_an_unchanged_agent_passes_although_it_misses_tasks(project: Project) ->
         "expert     12     0.667      0.667    +0.0*",
     ])  # fmt: skip
     assert result.outlines[-1] == "gate: passed, expert: pass, a drop of 20 points or more is excluded"
+
+
+@pytest.mark.usefixtures("baseline")
+@pytest.mark.parametrize(
+    ("solved", "word", "regression", "points"),
+    [(8, "passed", "pass", "0.0"), (3, "failed", "regressed", "-41.67")],
+)
+def test_the_verdict_is_stored_listed_and_in_the_xml(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    solved: int,
+    word: str,
+    regression: str,
+    points: str,
+) -> None:
+    run(project, TASKS[:solved], *GATE, "--super-fail-under=0.1", "--junitxml=out.xml")
+    stored = json.loads((project.latest / "verdict.json").read_text())
+    assert stored["verdict"] == word
+    assert [line.split(",")[0] for line in stored["gates"]] == [
+        "gate: passed",
+        f"gate: {'FAILED' if word == 'failed' else 'passed'}",
+    ]
+    found = stored["regression"]["expert"]
+    assert (found["verdict"], str(found["points"])) == (regression, points)
+    assert found["low"] <= found["points"] <= found["high"]
+    told = {one.get("name"): one.get("value") for one in ET.parse(project.path / "out.xml").iter("property")}
+    assert told["super.verdict"] == word
+    assert told["super.regression.expert"] == regression
+    assert told["super.regression.expert.points"] == points
+    monkeypatch.setenv("COLUMNS", "200")
+    _, newest, older = super_command(project, "runs").stdout.splitlines()
+    share = f"{solved / 12:.3f}"
+    assert newest.split()[3:] == ["60", share, share, "0", "-", word]
+    assert older.split()[-1] == "-"
 
 
 @pytest.mark.usefixtures("baseline")
@@ -165,7 +200,10 @@ def test_a_check_says_what_a_later_run_can_find(project: Project, baseline: Path
     assert "t11   expert  0.000      10" in shown.stdout
 
 
-def test_old_runs_are_removed_but_not_that_of_the_baseline(project: Project, baseline: Path) -> None:
+def test_old_runs_are_removed_but_not_that_of_the_baseline(
+    project: Project, baseline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     for _ in range(3):
         run(project, TASKS[:1])
     folder = project.path / ".super/runs"
@@ -179,7 +217,8 @@ def test_old_runs_are_removed_but_not_that_of_the_baseline(project: Project, bas
     assert (pruned.returncode, pruned.stderr) == (0, "")
     assert pruned.stdout.count("removed") == 2
     assert [line.split()[0] for line in pruned.stdout.splitlines()[-2:]] == [others[-1], kept]
-    assert pruned.stdout.splitlines()[-1].split()[1:] == ["skilled:Skilled", "-", "120", "0.667", "0", "-"]
+    figures = ["120", "0.667", "0.667", "0", "-", "-"]
+    assert pruned.stdout.splitlines()[-1].split()[1:] == ["skilled:Skilled", "-", *figures]
 
 
 def test_a_refreshed_baseline_replaces_a_better_one(project: Project, baseline: Path) -> None:

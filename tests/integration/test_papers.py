@@ -337,9 +337,17 @@ def test_files_that_import_each_other_are_masked_and_graded(project: pytest.Pyte
 def test_stored_items_are_scored_and_graded_again(project: pytest.Pytester) -> None:
     run(project, "gold", "stats.task.yaml", "--super-n=2")
     found = project.path / "rescored.json"
-    command = ["rescore", "--tasks=stats.task.yaml", "--grade", "--sandbox=local", f"--json={found}"]
+    command = [
+        "rescore",
+        "--tasks=stats.task.yaml",
+        "--grade",
+        "--sandbox=local",
+        f"--json={found}",
+        "--write",
+    ]
     ran = project.run("pytest-super", *command, ".super/runs/latest")
     assert ran.ret == 0, ran.outlines
+    ran.stdout.fnmatch_lines("3 trials scored again, 0 changed; solved 1.000 -> 1.000")
     trials = json.loads(found.read_text())["trajectories"]
     assert sorted(trial["task"].partition("_")[2] for trial in trials) == ["0,1", "0,2", "1,2"]
     assert {trial["scores"]["graded"]["paper"] for trial in trials} == {1.0}

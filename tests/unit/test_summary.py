@@ -19,11 +19,21 @@ from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.report.gate import parse_gate
+from pytest_super.report.gate import verdicts as verdicts_of
 from pytest_super.report.must_solve import MustSolve, read_must_solve
-from pytest_super.report.summary import Agreement, Group, agreements, groups, mean_with_errors, rows
+from pytest_super.report.summary import (
+    Agreement,
+    Group,
+    agreements,
+    groups,
+    mean_with_errors,
+    rows,
+    why_invalid,
+)
 from pytest_super.report.terminal import summary_lines, verdict_lines
 from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult
+from pytest_super.store.verdict import CANNOT_TELL, FAILED, OPEN, PASSED, RunVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +61,9 @@ def verdicts(
     results: list[TrialResult], *gates: str, max_errors: float | None = None, not_run: int = 0
 ) -> list[str]:
     parsed = [parse_gate(text, [*BUILT_IN, cost()]) for text in gates]
-    return list(verdict_lines(results, parsed, max_errors, not_run))
+    invalid = why_invalid(results, max_errors)
+    found = list(verdicts_of(results, parsed, is_valid=not invalid, not_run=not_run))
+    return list(verdict_lines(RunVerdict(invalid=invalid, gates=found)))
 
 
 def cost(**facts: Any) -> Metric:
@@ -606,13 +618,12 @@ def test_each_named_task_must_be_solved_in_its_share_of_epochs(tmp_path: Path) -
     ]
     gate = must_solve(tmp_path, "# Never lose these.\nb\na 0.5\n\n")
     assert gate.is_passed(trials)
-    assert gate.line(trials, is_valid=True) == "gate: passed, the tasks of must.txt are solved"
+    assert gate.verdict(trials).line == "gate: passed, the tasks of must.txt are solved"
     gate = must_solve(tmp_path, "a\nb  # always\nc\nd 0.1\n")
     assert not gate.is_passed(trials)
-    assert gate.line(trials, is_valid=True) == (
+    assert gate.verdict(trials).line == (
         "gate: FAILED, of must.txt too rarely solved: a in 1 of 2, c in 1 of 2, d in 0 of 0"
     )
-    assert gate.line(trials, is_valid=False) == "gate: FAILED, the figures are invalid"
 
 
 @pytest.mark.parametrize(
@@ -627,3 +638,17 @@ def test_a_bad_file_of_tasks_is_refused(tmp_path: Path, text: str, problem: str)
     with pytest.raises(SuperError) as error:
         must_solve(tmp_path, text)
     assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        ([], ""),
+        ([PASSED, PASSED], "passed"),
+        ([PASSED, CANNOT_TELL], "cannot tell"),
+        ([OPEN, CANNOT_TELL], "open"),
+        ([PASSED, FAILED, OPEN], "failed"),
+    ],
+)
+def test_of_several_gates_the_worst_decides(words: list[str], word: str) -> None:
+    assert RunVerdict(invalid="", gates=[Verdict(one, "so") for one in words]).word == word

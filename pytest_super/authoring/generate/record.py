@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pytest_super.authoring.generate.refusal import PASSING
+from pytest_super.digests import file_digest
 from pytest_super.errors import SuperError
 from pytest_super.store.json_lines import read_lines, to_line
 
@@ -124,7 +125,7 @@ class GenerationRecord:
     def is_ours(self, path: Path) -> bool:
         """Whether it can be overwritten: it does not exist, or a run into this folder wrote its content."""
         try:
-            return hashlib.sha256(path.read_bytes()).hexdigest() in self._written
+            return file_digest(path) in self._written
         except FileNotFoundError:
             return True
 

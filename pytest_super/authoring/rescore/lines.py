@@ -14,7 +14,9 @@ from pytest_super.report.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
+    from pytest_super.authoring.rescore.results import NewResult, NewResults
     from pytest_super.authoring.rescore.scores import Rescored
 
 Group = tuple[str, str]
@@ -49,6 +51,35 @@ def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterat
         yield one_line(f"broken  {message}")
     yield ""
     yield from total_lines(totals(rescored))
+
+
+def new_run_lines(found: NewResults, folder: Path) -> Iterator[str]:
+    """What the rescored run in `folder` has otherwise than the one that it was made of."""
+    changed = [one for one in found.results if one.is_changed]
+    for one in changed:
+        yield one_line(f"changed {one.new.name}: {', '.join(changes_of(one))}")
+    for reason, names in found.left_out.items():
+        yield one_line(f"left out {', '.join(names)}: {reason}")
+    errors = sum(one.new.is_error for one in found.results)
+    left_out = sum(map(len, found.left_out.values()))
+    valid = [one for one in found.results if not one.new.is_error]
+    parts = [
+        f"{counted(len(valid), 'trial')} scored again",
+        f"{len(changed)} changed",
+        *([counted(errors, "error")] if errors else []),
+        *([f"{left_out} left out"] if left_out else []),
+    ]
+    before, after = mean(float(one.old.solved) for one in valid), mean(float(one.new.solved) for one in valid)
+    yield f"{', '.join(parts)}; solved {figure(before)} -> {figure(after)}"
+    yield f"results: {folder}"
+
+
+def changes_of(one: NewResult) -> Iterator[str]:
+    for name, value in one.new.metrics.items():
+        if (before := one.old.metrics.get(name)) != value:
+            yield f"{name} {figure(before)} -> {figure(value)}"
+    if one.old.solved != one.new.solved:
+        yield "solved" if one.new.solved else "no longer solved"
 
 
 def by_agent(rescored: Sequence[Rescored]) -> dict[Group, list[Rescored]]:

@@ -4,46 +4,83 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.grading.collected import read_collected
+from pytest_super.grading.collected import paths_of, read_collected
 from pytest_super.grading.grader import Grader
-from pytest_super.session.grading import COLLECTED, after_prefix, for_grader
+from pytest_super.metrics.evidence import GradedValue
+from pytest_super.session.grading import BODIES, BODIES_LOG, COLLECTED, LOG, after_prefix, for_grader
 from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pytest_super.authoring.rescore.trials import StoredTrial
-    from pytest_super.metrics.evidence import GradedValue
     from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.tasks.grade import Grade
     from pytest_super.tasks.task import Task
 
 
-def grade_again(
-    trial: StoredTrial, task: Task, start: Callable[[Task], ReadyKernel]
-) -> list[GradedValue] | None:
-    """The values of the task's grader, in a new sandbox. None if there is nothing to grade.
+@dataclass(frozen=True, kw_only=True)
+class Regraded:
+    """What the grader of a task says of a stored trial now."""
+
+    values: list[GradedValue]
+    bodies: list[GradedValue] | None
+    """As in `TrialGrade`."""
+    logs: dict[str, bytes]
+    """What the commands printed, by the name of the file in the trial's folder."""
+
+
+def grade_again(trial: StoredTrial, task: Task, start: Callable[[Task], ReadyKernel]) -> Regraded | None:
+    """Run the task's grader in a new sandbox. None if the task or the trial has none.
 
     Raises SuperError if the grader cannot run.
     """
-    grade = task.grade
-    if grade is None or not trial.result.graded:
+    grade, old = task.grade, trial.result
+    if grade is None or not old.graded:
         return None
     if grade.where == SAME:
         raise SuperError("its grader ran in the agent's sandbox, which is gone")
-    archive = trial.path.with_name(COLLECTED)
-    if not archive.exists():
-        # Without an archive nothing could be collected, and the stored values say why.
-        return None
+    logs: dict[str, bytes] = {}
+
+    def again(archive: str, log: str, stored: list[dict[str, Any]]) -> list[GradedValue]:
+        if not (path := trial.path.with_name(archive)).exists():
+            # Without an archive nothing could be collected, and the stored values say why.
+            return [GradedValue(**value) for value in stored]
+        values, logs[log] = grade_archive(path, task, grade, old.changed_elsewhere, start)
+        return values
+
+    values = again(COLLECTED, LOG, old.graded)
+    bodies = None if old.bodies_alone is None else again(BODIES, BODIES_LOG, old.bodies_alone)
+    return Regraded(values=values, bodies=bodies, logs=logs)
+
+
+def grade_archive(
+    archive: Path, task: Task, grade: Grade, elsewhere: list[str] | None, start: Callable[[Task], ReadyKernel]
+) -> tuple[list[GradedValue], bytes]:
+    """The values for the files in an archive, and what the commands printed. Raises SuperError.
+
+    `elsewhere` has files that the agent changed and that were not collected.
+    """
     try:
         collected = read_collected(archive)
     except (OSError, tarfile.TarError) as error:
         raise SuperError(f"{archive} cannot be read: {error}") from None
     ready = start(for_grader(task, grade))
+    base = ready.repository or ""
     with after_prefix(ready) as kernel, tempfile.TemporaryDirectory() as folder:
-        log, base = Path(folder) / "log", ready.repository or ""
+        refuse_not_collected(paths_of(grade, base), elsewhere or ())
+        log = Path(folder) / "log"
         grader = Grader(grade, task_folder=Path(task._path).parent, base=base, log=log)
-        return grader.grade(kernel, collected)
+        return grader.grade(kernel, collected), log.read_bytes() if log.exists() else b""
+
+
+def refuse_not_collected(paths: Iterable[str], elsewhere: Iterable[str]) -> None:
+    """Raises SuperError if the grader now collects a file that it left in the agent's sandbox."""
+    for path in paths:
+        if missing := [name for name in elsewhere if PurePosixPath(name).is_relative_to(path)]:
+            raise SuperError(f"its grader collects {missing[0]} now, which was not collected from the agent")

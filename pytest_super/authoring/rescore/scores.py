@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
+    from pytest_super.authoring.rescore.regrading import Regraded
     from pytest_super.authoring.rescore.trials import StoredTrial
     from pytest_super.tasks.task import Repository, Task
 
-    Regrader: TypeAlias = Callable[[StoredTrial, Task], list[GradedValue] | None]
+    Regrader: TypeAlias = Callable[[StoredTrial, Task], Regraded | None]
 
 NOT_REPRODUCED = "the stored figure does not follow from the stored steps and this task"
 CRASH = "the published code raises an error on this trial"
@@ -50,6 +51,10 @@ class Rescored:
     trial: StoredTrial
     reference: Figures = field(default_factory=dict)
     paper: Figures = field(default_factory=dict)
+    scored: tuple[Task, Evidence] | None = None
+    """What the figures follow from; None if it has only the published ones."""
+    regraded: Regraded | None = None
+    """The work of its grader, if that has run again."""
 
     @property
     def name(self) -> str:
@@ -106,19 +111,19 @@ def rescore(trial: StoredTrial, task: Task | None, grade: Regrader | None = None
     """A trial with an infrastructure error, or of an unknown task, keeps only its published figures."""
     if task is None or trial.result.error is not None:
         return Rescored(trial=trial)
-    graded = grade(trial, task) if grade else None
+    regraded = grade(trial, task) if grade else None
     evidence = Evidence(
         steps=trial.steps,
         submission=trial.submission,
         submitted=trial.submit_step is not None,
         landmarks=landmarks_of(trial, task),
-        graded=[GradedValue(**value) for value in trial.result.graded] if graded is None else graded,
+        graded=regraded.values if regraded else [GradedValue(**value) for value in trial.result.graded],
         repository=provided_folder(task.repository),
         spent=Spent(**{field.name: getattr(trial.result, field.name) for field in fields(Spent)}),
     )
     metrics = [metric for metric in installed_metrics() if metric.applies(task)]
     reference, paper = (score(metrics, task, evidence, scoring=way) for way in (REFERENCE, PAPER))
-    return Rescored(trial=trial, reference=reference, paper=paper)
+    return Rescored(trial=trial, reference=reference, paper=paper, scored=(task, evidence), regraded=regraded)
 
 
 def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
@@ -137,9 +142,9 @@ def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
             matcher.end_cell()
     matcher.end_cell()
     # Long outputs are stored without their middle, in which a landmark can have matched.
-    matched = {found["pattern"] for found in trial.result.landmarks_found if found["step"] is not None}
+    hits = {one["pattern"]: one for one in trial.result.landmarks_found if one["step"] is not None}
     return [
-        replace(found, step=0) if not found.is_hit and found.pattern in matched else found
+        Landmark(**hits[found.pattern]) if not found.is_hit and found.pattern in hits else found
         for found in matcher.landmarks
     ]
 

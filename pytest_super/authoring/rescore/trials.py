@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
-from pytest_super.report.text import words_of
+from pytest_super.report.text import counted, words_of
 from pytest_super.store.json_lines import to_line
 from pytest_super.store.published import read_history
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, read_result
@@ -184,6 +184,9 @@ def read_ours(path: Path) -> StoredTrial:
     # From RUN/trials/TASK/EPOCH.RERUN/trajectory.jsonl. Not `parents[3]`, which fails near the root.
     scoring = scoring_of(path.absolute().parent.parent.parent.parent / "run.json")
     steps = read_trajectory(path)
+    own = sum(step.origin == "agent" for step in steps)
+    if error is None and own < result.steps:
+        raise SuperError(f"{path} is cut: it has {own} of the agent's {counted(result.steps, 'step')}")
     return StoredTrial(path=path, result=result, steps=steps, is_published=False, scoring=scoring)
 
 

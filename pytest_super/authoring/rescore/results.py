@@ -1,0 +1,145 @@
+"""The results of a stored run as the present tasks score its trials."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import SuperError
+from pytest_super.metrics.landmarks import LANDMARKS
+from pytest_super.metrics.registry import installed_metrics
+from pytest_super.metrics.scored import scored
+from pytest_super.session.comparability import facts_of_scoring, has_conditions_of
+from pytest_super.store.checked import checked_result
+from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.run_folder import last_reruns, stored_results
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_super.authoring.rescore.scores import Rescored
+    from pytest_super.metrics.evidence import Evidence
+    from pytest_super.store.results import TrialResult
+    from pytest_super.tasks.task import Task
+
+UNKNOWN = "no task of this name is given"
+OTHER_CONDITIONS = "its conditions differ from those of the trial (query, repository, prefix, limits)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewResult:
+    """A trial of the run: its stored result, and the one that takes its place."""
+
+    old: TrialResult
+    new: TrialResult
+    rescored: Rescored | None = None
+    """None for an infrastructure failure, which is not scored."""
+
+    @property
+    def is_changed(self) -> bool:
+        return self.old.metrics != self.new.metrics or self.old.solved != self.new.solved
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewResults:
+    """The trials of the rescored run, and those that it does not have."""
+
+    results: list[NewResult] = field(default_factory=list)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """Names of trials by the reason."""
+
+
+def new_results(run: Path, rescored: Sequence[Rescored], tasks: Mapping[str, Task]) -> NewResults:
+    """Interrupted trials stay out, and are not named. Raises SuperError if the run cannot be read."""
+    found = NewResults()
+    by_trial = {(one.name, one.trial.result.rerun): one for one in rescored}
+    for old in read_run(run):
+        if old.is_interrupted:
+            continue
+        again = by_trial.get((old.name, old.rerun))
+        try:
+            new = new_error(old, tasks) if old.is_error else new_result(old, again)
+        except SuperError as error:
+            found.left_out.setdefault(str(error), []).append(old.name)
+        else:
+            new = replace(
+                new,
+                rerun=0,
+                folder=f"trials/{old.id}/{old.epoch}.0",
+                resumed_from=old.resumed_from or run.name,
+            )
+            found.results.append(NewResult(old=old, new=new, rescored=None if old.is_error else again))
+    return found
+
+
+def read_run(run: Path) -> list[TrialResult]:
+    """The last rerun of each trial of a run. Raises SuperError."""
+    try:
+        return [checked_result(one) for one in last_reruns(stored_results(run))]
+    except UNREADABLE as error:
+        raise SuperError(f"{run}: the run cannot be read: {error}") from None
+
+
+def new_error(old: TrialResult, tasks: Mapping[str, Task]) -> TrialResult:
+    """An infrastructure failure stays one, of the same task. Raises SuperError."""
+    if old.id not in tasks:
+        raise SuperError(UNKNOWN)
+    # A trial whose sandbox never started has none.
+    if old.conditions and not has_conditions_of(tasks[old.id], old):
+        raise SuperError(OTHER_CONDITIONS)
+    return old
+
+
+def new_result(old: TrialResult, again: Rescored | None) -> TrialResult:
+    """Raises SuperError if the trial cannot be scored as it would be in a run."""
+    if again is None:
+        raise SuperError("its files cannot be read or scored")
+    if again.scored is None:
+        raise SuperError(UNKNOWN)
+    task, evidence = again.scored
+    if not has_conditions_of(task, old):
+        raise SuperError(OTHER_CONDITIONS)
+    metrics, mode = installed_metrics(), again.trial.scoring
+    facts = facts_of_scoring(task, metrics, mode)
+    is_scored_alike = facts["scoring"] == old.scoring
+    refuse_unknown(old, again, task, evidence, is_scored_alike=is_scored_alike)
+    fields = scored(metrics, task, evidence, mode)
+    if hides_landmark(old, evidence):
+        fields["metrics"][LANDMARKS.name] = None
+    own = {metric.name for metric in metrics}
+    # Of a conftest, which is not read: they are as known as what they follow from.
+    others = {name: value for name, value in old.metrics.items() if name not in own}
+    fields["metrics"] |= others if is_scored_alike else dict.fromkeys(others)
+    facts["applicable"] += [name for name in old.applicable if name in others]
+    fields |= fields_of_grading(again, task)
+    return replace(old, category=task.category, **facts, **fields)
+
+
+def fields_of_grading(again: Rescored, task: Task) -> dict[str, Any]:
+    if task.grade is None:
+        return {"graded": [], "graded_in": "", "bodies_alone": None}
+    bodies = again.regraded.bodies if again.regraded else None
+    return {} if bodies is None else {"bodies_alone": [asdict(value) for value in bodies]}
+
+
+def refuse_unknown(
+    old: TrialResult, again: Rescored, task: Task, evidence: Evidence, *, is_scored_alike: bool
+) -> None:
+    """Raises SuperError if what is stored does not say how the trial is scored now."""
+    own = {metric.name for metric in installed_metrics()}
+    if old.headline and old.headline not in own:
+        raise SuperError(f"its headline metric {old.headline} is that of a conftest.py, which is not read")
+    if task.grade is not None and not is_scored_alike and again.regraded is None:
+        what = "grade it again with --grade" if old.graded else "nothing was collected for a grader"
+        raise SuperError(f"it is graded, and scored otherwise than in the run: {what}")
+    is_provided = task.repository is not None and task.repository.provide
+    if task.entrypoint is not None and is_provided and evidence.repository is None:
+        raise SuperError("the name of its repository's folder is unknown: its source is not in the cache")
+
+
+def hides_landmark(old: TrialResult, evidence: Evidence) -> bool:
+    """Whether a landmark that the run did not look for can be in output that is not stored."""
+    known = {found["pattern"] for found in old.landmarks_found}
+    is_missed = any(not one.is_hit and one.pattern not in known for one in evidence.landmarks)
+    return is_missed and any(step.omitted_characters for step in evidence.steps if step.origin == "agent")

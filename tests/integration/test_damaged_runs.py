@@ -1,0 +1,170 @@
+"""Files of a stored run that are cut anywhere, as by a crash: what is whole counts, and counts once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.comparison.side import side_of_run
+from pytest_super.errors import SuperError
+from pytest_super.session.resume import valid_results
+from pytest_super.store.run_folder import RunFolder
+from pytest_super.store.stored_runs import stored_runs
+from tests.integration.stored_runs import Bench, contents, folder_of, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+FILES = (
+    "results.jsonl",
+    "run.json",
+    "calls.jsonl",
+    "trials/wrong/1.0/trajectory.jsonl",
+    "trials/wrong/1.0/result.json",
+)
+CALL = {"trial": "hang/1.0", "prompt_tokens": 7, "completion_tokens": 3, "cost_usd": 0.5, "seconds": 1.0}
+
+
+@pytest.fixture(scope="module")
+def bench(paid: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Its run has two epochs of `wrong`, whose answer was mended, and calls of a trial that did not end."""
+    made = paid.copy(tmp_path_factory.mktemp("damaged") / "project")
+    made.add("wrong")
+    run = made.latest
+    shutil.copytree(run / "trials/wrong/1.0", run / "trials/wrong/2.0")
+    second = rows(run)["wrong"] | {"epoch": 2, "folder": "trials/wrong/2.0"}
+    (run / "trials/wrong/2.0/result.json").write_text(json.dumps(second) + "\n")
+    with (run / "results.jsonl").open("a") as file:
+        file.write(json.dumps(second) + "\n")
+    (run / "calls.jsonl").write_text(f"{json.dumps(CALL)}\n" * 3)
+    return made
+
+
+class Cut:
+    """A file of the run, cut and then whole again."""
+
+    def __init__(self, path: Path, part: float) -> None:
+        self.path, self.whole = path, path.read_bytes()
+        self.length = int(part * len(self.whole))
+
+    def __enter__(self) -> None:
+        self.path.write_bytes(self.whole[: self.length])
+
+    def __exit__(self, *_: object) -> None:
+        self.path.write_bytes(self.whole)
+
+
+def told(done: CompletedProcess[str]) -> str:
+    """What a command said, which is one line if it gave up."""
+    assert "Traceback" not in done.stdout + done.stderr
+    if not done.stdout:
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+    return done.stdout + done.stderr
+
+
+@given(part=st.floats(0, 1))
+@pytest.mark.parametrize("name", FILES)
+def test_every_reader_takes_what_is_whole_once(bench: Bench, name: str, part: float) -> None:
+    run = bench.latest
+    valid = {one.name: one for one in valid_results(run)}
+    side = side_of_run(run)
+    with Cut(run / name, part):
+        taken = list(valid_results(run))
+        # What the list lacks is in the folder of the trial, and the other way round.
+        assert {one.name: one for one in taken} == valid
+        assert len(taken) == len(valid)
+        with suppress(SuperError):
+            found = side_of_run(run)
+            assert found.tasks == side.tasks
+            assert found.trials <= side.trials
+        for listed in stored_runs(bench.path / ".super"):
+            assert (listed.solved, listed.trials - listed.errors) == (1 / 3, 3)
+    # Nobody has written into the run.
+    assert json.loads((run / "run.json").read_text())["id"] == run.name
+
+
+@pytest.mark.slow
+@given(part=st.floats(0, 1))
+@pytest.mark.parametrize("name", FILES)
+def test_every_command_works_or_says_in_one_line_why_not(bench: Bench, name: str, part: float) -> None:
+    run = bench.latest
+    whole = contents(run)
+    with Cut(run / name, part):
+        told(bench.command("runs"))
+        told(bench.command("compare", str(run), str(run)))
+        updated = bench.command("baseline", "update", str(run), "--file=new.json")
+        if updated.returncode == 0:
+            tasks = json.loads((bench.path / "new.json").read_text())["tasks"]
+            assert {id: task["values"] for id, task in tasks.items()} == {"right": [1.0], "wrong": [0.0, 0.0]}
+        told(updated)
+        done = bench.rescore()
+        if "results: " in told(done):
+            scored = [row for row in lines_of(folder_of(done)) if row["error"] is None]
+            # A trial whose files are cut has no score; no other one is affected.
+            assert {(row["id"], row["epoch"]) for row in scored} >= {("right", 1), ("wrong", 2)}
+            assert all(row["solved"] for row in scored)
+            assert len({(row["id"], row["epoch"]) for row in scored}) == len(scored)
+            shutil.rmtree(folder_of(done))
+    assert contents(run) == whole
+
+
+def lines_of(run: Path) -> Iterator[dict[str, Any]]:
+    return map(json.loads, (run / "results.jsonl").read_text().splitlines())
+
+
+@given(part=st.floats(0, 1))
+def test_calls_that_are_cut_are_not_counted(bench: Bench, tmp_path_factory: Any, part: float) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    started = {"id": "hang", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "a"}
+    (folder / "trials/hang/1.0").mkdir(parents=True)
+    (folder / "trials/hang/1.0/result.json").write_text(json.dumps(started))
+    calls = (bench.latest / "calls.jsonl").read_bytes()
+    (folder / "calls.jsonl").write_bytes(cut := calls[: int(part * len(calls))])
+    run = RunFolder(folder)
+    run.sweep("crashed", "it died")
+    run.sweep("crashed", "it died")
+    [result] = run.final()
+    complete = len(cut.rstrip(b"\n") + b"\n") // len(f"{json.dumps(CALL)}\n")
+    assert result.prompt_tokens == 7 * complete
+    assert result.cost_usd == (0.5 * complete or None)
+
+
+def test_a_line_after_one_that_was_cut_is_read(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text('{"id": "ri')
+    run = RunFolder(tmp_path)
+    for result in side_results(bench):
+        run.record(result)
+    assert [row["id"] for row in lines_after_cut(tmp_path)] == [one.id for one in side_results(bench)]
+
+
+def side_results(bench: Bench) -> list[Any]:
+    return list(valid_results(bench.latest))
+
+
+def lines_after_cut(run: Path) -> list[dict[str, Any]]:
+    _, *others = (run / "results.jsonl").read_text().splitlines()
+    return list(map(json.loads, others))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_a_run_whose_file_was_cut_is_resumed(bench: Bench, tmp_path: Path, name: str) -> None:
+    project = bench.copy(tmp_path / "project")
+    old = rows(project.latest)
+    with Cut(project.latest / name, 0.6):
+        done, ran = project.pytest("--super-resume=latest")
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    # `wrong` was mended, and the error runs again.
+    assert ran == "broken wrong"
+    found = rows(project.latest)
+    assert found.keys() == {"broken", "right", "wrong"}
+    assert found["right"]["metrics"] == old["right"]["metrics"]

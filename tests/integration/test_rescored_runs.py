@@ -1,0 +1,147 @@
+"""Stored runs scored anew: the outcome is a run that every other command reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.stored_runs import contents, folder_of, rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.stored_runs import Bench
+
+
+@pytest.fixture
+def bench(paid: Bench, tmp_path: Path) -> Bench:
+    return paid.copy(tmp_path / "project")
+
+
+def test_a_mended_answer_gives_a_new_run_and_leaves_the_paid_one(bench: Bench) -> None:
+    before, old = contents(bench.latest), rows(bench.latest)
+    bench.add("wrong")
+    done = bench.rescore()
+    assert done.returncode == 0, done.stderr
+    new = folder_of(done)
+    assert done.stdout.splitlines()[-3:] == [
+        "changed wrong: accuracy 0.000 -> 1.000, steps_taken 2.000 -> -, solved",
+        "2 trials scored again, 1 changed, 1 error; solved 0.500 -> 1.000",
+        f"results: {new}",
+    ]
+    assert contents(bench.latest) == before
+    assert bench.latest.name != new.name
+    facts = json.loads((new / "run.json").read_text())
+    assert (facts["id"], facts["rescored"]) == (new.name, bench.latest.name)
+    assert facts["arguments"] == ["rescore", ".super/runs/latest", "--tasks=.", "--write"]
+    found = rows(new)
+    assert (found["wrong"]["solved"], found["wrong"]["difference"]) == (True, "")
+    assert found["wrong"]["scoring"] != old["wrong"]["scoring"]
+    for id in ("broken", "right"):
+        assert found[id] == {**old[id], "resumed_from": bench.latest.name}
+    for row in found.values():
+        folder = new / row["folder"]
+        assert json.loads((folder / "result.json").read_text()) == row
+        assert (folder / "trajectory.jsonl").exists()
+    assert "accuracy 1" in (new / found["wrong"]["folder"] / "trajectory.ipynb").read_text()
+
+
+def test_a_run_that_was_scored_again_is_resumed(bench: Bench) -> None:
+    bench.add("wrong")
+    new = bench.rescored()
+    again, ran = bench.pytest(f"--super-resume={new.name}")
+    assert ran == "broken"
+    assert f"2 trials taken over from {new.name}" not in again.stdout
+    assert "2 trials taken over from" in again.stdout
+    assert rows(bench.latest)["wrong"]["solved"]
+
+
+def test_a_run_that_was_scored_again_is_compared_and_listed_and_a_baseline(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Infrastructure failures would decide.
+    (bench.path / "broken.task.yaml").unlink()
+    (bench.latest / "results.jsonl").write_text(
+        "".join(f"{json.dumps(row)}\n" for id, row in rows(bench.latest).items() if id != "broken")
+    )
+    shutil.rmtree(bench.latest / "trials/broken")
+    assert bench.command("baseline", "update", str(bench.latest), "--file=old.json").returncode == 0
+    bench.add("wrong")
+    new = bench.rescored()
+    compared = bench.command("compare", "old.json", str(new))
+    assert compared.returncode == 0, compared.stderr
+    assert "left out, scored otherwise (answer, grader or metric): wrong" in compared.stdout
+    assert "expert      1     1.000      1.000    +0.0" in compared.stdout
+    assert bench.command("baseline", "update", str(new)).returncode == 0
+    gated, ran = bench.pytest("--super-baseline=baseline.json")
+    assert ran == "right wrong"
+    assert "expert      2     1.000      1.000    +0.0" in gated.stdout
+    monkeypatch.setenv("COLUMNS", "200")
+    listed = bench.command("runs").stdout.splitlines()
+    [row] = [line.split() for line in listed if line.startswith(new.name)]
+    assert row[3:] == ["2", "1.000", "1.000", "0", "-", "-"]
+    # Scored again once more, nothing changes.
+    assert (
+        "2 trials scored again, 0 changed"
+        in bench.command("rescore", str(new), "--tasks=.", "--write").stdout
+    )
+
+
+def test_a_task_with_other_conditions_is_named_and_left_out(bench: Bench) -> None:
+    bench.add("wrong", query="And what is this?")
+    done = bench.rescore()
+    assert done.returncode == 1
+    assert "left out wrong: its conditions differ from those of the trial (query, " in done.stdout
+    assert rows(folder_of(done)).keys() == {"broken", "right"}
+    assert done.stdout.splitlines()[-2].startswith("1 trial scored again, 0 changed, 1 error, 1 left out")
+
+
+def test_no_run_is_written_of_nothing(bench: Bench) -> None:
+    for id in ("wrong", "right"):
+        bench.add(id, query="And what is this?")
+    before = contents(bench.runs)
+    done = bench.rescore()
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("pytest-super: no run is written, because no trial of ")
+    assert contents(bench.runs) == before
+
+
+@pytest.mark.parametrize("paths", [["trials"], ["", "trials/right"]])
+def test_a_new_run_is_made_of_one_run(bench: Bench, paths: list[str]) -> None:
+    done = bench.command("rescore", *(f".super/runs/latest/{path}" for path in paths), "--write", "--tasks=.")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "--write needs the folder of one run" in done.stderr
+
+
+def test_interrupted_trials_and_those_of_unknown_tasks_stay_out(bench: Bench) -> None:
+    changed = rows(bench.latest)["right"] | {"stop_reason": "interrupted", "error": "Ctrl-C"}
+    with (bench.latest / "results.jsonl").open("a") as file:
+        file.write(json.dumps({**changed, "rerun": 1}) + "\n")
+    (bench.path / "broken.task.yaml").unlink()
+    done = bench.rescore()
+    assert rows(folder_of(done)).keys() == {"wrong"}
+    assert "left out broken: no task of this name is given" in done.stdout
+
+
+def test_a_new_landmark_that_can_be_in_unstored_output_is_not_missed(bench: Bench) -> None:
+    bench.add("right", landmarks=["all done", "in the middle"])
+    assert rows(bench.rescored())["right"]["metrics"]["landmarks"] == 0.5
+    path = bench.latest / "trials/right/1.0/trajectory.jsonl"
+    steps = [json.loads(line) for line in path.read_text().splitlines()]
+    steps[0]["omitted_characters"] = 7
+    path.write_text("".join(f"{json.dumps(step)}\n" for step in steps))
+    row = rows(bench.rescored())["right"]
+    assert row["metrics"]["landmarks"] is None
+    assert row["solved"]
+
+
+def test_scores_of_a_killed_run_are_those_of_the_trials_that_had_ended(bench: Bench) -> None:
+    first, *_ = (bench.latest / "results.jsonl").read_text().splitlines(keepends=True)
+    (bench.latest / "results.jsonl").write_text(first + '{"id": "rig')
+    bench.add("wrong")
+    found = rows(bench.rescored())
+    assert {id: row["solved"] for id, row in found.items()} == {"broken": False, "right": True, "wrong": True}
