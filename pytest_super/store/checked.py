@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING
-
-from pytest_super.store.json_lines import to_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -15,12 +14,15 @@ if TYPE_CHECKING:
 
 
 def checked_result(result: TrialResult) -> TrialResult:
-    """Raises ValueError if a field has another type than was written, or a metric is not finite."""
+    """A result as it was read.
+
+    Raises ValueError if a field has another type than was written, or a metric is not finite.
+    """
     # Not at the top, because most runs read no stored results.
     from pydantic import ValidationError
 
     try:
-        valid = adapter().validate_json(to_line(result.to_data()), strict=True)
+        valid = adapter().validate_json(json.dumps(vars(result)), strict=True)
     except ValidationError as error:
         wrong = error.errors()[0]
         place = ".".join(map(str, wrong["loc"]))
