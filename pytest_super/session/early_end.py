@@ -5,11 +5,13 @@ The gates are asked after each whole epoch. Asked earlier, they would see more o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.report.text import counted
 from pytest_super.session.outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.session.run import RUN
@@ -70,8 +72,10 @@ class EarlyEnd:
         for epoch in range(self._asked + 1, whole + 1):
             self._asked = epoch
             if self._is_decided(list(self._results.values()), to_come, epoch):
-                self._decided = epoch
-                write_decided(self._run.path, epoch)
+                # A full disk is told by the trials, which then go on.
+                with suppress(InfrastructureError):
+                    write_decided(self._run.path, epoch)
+                    self._decided = epoch
                 return
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
