@@ -12,7 +12,7 @@ from pytest_super.metrics.registry import headline_of
 from pytest_super.report.text import outcome_of
 from pytest_super.session.comparability import scoring_of
 from pytest_super.session.reruns import refuse_rerun_mark
-from pytest_super.session.run import RUN
+from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import TrialFolder, TrialResult
 
@@ -92,6 +92,7 @@ class TaskItem(pytest.Function):
             weight=self.task.weight,
             applicable=[metric.name for metric in metrics if metric.applies(self.task)],
             metrics={metric.name: None for metric in metrics},
+            worker=worker_name(self.config),
         )
 
     def setup(self) -> None:
