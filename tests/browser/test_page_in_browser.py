@@ -161,7 +161,7 @@ def test_trials_are_filtered_and_sorted(page: Page, tmp_path: Path) -> None:
     assert page.locator("#found").inner_text() == "2 of 7"
     page.get_by_label("Outcome").select_option("")
     page.get_by_label("Text").fill("masked goal")
-    assert names.all_inner_texts() == ["task1", "task3"]
+    assert names.all_inner_texts() == ["task3", "task1"]
     page.get_by_label("Text").fill("task")
     for _ in range(2):
         page.get_by_role("button", name="compute s").click()

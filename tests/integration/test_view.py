@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+# Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
+import pytest_super.report.page.one_file
+import pytest_super.statistics.mean  # noqa: F401
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
 from tests.stored import a_result, a_run, a_step, add_trial
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.summary import ALL, Group, rows
+from pytest_super.report.summary import ALL, Group, rows, weighted_mean
 from pytest_super.report.terminal import figure, is_used
 
 if TYPE_CHECKING:
@@ -66,12 +65,15 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
     """Of trials that have ended."""
     metrics = [one for one in metrics_of(results) if any(is_used(one, result) for result in results)]
     groups = rows(results)
-    whole = [Group(set=ALL, results=results)] if groups else []
-    levels = [level for group in [*groups, *whole] if (level := level_of(group))]
+    found = [row_of(group, metrics) for group in groups]
+    if len({group.set for group in groups}) > 1:
+        groups.append(Group(set=ALL, results=results))
+        found.append(row_of(groups[-1], metrics))
+    levels = [level_of(group, row, metrics) for group, row in zip(groups, found, strict=True)]
     return Figures(
         heads=["solved", *(metric.heading for metric in metrics)],
-        rows=[row_of(group, metrics) for group in [*groups, *whole]],
-        levels=levels if len(groups) > 1 else levels[:1],
+        rows=found,
+        levels=[level for level in levels if level is not None],
     )
 
 
@@ -108,17 +110,19 @@ def headline_of(result: TrialResult) -> float | None:
     return result.metrics.get(result.headline)
 
 
-def level_of(group: Group) -> Level | None:
-    found = interval_of(group.valid, headline_of)
-    known = [one for one in map(headline_of, group.valid) if one is not None]
-    if not known or not all(0 <= one <= 1 for one in known):
+def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
+    """None if the headline metric has no value, or one that is not from 0 to 1."""
+    known = [(value, one.weight) for one in group.valid if (value := headline_of(one)) is not None]
+    if not known or not all(0 <= value <= 1 for value, _ in known):
         return None
-    mean = found.value if found else fmean(known)
+    headlines = {result.headline for result in group.valid}
+    # Most rows have one headline metric, whose interval is in the table.
+    own = dict(zip([metric.name for metric in metrics], row.figures[1:], strict=True)).get(min(headlines))
     return Level(
         name=f"{group.set} {group.category}".strip(),
         trials=len(known),
-        value=mean,
-        bounds=None if found is None else (found.low, found.high),
+        value=weighted_mean(known) or 0.0,
+        bounds=own.bounds if own and len(headlines) == 1 else bounds_of(group.valid, headline_of),
     )
 
 
@@ -141,20 +145,17 @@ def interval_of(
         return None
     from pytest_super.statistics.mean import TaskMean, general_mean
 
-    by_task: dict[str, list[tuple[float, float]]] = {}
+    by_task: dict[str, list[float]] = {}
+    weights: dict[str, float] = {}
     for result in results:
         if (value := value_of(result)) is not None:
-            by_task.setdefault(result.id, []).append((value, result.weight))
-    if not by_task or not all(0 <= value <= 1 for values in by_task.values() for value, _ in values):
+            by_task.setdefault(result.id, []).append(value)
+            weights[result.id] = weights.get(result.id, 0.0) + result.weight
+    if not by_task or not all(0 <= value <= 1 for values in by_task.values() for value in values):
         return None
     return general_mean(
         [
-            TaskMean(
-                value=fmean(value for value, _ in values),
-                cluster=id,
-                weight=sum(weight for _, weight in values),
-                trials=len(values),
-            )
-            for id, values in by_task.items()
+            TaskMean(value=sum(own) / len(own), cluster=id, weight=weights[id], trials=len(own))
+            for id, own in by_task.items()
         ]
     )

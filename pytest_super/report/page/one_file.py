@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pytest_super.report.page.render import run_page, trial_body
-from pytest_super.report.page.stored import ERROR, GOING_ON, MISSED, SOLVED, STOPPED, read_run
+from pytest_super.report.page.stored import read_run
 from pytest_super.report.page.trial import TRAJECTORY, detail_of
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
@@ -26,8 +26,6 @@ MOST_OF_ALL = 10_000_000
 """Bytes of the page for all of them: a browser opens this many in less than two seconds."""
 # A trial that gets less is left out: it would not be worth reading.
 LEAST_OF_TRIAL = 20_000
-# What is read first.
-ORDER = (ERROR, MISSED, STOPPED, GOING_ON, SOLVED)
 
 
 def write_page(path: Path, folder: Path) -> None:
@@ -48,7 +46,7 @@ def one_file(run: ShownRun, way: str) -> str:
 
 def details_of(run: ShownRun, way: str) -> Iterator[tuple[str, ShownTrial, Markup]]:
     """The detail of as many trials as fit, each with its id in the page."""
-    chosen = sorted(run.trials, key=lambda one: ORDER.index(one.outcome))[: MOST_OF_ALL // LEAST_OF_TRIAL]
+    chosen = run.trials[: MOST_OF_ALL // LEAST_OF_TRIAL]
     most = min(MOST_OF_TRIAL, MOST_OF_ALL // max(len(chosen), 1))
     for number, trial in enumerate(chosen):
         id = f"t{number}"

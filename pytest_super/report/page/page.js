@@ -9,11 +9,13 @@ function filter() {
   if (!table) return;
   const words = byId("words").value.toLowerCase().split(/\s+/);
   const outcome = byId("outcome").value;
+  const most = Number(table.dataset.most);
   let found = 0;
   for (const row of table.tBodies[0].rows) {
     const text = row.textContent.toLowerCase();
-    row.hidden = !words.every((word) => text.includes(word)) || (outcome && row.cells[2].textContent !== outcome);
-    found += !row.hidden;
+    const isFound = words.every((word) => text.includes(word)) && (!outcome || row.cells[2].textContent === outcome);
+    found += isFound;
+    row.hidden = !isFound || found > most;
   }
   byId("found").textContent = `${found} of ${table.tBodies[0].rows.length}`;
 }
@@ -26,13 +28,14 @@ function sort() {
   heads[sorted.column].setAttribute("aria-sort", sorted.sign > 0 ? "ascending" : "descending");
   const keyed = [...table.tBodies[0].rows].map((row) => {
     const text = row.cells[sorted.column].textContent;
-    return { row, text, number: text === "–" ? -Infinity : Number(text) };
+    return { row, text, number: text === "-" ? -Infinity : Number(text) };
   });
   const isNumeric = keyed.every((one) => !Number.isNaN(one.number));
   const words = new Intl.Collator("en", { numeric: true });
   const order = isNumeric ? (a, b) => a.number - b.number || 0 : (a, b) => words.compare(a.text, b.text);
   keyed.sort((a, b) => sorted.sign * order(a, b));
   table.tBodies[0].append(...keyed.map((one) => one.row));
+  filter();
 }
 
 function sortBy(column) {
@@ -63,8 +66,8 @@ function show(fresh) {
   for (const one of fresh.querySelectorAll("details[id]")) if (isOpen.has(one.id)) one.open = isOpen.get(one.id);
   for (const [id, value] of typed) if (value !== undefined && byId(id)) byId(id).value = value;
   for (const one of fresh.querySelectorAll(".wide")) one.scrollLeft = scrolled.get(one.getAttribute("aria-label")) || 0;
-  sort();
   filter();
+  sort();
   const again = focusedIn && byId(focusedIn);
   const target = place >= 0 ? again?.tHead?.rows[0].cells[place]?.firstChild : again?.querySelector(":scope > summary") || again;
   if (focused && !focused.isConnected) target?.focus({ preventScroll: true });

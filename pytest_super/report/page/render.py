@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 LONGEST = 300
+# A browser lays out a table of all trials of a large run for seconds.
+MOST_ROWS = 500
 # Facts of run.json that are shown, with their labels.
-FACTS = ("agent", "model", "sandbox", "scoring", "epochs", "resumed", "arguments", "versions")
+FACTS = ("agent", "model", "sandbox", "scoring", "epochs", "resumed", "versions", "arguments")
 
 
 @cache
@@ -47,6 +49,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["brief"] = brief
+    found.filters["number"] = number
     return found
 
 
@@ -58,6 +61,10 @@ def inert(value: Any) -> Any:
 def brief(value: str) -> str:
     line = printable_line(value)
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+
+
+def number(value: float | None, form: str = "%.3f") -> str:
+    return "-" if value is None else form % value
 
 
 @cache
@@ -90,6 +97,7 @@ def render(template: str, title: str, *, version: str = "", **values: Any) -> st
             style=resource("page.css")[0],
             version=version,
             outcomes=OUTCOMES,
+            most_rows=MOST_ROWS,
             **values,
         )
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.text import describe
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
     from pytest_super.store.results import TrialResult
 
-SOLVED, MISSED, ERROR, STOPPED, GOING_ON = "solved", "missed", "error", "stopped", "not ended"
+SOLVED, MISSED, ERROR, STOPPED, GOING_ON = "solved", "missed", "error", "stopped", "unfinished"
 OUTCOMES = (SOLVED, MISSED, ERROR, STOPPED, GOING_ON)
+# What is read first comes first.
+ORDER = (GOING_ON, ERROR, MISSED, STOPPED, SOLVED)
 # Names that are shown as they are; a damaged file can have longer ones.
 LONGEST_NAME = 300
 MOST_TROUBLE = 20
@@ -39,7 +42,7 @@ class ShownTrial:
     why: str
     """Why it is unsolved, or what it is doing."""
 
-    @property
+    @cached_property
     def outcome(self) -> str:
         if self.result.stop_reason == RUNNING:
             return GOING_ON
@@ -67,6 +70,7 @@ class ShownRun:
     facts: dict[str, Any]
     """The content of run.json; empty if it cannot be read."""
     trials: list[ShownTrial]
+    """Unsolved ones first."""
     trouble: list[str] = field(default_factory=list)
     """What could not be read, and failures after trials."""
 
@@ -96,6 +100,7 @@ def read_run(folder: Path) -> ShownRun:
         except UNREADABLE as error:
             trouble.append(f"the result of {result.name} is damaged: {error!r}")
     trouble += read_trouble(folder)
+    trials.sort(key=lambda one: ORDER.index(one.outcome))
     return ShownRun(folder=folder, facts=read_facts(folder, trouble), trials=trials, trouble=limited(trouble))
 
 

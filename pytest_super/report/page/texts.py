@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 AT_ONCE = 4000
 # The share of a clipped text that is its beginning.
 HEAD = 2 / 3
-# The most bytes that one character takes in the page: `&#34;`.
-WIDEST = 5
+SHRINKING = 0.95
 MATCH_SECONDS = 0.2
 
 
@@ -42,9 +41,9 @@ class Text:
     omitted: int
 
 
-def size_of(text: str) -> int:
-    """Its bytes in the page."""
-    return len(escape(printable(text)).encode())
+def size_of(text: str, most: int) -> int:
+    """Its bytes in the page, or `most` if it has more. A character takes at least one."""
+    return most if len(text) > most else min(len(escape(printable(text)).encode()), most)
 
 
 def level_of(sizes: Sequence[int], budget: int) -> int:
@@ -60,19 +59,21 @@ def level_of(sizes: Sequence[int], budget: int) -> int:
 
 def kept_of(text: str, most: int) -> tuple[int, int]:
     """How many characters of its beginning and of its end take at most `most` bytes of the page."""
-    if (size := size_of(text)) <= most:
+    if size_of(text, most + 1) <= most:
         return len(text), 0
-    for kept in (int(len(text) * most / size), most // WIDEST):
+    kept = min(len(text), most)
+    while True:
         head = int(kept * HEAD)
         tail = kept - head
-        if size_of(text[:head]) + size_of(text[len(text) - tail :]) <= most:
-            break
-    return head, tail
+        size = len(escape(printable(text[:head] + text[len(text) - tail :])).encode())
+        if size <= most:
+            return head, tail
+        # Less than the share that would fit, because wide characters are not spread evenly.
+        kept = int(kept * SHRINKING * most / size)
 
 
 def text_of(text: str, most: int, landmarks: Iterable[tuple[int, str]] = ()) -> Text:
     """The text, cut in its middle to `most` bytes. `landmarks` are numbers and patterns that it hits."""
-    text = printable(text)
     head, tail = kept_of(text, most)
     first = min(head, AT_ONCE)
     spans = sorted(span for number, pattern in landmarks if (span := match_of(text, number, pattern)))

@@ -77,8 +77,8 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     landmarks = landmarks_of(trial.result)
     kept = kept_steps(steps, (most - TRIAL_BYTES) // (2 * STEP_BYTES))
     labelled = [list(texts_of(step)) for step in kept]
-    sizes = [size_of(text) for texts in labelled for _, text in texts]
-    level = level_of(sizes, most - TRIAL_BYTES - STEP_BYTES * len(kept))
+    budget = most - TRIAL_BYTES - STEP_BYTES * len(kept)
+    level = level_of([size_of(text, budget) for texts in labelled for _, text in texts], budget)
     shown = [shown_step(step, texts, landmarks, level) for step, texts in zip(kept, labelled, strict=True)]
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
@@ -167,11 +167,9 @@ def notes_of(step: Step) -> Iterator[str]:
 
 def facts_of(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
     """How the trial went, each value as a line."""
-    values = [f"{name} {value:.3g}" for name, value in result.metrics.items() if value is not None]
-    yield "scores", ", ".join(values) or "none"
+    yield "outcome", outcome_of(result)
     if result.error is not None:
         yield "error", result.error
-    yield "ended", outcome_of(result)
     if result.agent_error:
         yield "the agent's error", raised(result.agent_error)
     yield "wrong values", result.difference or "none known"
