@@ -141,7 +141,7 @@ def test_the_keyboard_alone_leads_to_the_steps_of_a_trial(page: Page, tmp_path: 
         if page.evaluate("document.activeElement.textContent") == "task4":
             break
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.closest('details.trial').open")
+    page.wait_for_function("document.activeElement.closest('details.trial')?.open")
     for _ in range(10):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.closest('details')?.className") == "step":

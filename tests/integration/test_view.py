@@ -52,6 +52,16 @@ def test_a_run_writes_its_page(project: Project, workers: tuple[str, ...]) -> No
     assert {row["worker"] for row in project.results.values()} == {"gw0" if workers else "main"}
 
 
+def test_the_worker_of_a_trial_is_no_reason_not_to_compare_it(project: Project) -> None:
+    project.add_task("a")
+    rows = []
+    for workers in ((), ("-n1",)):
+        project.run(*workers)
+        rows.append(project.results["a[1]"])
+    assert [row["worker"] for row in rows] == ["main", "gw0"]
+    assert all(rows[0][name] == rows[1][name] for name in ("conditions", "subject", "scoring"))
+
+
 def test_a_run_that_is_interrupted_writes_its_page(project: Project) -> None:
     project.add_to_conftest(INTERRUPTED)
     project.add_task("a")

@@ -134,6 +134,13 @@ def test_the_timeline_has_a_row_for_each_worker_in_their_order() -> None:
     assert [(row.name, row.trials, row.busy) for row in chart.rows] == [("gw9", 1, 1.0), ("gw10", 1, 1.0)]
 
 
+def test_a_trial_that_takes_no_time_beside_others_can_be_seen() -> None:
+    trials = [shown(a_result("long", wall_seconds=90_000.0)), shown(a_result("short", wall_seconds=0.1))]
+    chart = timeline_of(trials)
+    assert chart is not None
+    assert min(span.width for span in chart.rows[0].spans) >= 2
+
+
 # Texts
 
 

@@ -27,6 +27,8 @@ SCATTER_HEIGHT = 260
 # Points that are closer than this are drawn as one.
 GRID = 6
 LONGEST_NAME = 26
+# A bar that can be seen.
+NARROWEST = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +214,8 @@ def spans_of(timed: Sequence[TimedTrial], length: float) -> list[Span]:
     drawn: dict[tuple[float, float, str], list[str]] = {}
     for one, start, seconds in timed:
         x = float(floor(LEFT + PLOT * start / length))
-        width = max(rounded(PLOT * seconds / length), 1.0)
+        # Less, so that there is a gap between two bars.
+        width = max(rounded(PLOT * seconds / length - 1), NARROWEST)
         title = f"{one.result.name}: {seconds:.1f} s, {one.outcome}"
         drawn.setdefault((x, width, one.outcome), []).append(title)
     return [

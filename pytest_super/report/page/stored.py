@@ -20,7 +20,7 @@ from pytest_super.store.run_folder import last_reruns
 from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_super.store.results import TrialResult
@@ -174,15 +174,15 @@ def read_trouble(folder: Path) -> Iterator[str]:
             yield "a line of trouble.jsonl cannot be read"
 
 
-def lines_of(path: Path, trouble: list[str]) -> Iterable[bytes]:
+def lines_of(path: Path, trouble: list[str]) -> Iterator[bytes]:
     """Without empty lines. None if there is no such file yet."""
     try:
-        return [line for line in path.read_bytes().split(b"\n") if line]
+        with path.open("rb") as file:
+            yield from (line for line in file if line.strip())
     except FileNotFoundError:
-        return []
+        return
     except OSError as error:
         trouble.append(f"{path.name} cannot be read: {error.strerror}")
-        return []
 
 
 def limited(trouble: list[str]) -> list[str]:
