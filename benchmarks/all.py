@@ -28,6 +28,7 @@ SCRIPTS: dict[str, list[str]] = {
     "masking.py": [],
     "papers.py": [],
     "steps.py": [],
+    "page.py": [],
     "load.py": [],
     "agents_peer.py": [],
 }

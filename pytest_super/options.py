@@ -149,6 +149,7 @@ OPTIONS = (
         is_flag=True,
     ),
     Option(name="dir", help="Folder for results.", default=".super"),
+    Option(name="html", help="Write the run's page, one file without requests, to this path at its end."),
     Option(
         name="attempts",
         help="Most attempts at a task until the agent submits, with a reflection between them (Reflexion).",

@@ -23,6 +23,7 @@ COMMANDS = (
     "generate",
     "rescore",
     "stats",
+    "view",
     "compare",
     "baseline",
     "runs",

@@ -60,12 +60,15 @@ def activate(config: pytest.Config) -> None:
     elif not config.option.collectonly:
         from pytest_super.session.controller import Controller
         from pytest_super.session.live import LiveRun
+        from pytest_super.session.page_at_end import PageAtEnd
 
         if settings.baseline is not None:
             config.stash[BASELINE_GATE] = BaselineGate(config)
             config.pluginmanager.register(config.stash[BASELINE_GATE], "super-baseline")
         if settings.epochs.is_adaptive:
             config.pluginmanager.register(early_end(config), "super-early-end")
+        if settings.html is not None:
+            config.pluginmanager.register(PageAtEnd(run.path, settings.html), "super-html")
         controller = Controller(config, run)
         config.pluginmanager.register(controller, "super-controller")
         config.pluginmanager.register(LiveRun(config, controller), "super-live")

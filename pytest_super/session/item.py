@@ -11,7 +11,7 @@ from pytest_super.errors import SuperError, printable
 from pytest_super.report.text import counted, outcome_of
 from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.reruns import refuse_rerun_mark
-from pytest_super.session.run import RUN
+from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import TrialFolder, TrialResult
 
@@ -87,6 +87,7 @@ class TaskItem(pytest.Function):
             model=run.settings.model,
             sandbox=run.sandbox or "",
             metrics={metric.name: None for metric in metrics},
+            worker=worker_name(self.config),
             **facts_of_scoring(self.task, metrics, run.settings.scoring),
         )
 

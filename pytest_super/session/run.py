@@ -19,6 +19,7 @@ from pytest_super.session.machines import calls_file, machines, this_machine
 from pytest_super.store.decision import decided_after
 from pytest_super.store.results import FORMAT, read_results
 from pytest_super.store.run_folder import new_run_id
+from pytest_super.store.stored_runs import find_run
 
 if TYPE_CHECKING:
     from pytest_super.session.settings import Settings
@@ -109,6 +110,10 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
+def worker_name(config: pytest.Config) -> str:
+    return config.workerinput["workerid"] if is_worker(config) else "main"  # type: ignore[attr-defined]
+
+
 def open_run(config: pytest.Config, settings: Settings) -> Run:
     """The run of this session. Raises pytest.UsageError."""
     if is_worker(config):
@@ -132,10 +137,10 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
 
 def run_named(directory: Path, name: str) -> Path:
     """The folder of a stored run: by its id, as `latest`, or by its path. Raises pytest.UsageError."""
-    for path in (directory / "runs" / name, Path(name)):
-        if (path / "run.json").is_file():
-            return path.resolve()
-    raise pytest.UsageError(f"--super-resume={name}: there is no run {directory / 'runs' / name}")
+    try:
+        return find_run(directory, name)
+    except SuperError as error:
+        raise pytest.UsageError(f"--super-resume={name}: {error}") from None
 
 
 def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None, str]:

@@ -55,6 +55,8 @@ class Settings:
     keep: str
     no_cache: bool
     directory: Path
+    html: Path | None
+    """Where the run's page is written."""
     for_agent: AgentSettings
     for_sandboxes: SandboxSettings
     attempts: int
@@ -98,6 +100,7 @@ def read_settings(config: pytest.Config) -> Settings:
         no_cache=bool(values["super_no_cache"]),
         # As documented, relative to the rootdir even as an option, unlike the other paths.
         directory=(config.rootpath / values["super_dir"]).absolute(),
+        html=absolute(config, "super_html", values),
         attempts=values["super_attempts"],
         select=values["super_select"],
         for_agent=AgentSettings(

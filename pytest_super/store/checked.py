@@ -12,21 +12,34 @@ if TYPE_CHECKING:
 
     from pytest_super.store.results import TrialResult
 
+# Larger numbers cannot be computed with: those of a damaged file can have any number of digits.
+LARGEST = 1e15
+
 
 def checked_result(result: TrialResult) -> TrialResult:
     """A result as it was read.
 
-    Raises ValueError if a field has another type than was written, or a metric is not finite.
+    Raises ValueError if a field has another type than was written, or a number is not finite.
     """
+    return checked_line(json.dumps(vars(result)))
+
+
+def checked_line(line: str | bytes) -> TrialResult:
+    """The result in a line of JSON. Raises ValueError for the same reasons, and if it is none."""
     # Not at the top, because most runs read no stored results.
     from pydantic import ValidationError
 
     try:
-        valid = adapter().validate_json(json.dumps(vars(result)), strict=True)
+        valid = adapter().validate_json(line, strict=True)
     except ValidationError as error:
         wrong = error.errors()[0]
+        if not wrong["loc"]:
+            raise ValueError("it is not a complete result") from None
         place = ".".join(map(str, wrong["loc"]))
         raise ValueError(f"the field {place} has a value of another kind than was written") from None
+    for name, value in vars(valid).items():
+        if isinstance(value, int | float) and not abs(value) < LARGEST:
+            raise ValueError(f"the field {name} is not a finite number")
     for name, value in valid.metrics.items():
         if value is not None and not isfinite(value):
             raise ValueError(f"the metric {name} of {valid.name} is not a finite number")

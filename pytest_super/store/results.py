@@ -114,6 +114,8 @@ class TrialResult:
     agent_error: str | None = None
     """The traceback of an agent that raised, or how a program ended that left no answer."""
     started: str = ""
+    worker: str = ""
+    """The process that ran the trial: the id of an xdist worker, or `main`."""
     resumed_from: str = ""
     """The run that has run the trial, if a later one has taken it over or scored it again."""
     folder: str = ""

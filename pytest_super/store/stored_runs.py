@@ -6,16 +6,17 @@ import json
 import shutil
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_super.errors import SuperError
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import last_reruns, stored_results
 from pytest_super.store.verdict import read_word
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
 
     from pytest_super.store.results import TrialResult
 
@@ -45,6 +46,14 @@ def run_folders(directory: Path) -> list[Path]:
     """Without the link `latest`. The ids begin with the time."""
     found = (path for path in (directory / "runs").glob("*") if path.is_dir() and not path.is_symlink())
     return sorted(found, reverse=True)
+
+
+def find_run(directory: Path, name: str) -> Path:
+    """The folder of a stored run: by its id, as `latest`, or by its path. Raises SuperError."""
+    for path in (directory / "runs" / name, Path(name)):
+        if (path / "run.json").is_file():
+            return path.resolve()
+    raise SuperError(f"there is no run {directory / 'runs' / name}")
 
 
 def stored_runs(directory: Path) -> Iterator[StoredRun]:

@@ -472,6 +472,7 @@ GIVEN = {
     "max-errors": "0.5",
     "scoring": "reference",
     "keep": "all",
+    "html": "page.html",
     "set": "expert",
     "split": "dev",
     "retrieval": "oracle",

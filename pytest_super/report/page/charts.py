@@ -1,0 +1,270 @@
+"""The geometry of the page's charts, in the units of their viewBox. The templates draw them as SVG."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+from pytest_super.report.page.stored import GOING_ON
+from pytest_super.statistics.errors import ROUNDING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_super.report.page.figures import Level
+    from pytest_super.report.page.stored import ShownTrial
+
+WIDTH = 640
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 44
+PLOT = WIDTH - LEFT - RIGHT
+# The bars begin here: names of sets and categories come before.
+NAMES = 190
+ROW = 26
+SCATTER_HEIGHT = 260
+# Points that are closer than this are drawn as one.
+GRID = 6
+LONGEST_NAME = 26
+# A bar that can be seen.
+NARROWEST = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tick:
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """The value of one row, with the whiskers of its interval."""
+
+    name: str
+    y: float
+    width: float
+    low: float | None
+    high: float | None
+    level: Level
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars:
+    height: float
+    bars: list[Bar]
+    ticks: list[Tick]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    x: float
+    y: float
+    outcome: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scatter:
+    """Trials by two of their numbers."""
+
+    x_label: str
+    y_label: str
+    points: list[Point]
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    height: int = SCATTER_HEIGHT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """One trial of a worker."""
+
+    x: float
+    width: float
+    outcome: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerRow:
+    name: str
+    y: float
+    spans: list[Span]
+    trials: int
+    busy: float
+    """The share of the run's time in which it had a trial."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    height: float
+    rows: list[WorkerRow]
+    ticks: list[Tick]
+
+
+TimedTrial = tuple["ShownTrial", float, float]
+"""A trial, its start in seconds after that of the run, and its length in seconds."""
+
+
+def bars_of(levels: Sequence[Level]) -> Bars:
+    scale = WIDTH - NAMES - RIGHT - 50
+    bars = [
+        Bar(
+            name=shortened(level.name),
+            y=TOP + ROW * number,
+            width=rounded(scale * level.value),
+            low=None if level.bounds is None else rounded(NAMES + scale * level.bounds[0]),
+            high=None if level.bounds is None else rounded(NAMES + scale * level.bounds[1]),
+            level=level,
+        )
+        for number, level in enumerate(levels)
+    ]
+    ticks = [Tick(at=rounded(NAMES + scale * part / 4), text=f"{part / 4:g}") for part in range(5)]
+    return Bars(height=TOP + ROW * len(bars) + 24, bars=bars, ticks=ticks)
+
+
+Reader = tuple[str, "Callable[[ShownTrial], float | None]"]
+"""The label of an axis, and how its value is read; None where a trial has none."""
+
+
+def cost_axis(trials: Sequence[ShownTrial]) -> Reader:
+    """The price of a trial, or its tokens where no price is known."""
+    if any(one.result.cost_usd is not None for one in trials):
+        return "cost in US dollars", lambda one: one.result.cost_usd
+    return "tokens", lambda one: float(one.result.prompt_tokens + one.result.completion_tokens) or None
+
+
+def cost_against_headline(trials: Sequence[ShownTrial]) -> Scatter | None:
+    return scatter_of(trials, cost_axis(trials), ("headline metric", lambda one: one.headline))
+
+
+def compute_against_steps(trials: Sequence[ShownTrial]) -> Scatter | None:
+    steps: Reader = ("steps", lambda one: float(one.result.steps))
+    return scatter_of(trials, steps, ("compute time in seconds", lambda one: one.result.compute_seconds))
+
+
+def scatter_of(trials: Sequence[ShownTrial], x: Reader, y: Reader) -> Scatter | None:
+    """None if no trial has both values."""
+    known = [
+        (one, first, second)
+        for one in trials
+        if one.outcome != GOING_ON and (first := x[1](one)) is not None and (second := y[1](one)) is not None
+    ]
+    if not known or min(min(first, second) for _, first, second in known) < 0:
+        return None
+    x_top, x_steps = axis(max(first for _, first, _ in known))
+    y_top, y_steps = axis(max(second for _, _, second in known))
+    depth = SCATTER_HEIGHT - TOP - BOTTOM
+
+    def across(value: float) -> float:
+        return LEFT + PLOT * value / x_top
+
+    def down(value: float) -> float:
+        return TOP + depth * (1 - value / y_top)
+
+    drawn: dict[tuple[float, float, str], list[str]] = {}
+    for one, first, second in known:
+        title = f"{one.result.name}: {brief(first)}, {brief(second)}, {one.outcome}"
+        drawn.setdefault((on_grid(across(first)), on_grid(down(second)), one.outcome), []).append(title)
+    return Scatter(
+        x_label=x[0],
+        y_label=y[0],
+        points=[
+            Point(x=at, y=height, outcome=outcome, title=titled(titles))
+            for (at, height, outcome), titles in drawn.items()
+        ],
+        x_ticks=[Tick(at=rounded(across(one)), text=brief(one)) for one in x_steps],
+        y_ticks=[Tick(at=rounded(down(one)), text=brief(one)) for one in y_steps],
+    )
+
+
+def timeline_of(trials: Sequence[ShownTrial]) -> Timeline | None:
+    """The trials that this run has run, by worker; None if no start is known."""
+    timed = [(one, *found) for one in trials if (found := span_of(one))]
+    if not timed:
+        return None
+    begin = min(start for _, start, _ in timed)
+    length = max(end for _, _, end in timed) - begin or 1.0
+    by_worker: dict[str, list[TimedTrial]] = {}
+    for one, start, end in timed:
+        by_worker.setdefault(one.result.worker or "?", []).append((one, start - begin, end - start))
+    # gw10 after gw9.
+    names = sorted(by_worker, key=lambda name: (len(name), name))
+    rows = [
+        WorkerRow(
+            name=shortened(name, 8),
+            y=TOP + ROW * number,
+            spans=spans_of(by_worker[name], length),
+            trials=len(by_worker[name]),
+            busy=min(sum(seconds for _, _, seconds in by_worker[name]) / length, 1.0),
+        )
+        for number, name in enumerate(names)
+    ]
+    ticks = [
+        Tick(at=rounded(LEFT + PLOT * one / length), text=brief(one))
+        for one in axis(length)[1]
+        if one <= length
+    ]
+    return Timeline(height=TOP + ROW * len(rows) + BOTTOM, rows=rows, ticks=ticks)
+
+
+def spans_of(timed: Sequence[TimedTrial], length: float) -> list[Span]:
+    """The bars of one worker. Those that would be drawn at the same place are one."""
+    drawn: dict[tuple[float, float, str], list[str]] = {}
+    for one, start, seconds in timed:
+        x = float(floor(LEFT + PLOT * start / length))
+        # Less, so that there is a gap between two bars.
+        width = max(rounded(PLOT * seconds / length - 1), NARROWEST)
+        title = f"{one.result.name}: {seconds:.1f} s, {one.outcome}"
+        drawn.setdefault((x, width, one.outcome), []).append(title)
+    return [
+        Span(x=x, width=width, outcome=outcome, title=titled(titles))
+        for (x, width, outcome), titles in drawn.items()
+    ]
+
+
+def span_of(trial: ShownTrial) -> tuple[float, float] | None:
+    """Start and end in seconds since the epoch. None for a trial of another run, and one that goes on."""
+    result = trial.result
+    if result.resumed_from or trial.outcome == GOING_ON:
+        return None
+    try:
+        start = datetime.fromisoformat(result.started).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+    return start, start + max(result.wall_seconds, 0.0)
+
+
+def axis(largest: float) -> tuple[float, list[float]]:
+    """The end of an axis from 0, and its ticks at round numbers."""
+    if largest <= 0:
+        return 1.0, [0.0, 1.0]
+    power = 10.0 ** floor(log10(largest))
+    step = next(power * part for part in (0.2, 0.5, 1, 2) if largest / (power * part) <= 5 + ROUNDING)
+    count = max(ceil(largest / step - ROUNDING), 1)
+    return step * count, [step * number for number in range(count + 1)]
+
+
+def titled(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{texts[0]}; and {len(texts) - 1} more here"
+
+
+def counts_of(trials: Iterable[ShownTrial]) -> Counter[str]:
+    return Counter(one.outcome for one in trials)
+
+
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
+def on_grid(value: float) -> float:
+    return float(round(value / GRID) * GRID)
+
+
+def rounded(value: float) -> float:
+    return round(value, 1)
+
+
+def brief(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,0 +1,161 @@
+"""The numbers of the page: the terminal's table with intervals, and the headline of each category."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from pytest_super.metrics.metric import Metric
+from pytest_super.metrics.registry import installed_metrics
+from pytest_super.report.summary import ALL, Group, mean_over_tasks, rows
+from pytest_super.report.terminal import figure, is_used
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_super.statistics.mean import Interval
+    from pytest_super.store.results import TrialResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A mean as text, and the bounds of its interval; None where there is no interval."""
+
+    text: str
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def interval(self) -> str:
+        return "" if self.bounds is None else f"{self.bounds[0]:.2f} to {self.bounds[1]:.2f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A set, a category, or everything."""
+
+    set: str
+    category: str
+    trials: int
+    errors: int
+    figures: list[Figure]
+    """Solved, then each metric."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """The mean of the headline metric in one row of the table, from 0 to 1."""
+
+    name: str
+    trials: int
+    value: float
+    bounds: tuple[float, float] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """The table, and the levels that are drawn."""
+
+    heads: list[str]
+    rows: list[Row]
+    levels: list[Level]
+
+
+def figures_of(results: Sequence[TrialResult]) -> Figures:
+    """Of trials that have ended."""
+    metrics = [one for one in metrics_of(results) if any(is_used(one, result) for result in results)]
+    groups = rows(results)
+    found = [row_of(group, metrics) for group in groups]
+    if len({group.set for group in groups}) > 1:
+        groups.append(Group(set=ALL, results=results))
+        found.append(row_of(groups[-1], metrics))
+    levels = [level_of(group, row, metrics) for group, row in zip(groups, found, strict=True)]
+    return Figures(
+        heads=["solved", *(metric.heading for metric in metrics)],
+        rows=found,
+        levels=[level for level in levels if level is not None],
+    )
+
+
+def metrics_of(results: Sequence[TrialResult]) -> list[Metric]:
+    """The metrics of the results, in their order. Those of a project are only known by name."""
+    known = {metric.name: metric for metric in installed_metrics()}
+    names = dict.fromkeys(name for result in results for name in result.metrics)
+    return [known.get(name) or Metric(name=name, compute=lambda _task, _evidence: None) for name in names]
+
+
+def row_of(group: Group, metrics: Sequence[Metric]) -> Row:
+    means = [
+        Figure(
+            text=figure(group.mean(one.name), group.deviation(one.name), one.format),
+            bounds=bounds_of(group.valid, metric_reader(one.name)),
+        )
+        for one in metrics
+    ]
+    solved = Figure(text=figure(group.solved), bounds=bounds_of(group.valid, lambda one: float(one.solved)))
+    return Row(
+        set=group.set,
+        category=group.category,
+        trials=group.trials,
+        errors=group.errors,
+        figures=[solved, *means],
+    )
+
+
+def metric_reader(name: str) -> Callable[[TrialResult], float | None]:
+    return lambda result: result.metrics.get(name)
+
+
+def headline_of(result: TrialResult) -> float | None:
+    return result.metrics.get(result.headline)
+
+
+def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
+    """None if the headline metric has no value, or one that is not from 0 to 1."""
+    known = [(one, value) for one in group.valid if (value := headline_of(one)) is not None]
+    if not known or not all(0 <= value <= 1 for _, value in known):
+        return None
+    headlines = {result.headline for result in group.valid}
+    # Most rows have one headline metric, whose interval is in the table.
+    own = dict(zip([metric.name for metric in metrics], row.figures[1:], strict=True)).get(min(headlines))
+    return Level(
+        name=f"{group.set} {group.category}".strip(),
+        trials=len(known),
+        value=mean_over_tasks(known) or 0.0,
+        bounds=own.bounds if own and len(headlines) == 1 else bounds_of(group.valid, headline_of),
+    )
+
+
+def bounds_of(
+    results: Sequence[TrialResult], value_of: Callable[[TrialResult], float | None]
+) -> tuple[float, float] | None:
+    found = interval_of(results, value_of)
+    return None if found is None else (found.low, found.high)
+
+
+def interval_of(
+    results: Sequence[TrialResult], value_of: Callable[[TrialResult], float | None]
+) -> Interval | None:
+    """The mean with its interval of 90 %, for tasks that are a sample of all such tasks.
+
+    None without scipy, without values, and for values that are not from 0 to 1. Results do not have the
+    repositories of their tasks, so each task counts as independent of the others.
+    """
+    if find_spec("scipy") is None:
+        return None
+    from pytest_super.statistics.mean import TaskMean, general_mean
+
+    by_task: dict[str, list[float]] = {}
+    weights: dict[str, float] = {}
+    for result in results:
+        if (value := value_of(result)) is not None:
+            by_task.setdefault(result.id, []).append(value)
+            weights[result.id] = result.weight
+    if not by_task or not all(0 <= value <= 1 for values in by_task.values() for value in values):
+        return None
+    return general_mean(
+        [
+            TaskMean(value=sum(own) / len(own), cluster=id, weight=weights[id], trials=len(own))
+            for id, own in by_task.items()
+        ]
+    )

@@ -1,0 +1,166 @@
+"""Makes the pages: jinja2 templates in which every value is escaped, under a strict security policy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pytest_super.errors import printable, printable_line
+from pytest_super.report.page.charts import (
+    bars_of,
+    compute_against_steps,
+    cost_against_headline,
+    counts_of,
+    timeline_of,
+)
+from pytest_super.report.page.figures import figures_of
+from pytest_super.report.page.stored import OUTCOMES
+from pytest_super.report.summary import why_invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_super.report.page.pair import Pair, TaskSide
+    from pytest_super.report.page.stored import ShownRun, ShownTrial
+    from pytest_super.report.page.trial import ShownDetail
+
+FOLDER = Path(__file__).parent
+LONGEST = 300
+# A browser lays out a table of all trials of a large run for seconds.
+MOST_ROWS = 500
+# Facts of run.json that are shown, with their labels.
+FACTS = ("agent", "model", "sandbox", "scoring", "epochs", "resumed", "versions", "arguments")
+
+
+@cache
+def environment() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=inert,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["brief"] = brief
+    found.filters["number"] = number
+    return found
+
+
+def inert(value: Any) -> Any:
+    """Every text that a template shows: without characters that control a terminal or the direction."""
+    return printable(value) if type(value) is str else value
+
+
+def brief(value: str) -> str:
+    line = printable_line(value)
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+
+
+def number(value: float | None, form: str = "%.3f") -> str:
+    return "-" if value is None else form % value
+
+
+@cache
+def resource(name: str) -> tuple[Markup, str]:
+    """The text of our own style or script, and the source expression that allows exactly this text."""
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup(text), f"'sha256-{digest}'"
+
+
+def policy(*, is_served: bool) -> str:
+    """Only our own script and style run, and only a served page can ask its server."""
+    connect = "; connect-src 'self'" if is_served else ""
+    script, style = resource("page.js")[1], resource("page.css")[1]
+    return (
+        f"default-src 'none'; script-src {script}; style-src {style}{connect}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def render(template: str, title: str, *, version: str = "", **values: Any) -> str:
+    """A whole page. `version` is that of a served page, which follows its run."""
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            title=printable_line(title),
+            policy=policy(is_served=bool(version)),
+            script=resource("page.js")[0],
+            style=resource("page.css")[0],
+            version=version,
+            outcomes=OUTCOMES,
+            most_rows=MOST_ROWS,
+            **values,
+        )
+    )
+
+
+def run_page(
+    run: ShownRun,
+    links: Sequence[str],
+    *,
+    version: str = "",
+    up: str = "",
+    details: Sequence[tuple[str, ShownTrial, Markup]] | None = None,
+) -> str:
+    """`links` has an address, or "", for each trial. `details` are only in the page that is one file."""
+    figures = figures_of(run.ended)
+    counts = counts_of(run.trials)
+    return render(
+        "run.html",
+        f"{run.name} - pytest-super",
+        version=version,
+        run=run,
+        links=links,
+        up=up,
+        facts=list(shown_facts(run.facts)),
+        counts=[(name, counts[name]) for name in OUTCOMES if counts[name]],
+        invalid=why_invalid(run.ended, None),
+        figures=figures,
+        has_intervals=any(one.bounds for row in figures.rows for one in row.figures),
+        bars=bars_of(figures.levels),
+        cost=cost_against_headline(run.trials),
+        compute=compute_against_steps(run.trials),
+        timeline=timeline_of(run.trials),
+        details=details,
+        without_details=len(run.trials) - len(details or ()),
+    )
+
+
+def trial_body(view: ShownDetail, *, id: str, level: int, source: str) -> Markup:
+    """The detail of a trial. Ids in it begin with `id`, headings of steps have this level."""
+    template = environment().get_template("trial.html")
+    return Markup(template.render(view=view, id=id, level=level, source=source, outcomes=OUTCOMES))
+
+
+def trial_page(run: ShownRun, view: ShownDetail, *, version: str, up: str, source: str) -> str:
+    body = trial_body(view, id="step", level=2, source=source)
+    title = f"{view.trial.result.name} - {run.name}"
+    return render("trial_page.html", title, version=version, run=run, view=view, body=body, up=up)
+
+
+def runs_page(sides: Sequence[ShownRun], pair: Pair, *, version: str) -> str:
+    title = f"{sides[0].name} and {sides[1].name} - pytest-super"
+    return render("runs.html", title, version=version, sides=sides, pair=pair)
+
+
+def task_page(id: str, sides: Sequence[TaskSide], *, version: str) -> str:
+    return render("task.html", f"{id} - pytest-super", version=version, id=id, sides=sides)
+
+
+def shown_facts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in FACTS:
+        value = facts.get(name)
+        if value in (None, "", [], {}):
+            continue
+        if isinstance(value, dict):
+            value = ", ".join(f"{key} {one}" for key, one in value.items())
+        yield name, " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,235 @@
+"""Serves the pages of one or two runs on the loopback interface, to browsers of this machine only."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urlsplit
+
+from pytest_super.digests import digest
+from pytest_super.report.page.pair import TaskSide, pair_of, trials_of
+from pytest_super.report.page.render import policy, run_page, runs_page, task_page, trial_body, trial_page
+from pytest_super.report.page.stored import read_run, run_version, trial_version
+from pytest_super.report.page.trial import TRAJECTORY, detail_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pytest_super.report.page.stored import ShownRun, ShownTrial
+
+ADDRESS = "127.0.0.1"
+MOST_OF_TRIAL = 2_000_000
+"""Bytes of the page of one trial."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": f"{policy(is_served=True)}; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class RunReader:
+    """One run, read again only when its files have changed. Used by several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._read: tuple[str, ShownRun] | None = None
+
+    @property
+    def version(self) -> str:
+        return run_version(self.folder)
+
+    @property
+    def run(self) -> ShownRun:
+        with self._lock:
+            # Before reading, so that a change in between is seen by the next look.
+            version = self.version
+            if self._read is None or self._read[0] != version:
+                self._read = version, read_run(self.folder)
+            return self._read[1]
+
+
+class Pages:
+    """The pages by their addresses: one run, or two next to each other.
+
+    /                            the run, or both
+    /0/, /1/                     one of them
+    /0/trials/mean/1.0           a trial, and with /trajectory.jsonl its steps as they are stored
+    /tasks/mean                  a task in both runs
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.readers = [RunReader(folder) for folder in folders]
+
+    def page(self, path: str) -> tuple[str, Callable[[], str]] | None:
+        """The version of a page, and what makes it; None if there is no such page."""
+        first, _, rest = path.removeprefix("/").partition("/")
+        if path == "/" and len(self.readers) == 2:
+            return self.whole_version, self.both
+        if path == "/":
+            return self.readers[0].version, partial(self.one, 0)
+        if first == "tasks" and len(self.readers) == 2:
+            if not any(trials_of(one.run, rest) for one in self.readers):
+                return None
+            return self.whole_version, partial(self.task, rest)
+        if first in map(str, range(len(self.readers))):
+            number = int(first)
+            if not rest:
+                return self.readers[number].version, partial(self.one, number)
+            if found := self.readers[number].run.trial(rest):
+                return self.version_of(number, found), partial(self.trial, number, rest)
+        return None
+
+    @property
+    def whole_version(self) -> str:
+        return " ".join(one.version for one in self.readers)
+
+    def version_of(self, number: int, trial: ShownTrial) -> str:
+        return trial_version(self.readers[number].folder / trial.folder)
+
+    def trajectory(self, path: str) -> Path | None:
+        """The file of a known trial's steps."""
+        if not path.endswith(TRAJECTORY):
+            return None
+        for number, reader in enumerate(self.readers):
+            for one in reader.run.trials:
+                if path == f"/{number}/{one.folder}/{TRAJECTORY}":
+                    return reader.folder / one.folder / TRAJECTORY
+        return None
+
+    def one(self, number: int) -> str:
+        reader = self.readers[number]
+        version, run = reader.version, reader.run
+        links = [address(number, one) for one in run.trials]
+        return run_page(run, links, version=tag(version), up="/" if len(self.readers) == 2 else "")
+
+    def trial(self, number: int, folder: str) -> str:
+        run = self.readers[number].run
+        found = run.trial(folder)
+        assert found is not None
+        version = self.version_of(number, found)
+        view = detail_of(found, run.folder, MOST_OF_TRIAL)
+        source = f"{address(number, found)}/{TRAJECTORY}"
+        return trial_page(run, view, version=tag(version), up=f"/{number}/", source=source)
+
+    def both(self) -> str:
+        version = self.whole_version
+        runs = [one.run for one in self.readers]
+        return runs_page(runs, pair_of(*runs), version=tag(version))
+
+    def task(self, id: str) -> str:
+        version = self.whole_version
+        return task_page(
+            id, [self.side(number, id) for number in range(len(self.readers))], version=tag(version)
+        )
+
+    def side(self, number: int, id: str) -> TaskSide:
+        run = self.readers[number].run
+        trials = trials_of(run, id)
+        first = trials[0] if trials else None
+        body = None
+        if first is not None:
+            view = detail_of(first, run.folder, MOST_OF_TRIAL)
+            source = f"{address(number, first)}/{TRAJECTORY}"
+            body = trial_body(view, id=f"side{number}", level=3, source=source)
+        others = [(address(number, one), one) for one in trials]
+        return TaskSide(name=run.name, others=others, trial=first, body=body)
+
+
+def address(number: int, trial: ShownTrial) -> str:
+    return f"/{number}/{quote(trial.folder)}"
+
+
+def tag(version: str) -> str:
+    """The version as an entity tag of HTTP."""
+    return f'"{digest(version)[:32]}"'
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET requests that name this server as their host."""
+
+    server: PageServer
+    server_version, sys_version = "pytest-super", ""
+    # A client that stops in the middle of its request does not keep a thread.
+    timeout = 30
+
+    def do_GET(self) -> None:
+        # Another site can give its name our address (DNS rebinding); its requests have its name.
+        if self.headers.get("Host") not in self.server.hosts:
+            self.refuse(HTTPStatus.FORBIDDEN)
+            return
+        path = unquote(urlsplit(self.path).path)
+        if file := self.server.pages.trajectory(path):
+            self.send_file(file)
+        elif found := self.server.pages.page(path):
+            self.send_page(*found)
+        else:
+            self.refuse(HTTPStatus.NOT_FOUND)
+
+    def send_page(self, version: str, make: Callable[[], str]) -> None:
+        if self.headers.get("If-None-Match") == tag(version):
+            self.refuse(HTTPStatus.NOT_MODIFIED)
+            return
+        body = make().encode()
+        self.begin(HTTPStatus.OK, "text/html; charset=utf-8", len(body))
+        self.wfile.write(body)
+
+    def send_file(self, path: Path) -> None:
+        """As text, whatever it contains."""
+        try:
+            with path.open("rb") as file:
+                self.begin(HTTPStatus.OK, "text/plain; charset=utf-8")
+                shutil.copyfileobj(file, self.wfile)
+        except FileNotFoundError:
+            self.refuse(HTTPStatus.NOT_FOUND)
+
+    def refuse(self, status: HTTPStatus) -> None:
+        body = b"" if status == HTTPStatus.NOT_MODIFIED else f"{status.phrase}\n".encode()
+        self.begin(status, "text/plain; charset=utf-8", len(body))
+        self.wfile.write(body)
+
+    def begin(self, status: HTTPStatus, kind: str, length: int | None = None) -> None:
+        self.send_response(status)
+        for name, value in {**HEADERS, "Content-Type": kind}.items():
+            self.send_header(name, value)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    def send_error(self, code: int, *_: str | None) -> None:
+        """Called by the base class, also for other methods than GET."""
+        self.refuse(HTTPStatus(code))
+
+    def handle(self) -> None:
+        # The browser has left.
+        with suppress(ConnectionError, TimeoutError):
+            super().handle()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: a request every two seconds is not worth a line."""
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves on a free port of the loopback interface."""
+
+    daemon_threads = True
+
+    def __init__(self, folders: Sequence[Path], port: int = 0) -> None:
+        """Raises OSError if the port is taken."""
+        super().__init__((ADDRESS, port), Handler)
+        self.pages = Pages(folders)
+        self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
+
+    @property
+    def url(self) -> str:
+        return f"http://{ADDRESS}:{self.server_port}/"

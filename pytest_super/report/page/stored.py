@@ -1,0 +1,208 @@
+"""A stored run as the page shows it: what can be read of its files, and the names of what cannot.
+
+A run can be going on, and its files can be damaged or edited: nothing here raises for their content.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.report.text import describe
+from pytest_super.store.activity import FILE, read_doing
+from pytest_super.store.checked import checked_line
+from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.results import RUNNING, TRIAL_FOLDER
+from pytest_super.store.run_folder import last_reruns
+from pytest_super.tasks.fields import TASK_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_super.store.results import TrialResult
+
+SOLVED, MISSED, ERROR, STOPPED, GOING_ON = "solved", "missed", "error", "stopped", "unfinished"
+OUTCOMES = (SOLVED, MISSED, ERROR, STOPPED, GOING_ON)
+# What is read first comes first.
+ORDER = (GOING_ON, ERROR, MISSED, STOPPED, SOLVED)
+# Names that are shown as they are; a damaged file can have longer ones.
+LONGEST_NAME = 300
+MOST_TROUBLE = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownTrial:
+    """One trial of the page."""
+
+    result: TrialResult
+    why: str
+    """Why it is unsolved, or what it is doing."""
+
+    @cached_property
+    def outcome(self) -> str:
+        if self.result.stop_reason == RUNNING:
+            return GOING_ON
+        if self.result.is_interrupted:
+            return STOPPED
+        if self.result.is_error:
+            return ERROR
+        return SOLVED if self.result.solved else MISSED
+
+    @property
+    def folder(self) -> str:
+        """Relative to the run's. Made of checked parts, because the field `folder` can be edited."""
+        return f"trials/{self.result.id}/{self.result.epoch}.{self.result.rerun}"
+
+    @property
+    def headline(self) -> float | None:
+        return self.result.metrics.get(self.result.headline)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownRun:
+    """What can be read of a run."""
+
+    folder: Path
+    facts: dict[str, Any]
+    """The content of run.json; empty if it cannot be read."""
+    trials: list[ShownTrial]
+    """Unsolved ones first."""
+    trouble: list[str] = field(default_factory=list)
+    """What could not be read, and failures after trials."""
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def ended(self) -> list[TrialResult]:
+        """The results of the trials that ended by themselves."""
+        return [one.result for one in self.trials if one.outcome in (SOLVED, MISSED, ERROR)]
+
+    def trial(self, folder: str) -> ShownTrial | None:
+        return next((one for one in self.trials if one.folder == folder), None)
+
+
+def read_run(folder: Path) -> ShownRun:
+    """The run in `folder`, which can be going on."""
+    trouble: list[str] = []
+    results = list(read_listed(folder, trouble))
+    listed = {(one.id, one.epoch, one.rerun) for one in results}
+    results += read_unlisted(folder, listed, trouble)
+    trials = []
+    for result in last_reruns(results):
+        try:
+            trials.append(ShownTrial(result=result, why=why_of(result, folder)))
+        except UNREADABLE as error:
+            trouble.append(f"the result of {result.name} is damaged: {error!r}")
+    trouble += read_trouble(folder)
+    trials.sort(key=lambda one: ORDER.index(one.outcome))
+    return ShownRun(folder=folder, facts=read_facts(folder, trouble), trials=trials, trouble=limited(trouble))
+
+
+def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
+    try:
+        facts = json.loads((folder / "run.json").read_bytes())
+        if isinstance(facts, dict):
+            return facts
+    except UNREADABLE:
+        pass
+    trouble.append("run.json cannot be read")
+    return {}
+
+
+def read_listed(folder: Path, trouble: list[str]) -> Iterator[TrialResult]:
+    for number, line in enumerate(lines_of(folder / "results.jsonl", trouble), 1):
+        try:
+            yield usable(checked_line(line))
+        except UNREADABLE as error:
+            trouble.append(f"line {number} of results.jsonl cannot be read: {error}")
+
+
+def read_unlisted(folder: Path, listed: set[Any], trouble: list[str]) -> Iterator[TrialResult]:
+    """Trials that run, and those whose report had not arrived when the run died."""
+    for path in (folder / "trials").glob("*/*/result.json"):
+        if not TRIAL_FOLDER.fullmatch(path.parent.name):
+            continue
+        key = (path.parts[-3], *map(int, path.parts[-2].split(".")))
+        if key in listed:
+            continue
+        try:
+            result = usable(checked_line(path.read_bytes()))
+            if (result.id, result.epoch, result.rerun) == key:
+                yield result
+        except UNREADABLE as error:
+            trouble.append(f"{path.relative_to(folder)} cannot be read: {error}")
+
+
+def usable(result: TrialResult) -> TrialResult:
+    """The result, if its names and numbers can be shown. Raises ValueError."""
+    names = (result.set, result.category, result.agent, result.model, result.headline, result.worker)
+    if any(len(name or "") > LONGEST_NAME for name in (result.id, *names, *result.metrics)):
+        raise ValueError("a name is too long")
+    # The folder of the trial is made of it.
+    if not re.fullmatch(TASK_ID, result.id) or result.epoch < 1 or result.rerun < 0:
+        raise ValueError("it does not name a trial")
+    if result.weight <= 0:
+        raise ValueError("its weight is not above 0")
+    return result
+
+
+def why_of(result: TrialResult, folder: Path) -> str:
+    """Raises what a damaged result causes."""
+    # Reads all fields that the page shows, so that none of them fails later.
+    described = describe(result)
+    [(one["pattern"], one["step"], one["is_echo"]) for one in result.landmarks_found]
+    if result.stop_reason == RUNNING:
+        return str(read_doing(folder / "trials" / result.id / f"{result.epoch}.{result.rerun}") or "")
+    if result.error is not None:
+        return result.error
+    return "" if result.solved else described
+
+
+def read_trouble(folder: Path) -> Iterator[str]:
+    """Failures after trials, which change no figures."""
+    for line in lines_of(folder / "trouble.jsonl", []):
+        try:
+            data = json.loads(line)
+            yield f"after the trial {data['id']}: {data['error']}"
+        except UNREADABLE:
+            yield "a line of trouble.jsonl cannot be read"
+
+
+def lines_of(path: Path, trouble: list[str]) -> Iterator[bytes]:
+    """Without empty lines. None if there is no such file yet."""
+    try:
+        with path.open("rb") as file:
+            yield from (line for line in file if line.strip())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        trouble.append(f"{path.name} cannot be read: {error.strerror}")
+
+
+def limited(trouble: list[str]) -> list[str]:
+    more = len(trouble) - MOST_TROUBLE
+    return [*trouble[:MOST_TROUBLE], f"and {more} more"] if more > 0 else trouble
+
+
+def run_version(folder: Path) -> str:
+    """Another one whenever the page of the run has to change."""
+    paths = [folder / "results.jsonl", folder / "trouble.jsonl", folder / "trials"]
+    return " ".join(map(stamp, [*paths, *sorted((folder / "trials").glob(f"*/*/{FILE}"))]))
+
+
+def trial_version(folder: Path) -> str:
+    return " ".join(stamp(folder / name) for name in ("result.json", "trajectory.jsonl", FILE))
+
+
+def stamp(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return "-"
+    return f"{found.st_mtime_ns}.{found.st_size}"

@@ -1,0 +1,118 @@
+"""Texts of a trajectory for the page: of bounded size, with the places that landmarks match."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import escape
+
+from pytest_super.errors import printable
+from pytest_super.metrics.matching.patterns import Pattern
+from pytest_super.metrics.matching.windows import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# What of a text is shown at once; the rest is behind a fold.
+AT_ONCE = 4000
+# The share of a clipped text that is its beginning.
+HEAD = 2 / 3
+SHRINKING = 0.95
+MATCH_SECONDS = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A part of a text. `landmark` is the number of the landmark that matches it, from 1."""
+
+    text: str
+    landmark: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A text in two parts, shown at once and behind a fold, and how many characters are left out."""
+
+    at_once: list[Piece]
+    folded: list[Piece]
+    folded_characters: int
+    omitted: int
+
+
+def size_of(text: str, most: int) -> int:
+    """Its bytes in the page, or `most` if it has more. A character takes at least one."""
+    return most if len(text) > most else min(len(escape(printable(text)).encode()), most)
+
+
+def level_of(sizes: Sequence[int], budget: int) -> int:
+    """The largest size to which each text can be cut so that all together fit the budget."""
+    left, count = budget, len(sizes)
+    for size in sorted(sizes):
+        if size * count > left:
+            return max(left // count, 0)
+        left -= size
+        count -= 1
+    return max(sizes, default=0)
+
+
+def kept_of(text: str, most: int) -> tuple[int, int]:
+    """How many characters of its beginning and of its end take at most `most` bytes of the page."""
+    if size_of(text, most + 1) <= most:
+        return len(text), 0
+    kept = min(len(text), most)
+    while True:
+        head = int(kept * HEAD)
+        tail = kept - head
+        size = len(escape(printable(text[:head] + text[len(text) - tail :])).encode())
+        if size <= most:
+            return head, tail
+        # Less than the share that would fit, because wide characters are not spread evenly.
+        kept = int(kept * SHRINKING * most / size)
+
+
+def text_of(text: str, most: int, landmarks: Iterable[tuple[int, str]] = ()) -> Text:
+    """The text, cut in its middle to `most` bytes. `landmarks` are numbers and patterns that it hits."""
+    head, tail = kept_of(text, most)
+    first = min(head, AT_ONCE)
+    spans = sorted(span for number, pattern in landmarks if (span := match_of(text, number, pattern)))
+    omitted = len(text) - head - tail
+    return Text(
+        at_once=list(pieces(text, 0, first, spans)),
+        folded=[
+            *pieces(text, first, head, spans),
+            *([Piece(text=f"\n[… {omitted:,} characters are left out here …]\n")] if omitted else []),
+            *pieces(text, len(text) - tail, len(text), spans),
+        ],
+        folded_characters=head - first + tail,
+        omitted=omitted,
+    )
+
+
+def match_of(text: str, number: int, pattern: str) -> tuple[int, int, int] | None:
+    """Begin, end and number of the first match. Landmarks match line ends as blanks."""
+    line = text.replace("\n", " ")
+    try:
+        found = Pattern(pattern, time_limit=MATCH_SECONDS).search(
+            Window(text=line, start=0, stop=len(line) + 1)
+        )
+    except (re.error, RecursionError, OverflowError):
+        return None
+    # An earlier place with the same text can only be marked instead of it if the pattern looks around itself.
+    begin = line.find(found) if found else -1
+    return (begin, begin + len(found), number) if found and begin >= 0 else None
+
+
+def pieces(text: str, begin: int, end: int, spans: Sequence[tuple[int, int, int]]) -> Iterable[Piece]:
+    """The text from `begin` to `end`, cut at the spans; of spans that overlap the first counts."""
+    for first, last, number in spans:
+        first, last = max(first, begin), min(last, end)
+        if first >= last:
+            continue
+        if first > begin:
+            yield Piece(text=text[begin:first])
+        yield Piece(text=text[first:last], landmark=number)
+        begin = last
+    if begin < end:
+        yield Piece(text=text[begin:end])

@@ -1,0 +1,230 @@
+"""The detail of one trial: what decided it, then its steps, in a page of bounded size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_super.metrics.graded import GRADED
+from pytest_super.metrics.self_report import SELF_REPORT
+from pytest_super.report.page.steps import other_outputs, readable_steps
+from pytest_super.report.page.texts import Text, level_of, size_of, text_of
+from pytest_super.report.text import graded_line, outcome_of, raised, script_state
+from pytest_super.store.trajectory import MANY_REPEATS
+from pytest_super.tasks.grade import SAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_super.report.page.stored import ShownTrial
+    from pytest_super.store.results import TrialResult
+    from pytest_super.store.trajectory import Step
+
+TRAJECTORY = "trajectory.jsonl"
+# Bytes of the page that a step takes without its texts, and a trial without its steps. Measured generously.
+STEP_BYTES, TRIAL_BYTES = 1500, 12_000
+# Of the facts of a result, each of which can have any number of entries and be of any length.
+MOST_FACTS, LONGEST_FACT = 20, 150
+# The texts of a step, in the order in which they are shown.
+SUBMIT = "submit"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownLandmark:
+    """One landmark, numbered from 1."""
+
+    number: int
+    pattern: str
+    step: int | None
+    is_echo: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownStep:
+    """One step, its texts with their labels."""
+
+    number: int
+    kind: str
+    outcome: str
+    is_pre_executed: bool
+    seconds: float
+    tokens: int
+    landmarks: list[ShownLandmark]
+    texts: list[tuple[str, Text]]
+    notes: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownDetail:
+    """Everything that is shown of one trial."""
+
+    trial: ShownTrial
+    facts: list[tuple[str, str]]
+    flags: list[str]
+    """What makes its figures doubtful."""
+    landmarks: list[ShownLandmark]
+    steps: list[ShownStep]
+    left_out: str
+    """What of the trajectory the page lacks; "" if it has everything."""
+    trouble: list[str]
+
+
+def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
+    """The detail of a trial in the folder of its run, in about `most` bytes of the page."""
+    trouble: list[str] = []
+    steps = readable_steps(run / trial.folder / TRAJECTORY, trouble)
+    landmarks = landmarks_of(trial.result)
+    kept = kept_steps(steps, (most - TRIAL_BYTES) // (2 * STEP_BYTES))
+    labelled = [list(texts_of(step)) for step in kept]
+    budget = most - TRIAL_BYTES - STEP_BYTES * len(kept)
+    level = level_of([size_of(text, budget) for texts in labelled for _, text in texts], budget)
+    shown = [shown_step(step, texts, landmarks, level) for step, texts in zip(kept, labelled, strict=True)]
+    omitted = sum(text.omitted for step in shown for _, text in step.texts)
+    return ShownDetail(
+        trial=trial,
+        facts=[(name, clipped(value)) for name, value in facts_of(trial.result, steps)],
+        flags=list(flags_of(trial.result)),
+        landmarks=landmarks,
+        steps=shown,
+        left_out=left_out(len(steps) - len(kept), omitted),
+        trouble=[clipped(text) for text in trouble[:MOST_FACTS]],
+    )
+
+
+def kept_steps(steps: Sequence[Step], most: int) -> list[Step]:
+    """The first and the last ones, if there are too many."""
+    if len(steps) <= most:
+        return list(steps)
+    head = max(most * 2 // 3, 1)
+    return [*steps[:head], *steps[len(steps) - max(most - head, 1) :]]
+
+
+def left_out(steps: int, characters: int) -> str:
+    parts = [f"{steps} steps"] if steps else []
+    if characters:
+        parts.append(
+            f"{characters / 1e6:.1f} MB" if characters >= 1e5 else f"{max(characters / 1e3, 0.1):.1f} kB"
+        )
+    return " and ".join(parts)
+
+
+def landmarks_of(result: TrialResult) -> list[ShownLandmark]:
+    return [
+        ShownLandmark(
+            number=number,
+            pattern=clipped(str(found["pattern"])),
+            step=found["step"],
+            is_echo=bool(found["is_echo"]),
+        )
+        for number, found in enumerate(result.landmarks_found[:MOST_FACTS], 1)
+    ]
+
+
+def texts_of(step: Step) -> Iterator[tuple[str, str]]:
+    """The texts that are not empty, each with its label."""
+    for label, text in (
+        ("Thought", step.thought),
+        ("Action", step.action.content),
+        ("Observation", step.observation),
+    ):
+        if text:
+            yield label, text
+    for kind, source in other_outputs(step):
+        if source:
+            yield f"Output {clipped(kind)}, not rendered", source
+
+
+def shown_step(
+    step: Step, texts: Sequence[tuple[str, str]], landmarks: Sequence[ShownLandmark], most: int
+) -> ShownStep:
+    hit = [one for one in landmarks if one.step == step.number]
+    patterns = [(one.number, one.pattern) for one in hit]
+    return ShownStep(
+        number=step.number,
+        kind=clipped(step.action.type) or "no action",
+        outcome=clipped(step.outcome),
+        is_pre_executed=step.origin == "pre_execute",
+        seconds=step.seconds,
+        tokens=step.prompt_tokens + step.completion_tokens,
+        landmarks=hit,
+        texts=[
+            (label, text_of(text, most, patterns if label == "Observation" else ())) for label, text in texts
+        ],
+        notes=[clipped(note) for note in notes_of(step)][:MOST_FACTS],
+    )
+
+
+def notes_of(step: Step) -> Iterator[str]:
+    if step.repeats >= MANY_REPEATS:
+        yield f"the same action with the same observation {step.repeats} times in a row"
+    if step.omitted_characters:
+        yield f"the cell printed {step.omitted_characters:,} characters more, which were not stored"
+    for kind, source in other_outputs(step):
+        if not source:
+            yield f"an output that is not shown: {kind}"
+
+
+def facts_of(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
+    """How the trial went, each value as a line."""
+    yield "outcome", outcome_of(result)
+    if result.error is not None:
+        yield "error", result.error
+    if result.agent_error:
+        yield "the agent's error", raised(result.agent_error)
+    yield "wrong values", result.difference or "none known"
+    submitted = [step.action.content for step in steps if step.action.type == SUBMIT]
+    yield "submitted", submitted[-1] if submitted else "nothing"
+    for value in result.graded[:MOST_FACTS]:
+        yield "graded", graded_line(value)
+    if state := script_state(result) or process_line(result):
+        yield "script", state
+    yield "agent", " with ".join(filter(None, (result.agent, result.model)))
+    yield "sandbox", f"{result.sandbox}{'' if result.isolated else ', not isolated'}, {result.software}"
+    yield "worker", f"{result.worker or 'not known'}, started {result.started or 'at a time not known'}"
+    yield "time", time_line(result)
+    yield "used", used_line(result)
+    if result.resumed_from:
+        yield "taken over from", result.resumed_from
+
+
+def process_line(result: TrialResult) -> str:
+    process = result.entrypoint_process
+    return "" if process is None else f"{process.get('arguments')}, {process.get('seconds')} s"
+
+
+def time_line(result: TrialResult) -> str:
+    return (
+        f"{result.wall_seconds:.1f} s, of which {result.compute_seconds:.1f} s compute and "
+        f"{result.model_seconds:.1f} s model"
+    )
+
+
+def used_line(result: TrialResult) -> str:
+    cost = "" if result.cost_usd is None else f", ${result.cost_usd:.4f}"
+    tokens = f"{result.prompt_tokens:,} tokens of prompts, {result.completion_tokens:,} of answers"
+    return f"{result.steps} steps, {tokens}{cost}"
+
+
+def flags_of(result: TrialResult) -> Iterator[str]:
+    """What could make a figure say more than the agent did."""
+    echoes = sum(bool(found["is_echo"]) for found in result.landmarks_found)
+    if echoes:
+        yield f"echo: {echoes} of the landmarks are also in the source of the cell that hit them"
+    if result.entrypoint_process and result.entrypoint_process.get("changed"):
+        yield "changed script: what ran differs from what the repository and the edits made of it"
+    if result.graded_in == SAME:
+        yield "graded in the agent's own sandbox, which can deceive the grader"
+    if result.bodies_differ:
+        yield "graded otherwise with the masked bodies alone"
+    said, graded = result.metrics.get(SELF_REPORT.name), result.metrics.get(GRADED.name)
+    if said is not None and graded is not None and said > graded:
+        yield f"the agent's own report ({said:.3g}) is better than what its code yields ({graded:.3g})"
+    if result.changed_elsewhere:
+        yield f"changed but not collected: {clipped(', '.join(result.changed_elsewhere))}"
+    if result.dropped:
+        yield f"{result.dropped} frames or messages of the sandbox did not fit and were dropped"
+
+
+def clipped(text: str) -> str:
+    return text if len(text) <= LONGEST_FACT else f"{text[:LONGEST_FACT]}…"

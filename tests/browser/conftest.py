@@ -1,0 +1,55 @@
+"""A Chromium of the system, and pages in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from pytest_super.store.run_folder import RunFolder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = shutil.which("chromium")
+    if program is None:
+        reason = "there is no chromium: install Debian's package of that name"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    # Not at the top: the other tests do not need it.
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def served(*runs: Path) -> Iterator[str]:
+    """The address of a server for these runs."""
+    from pytest_super.report.page.server import PageServer
+
+    with PageServer(runs) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server.url
+        server.shutdown()
+        thread.join()
+
+
+def write_file(run: RunFolder, page: Path) -> str:
+    """The page of the run as one file; its address."""
+    from pytest_super.report.page.one_file import write_page
+
+    write_page(page, run.path)
+    return page.as_uri()

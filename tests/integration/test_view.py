@@ -1,0 +1,234 @@
+"""The page of a run: written at its end, and served by `pytest-super view`."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+# Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
+import pytest_super.report.page.one_file
+import pytest_super.statistics.mean  # noqa: F401
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
+from tests.stored import a_result, a_run, a_step, add_trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.integration.conftest import Project
+
+INTERRUPTED = """
+def pytest_runtest_logreport(report):
+    if report.when == "call":
+        raise KeyboardInterrupt
+"""
+RAISES = """
+def pytest_super_run_finished():
+    raise ValueError("of another plugin")
+"""
+
+
+SUPER = (sys.executable, "-c", "import sys; from pytest_super.cli import main; sys.exit(main(sys.argv[1:]))")
+
+
+# --super-html
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_run_writes_its_page(project: Project, workers: tuple[str, ...]) -> None:
+    project.add_task("right", landmarks=["half way", "never"])
+    project.add_task("wrong")
+    project.run("--super-html=out/page.html", *workers)
+    page = (project.path / "out/page.html").read_text()
+    assert f"<h1>Run {project.latest.resolve().name}</h1>" in page
+    assert "not 42" in page
+    assert '<mark title="landmark 1">half way</mark>' in page
+    assert f"../.super/runs/{project.latest.resolve().name}/trials/wrong/1.0/trajectory.jsonl" in page
+    assert {row["worker"] for row in project.results.values()} == {"gw0" if workers else "main"}
+
+
+def test_the_worker_of_a_trial_is_no_reason_not_to_compare_it(project: Project) -> None:
+    project.add_task("a")
+    rows = []
+    for workers in ((), ("-n1",)):
+        project.run(*workers)
+        rows.append(project.results["a[1]"])
+    assert [row["worker"] for row in rows] == ["main", "gw0"]
+    assert all(rows[0][name] == rows[1][name] for name in ("conditions", "subject", "scoring"))
+
+
+def test_a_run_that_is_interrupted_writes_its_page(project: Project) -> None:
+    project.add_to_conftest(INTERRUPTED)
+    project.add_task("a")
+    project.add_task("b")
+    ran = project.run_in_subprocess("--super-html=page.html")
+    assert ran.ret == pytest.ExitCode.INTERRUPTED
+    page = (project.path / "page.html").read_text()
+    assert page.count('<details class="trial"') == 1
+
+
+def test_a_page_that_cannot_be_written_is_told_and_loses_nothing(project: Project) -> None:
+    project.add_task("a")
+    project.write("file", "")
+    ran = project.run("--super-html=file/page.html")
+    assert ran.ret == pytest.ExitCode.TESTS_FAILED
+    ran.stdout.fnmatch_lines(["*results cannot be written under*file/page.html*", "results: *"])
+    assert project.results["a[1]"]["solved"] is True
+
+
+def test_a_hook_that_raises_does_not_keep_the_page_from_being_written(project: Project) -> None:
+    project.add_to_conftest(RAISES)
+    project.add_task("a")
+    ran = project.run("--super-html=page.html")
+    ran.stdout.fnmatch_lines(["*pytest_super_run_finished raised ValueError: of another plugin*"])
+    assert (project.path / "page.html").exists()
+
+
+# pytest-super view
+
+
+@contextmanager
+def viewing(*arguments: str, cwd: Path) -> Iterator[tuple[str, int]]:
+    """The server's host and port."""
+    command = [*SUPER, "view", *arguments]
+    with subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().split()[0]
+            assert url.startswith("http://127.0.0.1:")
+            yield "127.0.0.1", int(url.rstrip("/").rpartition(":")[2])
+        finally:
+            process.terminate()
+
+
+Answer = tuple[int, dict[str, str], str]
+
+
+def get(
+    server: tuple[str, int], path: str, *, method: str = "GET", headers: dict[str, str] | None = None
+) -> Answer:
+    connection = http.client.HTTPConnection(*server, timeout=20)
+    try:
+        connection.request(method, path, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    tmp_path = tmp_path_factory.mktemp("viewed")
+    run = a_run(tmp_path / ".super")
+    add_trial(run, a_result(), [a_step(observation="<seen>")])
+    with viewing(cwd=tmp_path) as server:
+        yield server
+
+
+def test_the_newest_run_is_served_with_its_trials(one_run: tuple[str, int]) -> None:
+    status, headers, page = get(one_run, "/")
+    assert status == 200
+    assert "<h1>Run 20261123-101500-ab12</h1>" in page
+    assert 'href="/0/trials/mean/1.0"' in page
+    _, _, trial = get(one_run, "/0/trials/mean/1.0")
+    assert "&lt;seen&gt;" in trial
+    status, headers, steps = get(one_run, "/0/trials/mean/1.0/trajectory.jsonl")
+    assert (status, headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+    assert "<seen>" in steps
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/1/",
+        "/nothing",
+        "/tasks/mean",
+        "/0/trials/mean/2.0",
+        "/0/trials/mean/1.0/result.json",
+        "/0/trials/../run.json",
+        "/0/%2e%2e/%2e%2e/etc/passwd",
+        "/0//etc/passwd",
+        "//etc/passwd",
+        "/0/trials/mean/1.0/../../../run.json",
+        "/%00",
+    ],
+)
+def test_nothing_but_known_pages_is_served(one_run: tuple[str, int], path: str) -> None:
+    status, headers, text = get(one_run, path)
+    assert (status, text) == (404, "Not Found\n")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "<b>"])
+def test_only_get_is_answered(one_run: tuple[str, int], method: str) -> None:
+    status, headers, text = get(one_run, "/", method=method)
+    assert status == 501
+    assert "<" not in text
+    assert headers["Content-Type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "[::1]:{port}", ""])
+def test_a_request_for_another_host_is_refused(one_run: tuple[str, int], host: str) -> None:
+    status, _, text = get(one_run, "/", headers={"Host": host.format(port=one_run[1])})
+    assert (status, text) == (403, "Forbidden\n")
+    assert get(one_run, "/", headers={"Host": f"localhost:{one_run[1]}"})[0] == 200
+
+
+def test_every_answer_forbids_what_the_page_does_not_need(one_run: tuple[str, int]) -> None:
+    for path in ("/", "/0/trials/mean/1.0/trajectory.jsonl"):
+        _, headers, _ = get(one_run, path)
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+
+
+def test_a_page_is_only_sent_again_when_its_run_has_changed(tmp_path: Path) -> None:
+    run = a_run(tmp_path / ".super")
+    add_trial(run, a_result("a"))
+    with viewing(run.path.name, cwd=tmp_path) as server:
+        _, _, page = get(server, "/")
+        version = page.split('data-version="')[1].split('"')[0].replace("&#34;", '"')
+        known = {"If-None-Match": version}
+        assert get(server, "/", headers=known)[0] == 304
+        add_trial(run, a_result("b"))
+        status, _, page = get(server, "/", headers=known)
+        assert status == 200
+        assert "/0/trials/b/1.0" in page
+
+
+def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
+    for name, value in (("one", 1.0), ("two", 0.0)):
+        run = a_run(tmp_path / ".super", name)
+        add_trial(run, a_result(accuracy=value), [a_step(observation=f"of {name}")])
+    with viewing("one", str(tmp_path / ".super/runs/two"), cwd=tmp_path) as server:
+        _, _, page = get(server, "/")
+        assert "Tasks that flipped" in page
+        assert 'href="/tasks/mean"' in page
+        assert "lost" in page
+        _, _, task = get(server, "/tasks/mean")
+        assert "of one" in task
+        assert "of two" in task
+        assert "<h1>Run two</h1>" in get(server, "/1/")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "there is no run .super/runs/latest"),
+        (["nowhere"], "there is no run .super/runs/nowhere"),
+        (["a", "b", "c"], "name one run, or two"),
+    ],
+)
+def test_a_run_that_is_not_there_is_one_message(tmp_path: Path, arguments: list[str], message: str) -> None:
+    command = [*SUPER, "view", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

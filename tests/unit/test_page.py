@@ -1,0 +1,448 @@
+"""The page of a run: its figures and charts, what is told of damaged files, and that every text is inert."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_super.report.page.charts import axis, cost_against_headline, timeline_of
+from pytest_super.report.page.figures import figures_of
+from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file
+from pytest_super.report.page.pair import pair_of
+from pytest_super.report.page.render import run_page, trial_body
+from pytest_super.report.page.stored import ShownTrial, read_run
+from pytest_super.report.page.texts import level_of, size_of, text_of
+from pytest_super.report.page.trial import detail_of
+from pytest_super.statistics.mean import TaskMean, general_mean
+from pytest_super.store.results import RUNNING, TrialFolder, TrialResult
+from tests.stored import a_result, a_run, a_step, add_trial, append_line
+
+if TYPE_CHECKING:
+    from pytest_super.report.page.texts import Text
+    from pytest_super.store.trajectory import Step
+
+HOSTILE = (
+    "</script><script>globalThis.caught = 1</script><img src=x onerror=alert(1)>"
+    "\"' onmouseover=alert(1) {{ 7*7 }} \u2028 \u202e \x1b[31m &lt; <!-- ]]> </style> javascript:alert(1)"
+)
+
+
+class Outline(HTMLParser):
+    """What a browser makes of a page: its elements with their attributes, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self.elements.append(("comment", (data,)))
+
+
+def outline(page: str) -> Outline:
+    found = Outline()
+    found.feed(page)
+    found.close()
+    return found
+
+
+# Figures
+
+
+def test_the_table_has_the_terminals_means_with_intervals() -> None:
+    results = [a_result("a"), a_result("b", accuracy=0.0), a_result("c", category="goal"), a_result("d")]
+    found = figures_of(results)
+    assert found.heads == ["solved", "accuracy", "landmarks", "submitted"]
+    assert [(row.set, row.category, row.trials) for row in found.rows] == [
+        ("masked", "data", 3), ("masked", "goal", 1), ("masked", "all", 4),
+    ]  # fmt: skip
+    expected = general_mean(
+        [TaskMean(value=value, cluster=id) for id, value in zip("abcd", (1, 0, 1, 1), strict=True)]
+    )
+    assert found.rows[-1].figures[1].text == "0.750"
+    assert found.rows[-1].figures[1].bounds == (expected.low, expected.high)
+    assert [level.name for level in found.levels] == ["masked data", "masked goal", "masked all"]
+    assert found.levels[0].value == pytest.approx(2 / 3)
+
+
+def test_a_metric_of_a_project_has_a_column_and_without_a_range_no_interval() -> None:
+    result = a_result(metrics={"accuracy": 1.0, "kilowatts": 40.0}, applicable=["accuracy", "kilowatts"])
+    found = figures_of([result])
+    assert found.heads[-1] == "kilowatts"
+    assert (found.rows[0].figures[-1].text, found.rows[0].figures[-1].bounds) == ("40.000", None)
+
+
+def test_without_scipy_there_are_means_without_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_super.report.page.figures.find_spec", lambda _: None)
+    found = figures_of([a_result()])
+    assert (found.rows[0].figures[0].text, found.rows[0].figures[0].bounds) == ("1.000", None)
+
+
+# Charts
+
+
+@given(st.floats(1e-300, 1e15))
+def test_an_axis_begins_at_0_and_ends_behind_the_largest_value_after_few_ticks(largest: float) -> None:
+    top, ticks = axis(largest)
+    assert ticks[0] == 0
+    assert 2 <= len(ticks) <= 7
+    assert largest <= top * (1 + 1e-9)
+    assert top <= 2.01 * largest
+
+
+def shown(result: TrialResult) -> ShownTrial:
+    return ShownTrial(result=result, why="")
+
+
+def test_points_at_one_place_are_one_mark_that_counts_them() -> None:
+    chart = cost_against_headline(
+        [shown(a_result("a")), shown(a_result("b")), shown(a_result("c", accuracy=0.0))]
+    )
+    assert chart is not None
+    assert sorted(point.title for point in chart.points) == [
+        "a: 0.02, 1, solved; and 1 more here", "c: 0.02, 0, missed",
+    ]  # fmt: skip
+    assert chart.x_label == "cost in US dollars"
+
+
+def test_without_prices_tokens_are_drawn_and_without_a_model_nothing() -> None:
+    chart = cost_against_headline([shown(a_result(cost_usd=None))])
+    assert chart is not None
+    assert chart.x_label == "tokens"
+    assert cost_against_headline([shown(a_result(cost_usd=None, prompt_tokens=0))]) is None
+
+
+def test_the_timeline_has_a_row_for_each_worker_in_their_order() -> None:
+    trials = [shown(a_result(f"t{number}", worker=f"gw{number}")) for number in (10, 9)]
+    taken_over = shown(a_result("old", worker="gw5", resumed_from="other"))
+    chart = timeline_of([*trials, taken_over])
+    assert chart is not None
+    assert [(row.name, row.trials, row.busy) for row in chart.rows] == [("gw9", 1, 1.0), ("gw10", 1, 1.0)]
+
+
+def test_a_trial_that_takes_no_time_beside_others_can_be_seen() -> None:
+    trials = [shown(a_result("long", wall_seconds=90_000.0)), shown(a_result("short", wall_seconds=0.1))]
+    chart = timeline_of(trials)
+    assert chart is not None
+    assert min(span.width for span in chart.rows[0].spans) >= 2
+
+
+# Texts
+
+
+def whole(text: Text) -> str:
+    return "".join(piece.text for piece in [*text.at_once, *text.folded])
+
+
+@given(st.text(), st.integers(0, 300))
+def test_a_text_that_is_cut_takes_no_more_than_it_may(text: str, most: int) -> None:
+    found = text_of(text, most)
+    kept = whole(found).replace(f"\n[… {found.omitted:,} characters are left out here …]\n", "")
+    assert size_of(kept, most + 1) <= most
+    assert len(kept) + found.omitted == len(text)
+
+
+@given(st.lists(st.integers(0, 1000), max_size=20), st.integers(0, 5000))
+def test_texts_share_a_budget_and_the_long_ones_are_cut_to_one_length(sizes: list[int], budget: int) -> None:
+    level = level_of(sizes, budget)
+    taken = sum(min(size, level) for size in sizes)
+    assert taken <= budget
+    assert level >= max(sizes, default=0) or taken > budget - len(sizes)
+
+
+def test_a_landmark_is_marked_where_its_pattern_matches_also_across_lines() -> None:
+    found = text_of("loss 1\nall\ndone, done", 1000, [(3, r"all done")])
+    assert [(piece.text, piece.landmark) for piece in found.at_once] == [
+        ("loss 1\n", None), ("all\ndone", 3), (", done", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", ["(", "(a+)+$", "x{d}", ""])
+def test_a_pattern_of_any_kind_marks_something_or_nothing(pattern: str) -> None:
+    assert whole(text_of("a" * 40 + "b", 1000, [(1, pattern)])) == "a" * 40 + "b"
+
+
+# Trials
+
+
+def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    result = a_result(
+        accuracy=0.0,
+        difference="n is 2, not 3",
+        landmarks_found=[
+            {"pattern": "half way", "step": 1, "is_echo": True, "timed_out": False},
+            {"pattern": "done", "step": None, "is_echo": False, "timed_out": False},
+        ],
+    )
+    steps = [
+        a_step(1, content="print('half way')", thought="try", observation="half way\n", seconds=1.25),
+        a_step(2, type="submit", content='{"n": 2}'),
+    ]
+    add_trial(run, result, steps)
+    shown_run = read_run(run.path)
+    view = detail_of(shown_run.trials[0], run.path, 100_000)
+    assert ("wrong values", "n is 2, not 3") in view.facts
+    assert ("submitted", '{"n": 2}') in view.facts
+    assert view.flags == ["echo: 1 of the landmarks are also in the source of the cell that hit them"]
+    page = trial_body(view, id="s", level=2, source="x")
+    assert '<mark title="landmark 1">half way</mark>' in page
+    assert "1.2 s" in page
+    assert "Thought" in page
+    assert "landmark 1 (echo)" in page
+
+
+@pytest.mark.parametrize(
+    ("changed", "flag"),
+    [
+        ({"graded_in": "same"}, "can deceive the grader"),
+        ({"metrics": {"graded": 0.0, "self_report": 1.0}}, "better than what its code yields"),
+        ({"changed_elsewhere": ["a.py"]}, "a.py"),
+        ({"bodies_alone": [{"score": 0.0}]}, "masked bodies alone"),
+        ({"entrypoint_process": {"changed": True, "seconds": 1.0, "status": 0}}, "changed script"),
+    ],
+)
+def test_what_makes_a_figure_doubtful_is_flagged(tmp_path: Path, changed: dict[str, Any], flag: str) -> None:
+    run = a_run(tmp_path)
+    add_trial(run, a_result(**changed))
+    (found,) = detail_of(read_run(run.path).trials[0], run.path, 100_000).flags
+    assert flag in found
+
+
+def test_outputs_that_a_browser_would_render_are_text_and_pictures_are_only_named(tmp_path: Path) -> None:
+    outputs = [
+        {"output_type": "display_data", "data": {"text/html": ["<b>bold", "</b>"], "image/png": "iVBOR"}},
+        {"output_type": "display_data", "data": {"image/svg+xml": "<svg onload=alert(1)>"}},
+    ]
+    run = a_run(tmp_path)
+    add_trial(run, a_result(), [a_step(outputs=outputs)])
+    page = trial_body(detail_of(read_run(run.path).trials[0], run.path, 100_000), id="s", level=2, source="x")
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+    assert "&lt;svg onload=alert(1)&gt;" in page
+    assert "an output that is not shown: image/png, 5 characters of Base64" in page
+    assert "iVBOR" not in page
+
+
+def test_a_trial_of_any_size_takes_no_more_than_200_kb_and_the_rest_is_told(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    long = [a_step(n, observation='<">\n' * 200_000, thought="<" * 9000) for n in range(1, 4)]
+    many = [a_step(n, observation="&" * 500) for n in range(1, 2001)]
+    for id, steps in (("long", long), ("many", many)):
+        add_trial(run, a_result(id, accuracy=0.0), steps)
+    page = one_file(read_run(run.path), "run")
+    details = page.split('<details class="trial"')[1:]
+    assert len(details) == 2
+    assert all(len(one.encode()) <= MOST_OF_TRIAL for one in details)
+    assert "MB more in" in details[0]
+    assert "steps and" in details[1]
+    assert 'href="run/trials/long/1.0/trajectory.jsonl"' in details[0]
+
+
+def test_of_many_trials_the_unsolved_ones_have_details_and_the_rest_is_told(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    for number in range(520):
+        run.results.clear()
+        append_line(
+            run.path / "results.jsonl", a_result(f"t{number}", accuracy=float(number < 400)).to_data()
+        )
+    page = one_file(read_run(run.path), "run")
+    assert page.count('<details class="trial"') == 500
+    assert "20 of 520 trials have no detail" in page
+    assert page.count("<h3>") == 500
+    assert "<h3>t519</h3>" in page
+    assert "<h3>t399</h3>" not in page
+
+
+# Damaged and half-written files
+
+
+def damage(run: Path) -> None:
+    trial = run / "trials/mean/1.0"
+    append_line(trial / "trajectory.jsonl", '{"number": 2, "orig')
+    append_line(run / "results.jsonl", {**a_result("../../etc").to_data()})
+    append_line(run / "results.jsonl", {**a_result("late").to_data(), "weight": 0})
+    append_line(run / "results.jsonl", {**a_result("bad").to_data(), "wall_seconds": 10**400})
+    append_line(run / "results.jsonl", {**a_result("odd").to_data(), "landmarks_found": [{"a": 1}]})
+    append_line(run / "results.jsonl", '["x"]\n\udcff'.encode("utf-8", "replace").decode())
+    append_line(run / "results.jsonl", '{"id": "cut", "set"')
+    append_line(run / "trouble.jsonl", "{")
+    (run / "run.json").write_bytes(b"\xff{")
+
+
+def test_of_damaged_files_the_page_shows_what_can_be_read_and_names_the_rest(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    add_trial(run, a_result(), [a_step(observation="seen")])
+    damage(run.path)
+    found = read_run(run.path)
+    assert [one.result.id for one in found.trials] == ["mean"]
+    text = "\n".join(found.trouble)
+    assert "run.json cannot be read" in text
+    assert "a line of trouble.jsonl cannot be read" in text
+    assert [f"line {number} of results.jsonl" in text for number in range(2, 8)] == [
+        True, True, True, False, True, True,
+    ]  # fmt: skip
+    assert "the result of odd is damaged" in text
+    page = one_file(found, "run")
+    assert "seen" in page
+    assert "line 2 of trajectory.jsonl is damaged or not complete" in page
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.data())
+def test_a_file_that_is_cut_or_overwritten_anywhere_raises_nothing(data: st.DataObject) -> None:
+    with TemporaryDirectory() as name:
+        run = a_run(Path(name))
+        result = a_result(landmarks_found=[{"pattern": "a", "step": 1, "is_echo": False, "timed_out": False}])
+        add_trial(run, result, [a_step(observation="a"), a_step(2)])
+        for path in sorted(run.path.rglob("*.json*")):
+            content = bytearray(path.read_bytes())
+            place = data.draw(st.integers(0, len(content)))
+            content[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
+            path.write_bytes(content[: data.draw(st.integers(0, 2 * len(content)))])
+        assert one_file(read_run(run.path), "run").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("value", [None, -1, 1e300, "x", [], [None], {}, {"a": 1}, True], ids=repr)
+def test_results_with_any_value_in_a_field_raise_nothing(tmp_path: Path, value: Any) -> None:
+    run = a_run(tmp_path)
+    for number, field in enumerate(fields(TrialResult)):
+        data = {**a_result(f"t{number}").to_data(), field.name: value}
+        append_line(run.path / "results.jsonl", data)
+    assert "<main" in one_file(read_run(run.path), "run")
+
+
+def test_a_trial_that_runs_is_listed_with_what_it_does(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    folder = TrialFolder(run.path, a_result(stop_reason=RUNNING, metrics={"accuracy": None}))
+    folder.activity.begin("cell")
+    folder.write_step(a_step(observation="so far"))
+    (found,) = read_run(run.path).trials
+    assert (found.outcome, found.why) == ("unfinished", "cell")
+    assert "so far" in one_file(read_run(run.path), "run")
+    folder.close()
+
+
+# Every text is inert
+
+
+def a_hostile_step(text: str) -> Step:
+    return replace(
+        a_step(1, type=text or "execute", content=text, thought=text, observation=text, outcome=text),
+        outputs=[{"output_type": "display_data", "data": {"text/html": text, f"image/{text}": text}}],
+    )
+
+
+def a_hostile_result(text: str) -> TrialResult:
+    return a_result(
+        accuracy=0.0,
+        set=text,
+        category=text,
+        agent=text,
+        model=text,
+        sandbox=text,
+        software=text,
+        worker=text,
+        stop_reason=text or "submitted",
+        difference=text,
+        agent_error=text,
+        resumed_from=text,
+        started=text,
+        metrics={"accuracy": 0.0, text[:300]: 1.0},
+        applicable=["accuracy"],
+        changed_elsewhere=[text],
+        graded=[{"name": text, "score": 0.0, "found": text, "expected": text, "why": "", "command": text}],
+        landmarks_found=[{"pattern": text, "step": 1, "is_echo": True, "timed_out": False}],
+        entrypoint_process={"arguments": [text], "seconds": 1.0, "status": 0, "changed": True},
+    )
+
+
+def page_with(text: str) -> str:
+    with TemporaryDirectory() as name:
+        run = a_run(Path(name), subject={text: text}, arguments=[text], versions={text: text}, scoring=text)
+        add_trial(run, a_hostile_result(text), [a_hostile_step(text)])
+        add_trial(run, a_result("error", error=text, metrics={"accuracy": None}))
+        append_line(run.path / "trouble.jsonl", {"id": text, "error": text})
+        return one_file(read_run(run.path), "run")
+
+
+HARMLESS = outline(page_with("word"))
+WORDS = st.text(st.sampled_from("<>&'\"/=`{}%#- \n\t\x00\x1b\u2028\u202eabonscriptxml!\ud800"), max_size=40)
+
+
+@settings(deadline=None)
+@given(WORDS.filter(lambda text: len(text.strip()) > 0) | st.just(HOSTILE))
+def test_no_element_and_no_attribute_of_a_page_comes_from_a_text_of_the_run(text: str) -> None:
+    found = outline(page_with(text))
+    allowed = {*HARMLESS.elements, ("mark", ("title",))}
+    assert set(found.elements) <= allowed
+
+
+def test_a_hostile_text_is_shown_as_it_is_but_for_what_a_terminal_would_obey() -> None:
+    page = page_with(HOSTILE)
+    text = "".join(outline(page).text)
+    assert "<img src=x onerror=alert(1)>" in text
+    assert "{{ 7*7 }}" in text
+    assert not set("\u2028\u202e\x1b") & set(page)
+    assert page.count("<script>") == 1
+    assert page.count("</script>") == 1
+    assert "javascript:" not in "".join(part for part in page.split('href="')[1:] if part.startswith("j"))
+
+
+def test_only_our_own_script_and_style_may_run() -> None:
+    page = run_page(read_run(Path("/nonexistent")), [])
+    policy = page.split('Content-Security-Policy" content="')[1].split('"')[0].replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert "connect-src" not in policy
+    assert "*" not in policy
+
+
+# Two runs
+
+
+def test_tasks_that_flipped_come_first(tmp_path: Path) -> None:
+    runs = []
+    for number, values in enumerate(
+        [{"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0}, {"a": 1.0, "b": 1.0, "c": 0.0}]
+    ):
+        run = a_run(tmp_path, f"run{number}")
+        for id, value in values.items():
+            add_trial(run, a_result(id, accuracy=value))
+        runs.append(read_run(run.path))
+    found = pair_of(*runs)
+    assert [(one.id, one.flip, one.change) for one in found.tasks] == [
+        ("c", "lost", -1.0), ("b", "won", 1.0), ("a", "", 0.0), ("d", "", None),
+    ]  # fmt: skip
+    assert found.sets[0][0] == "masked"
+    assert "masked: " in found.verdicts[0]
+
+
+def test_runs_without_a_common_task_are_shown_with_the_reason(tmp_path: Path) -> None:
+    runs = []
+    for id in ("a", "b"):
+        run = a_run(tmp_path, f"run-{id}")
+        add_trial(run, a_result(id))
+        runs.append(read_run(run.path))
+    found = pair_of(*runs)
+    assert [one.id for one in found.tasks] == ["a", "b"]
+    assert "no task that can be compared" in found.trouble
+
+
+def test_json_of_facts_that_are_not_an_object_is_told(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    (run.path / "run.json").write_text(json.dumps([1]))
+    assert read_run(run.path).trouble == ["run.json cannot be read"]
