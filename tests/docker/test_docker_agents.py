@@ -169,6 +169,7 @@ def containers_of(engine: APIClient, run: Run) -> list[Any]:
 # What the agents do
 
 
+@pytest.mark.slow
 def test_every_agent_solves_shipped_tasks(played: Run, engine: APIClient) -> None:
     assert played.process.returncode == 0, played.process.stdout
     assert set(played.rows) == set(TASKS)

@@ -196,6 +196,7 @@ def test_a_container_that_is_paused_through_the_engine_is_an_error_and_does_not_
     assert not ours(engine, project)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["compute", "cell", "wall"])
 def test_a_container_that_is_paused_until_a_limit_is_an_error(project: pytest.Pytester, limit: str) -> None:
     causes = causes_of_death(project, "pause", "for_a_moment", **{limit: 3})

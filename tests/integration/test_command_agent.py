@@ -289,6 +289,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_call_that_the_program_left_is_in_the_trials_figures(
     project: CommandProject, openai_environment: OpenAIServer
 ) -> None:
@@ -322,6 +323,7 @@ for _ in range(8):
 """
 
 
+@pytest.mark.slow
 def test_no_program_passes_a_limit_by_more_than_a_call(project: CommandProject) -> None:
     project.add_task("tokens", limits={"tokens": 1000})
     project.add_task("cost", limits={"cost": 1.0})

@@ -228,6 +228,7 @@ def test_a_provider_that_fails_until_the_wall_limit_is_to_blame(
     assert (ask_for(gateway, 1.5).outage() or "").startswith(why)
 
 
+@pytest.mark.slow
 def test_pauses_before_an_answer_do_not_excuse_a_provider_that_hangs(
     settings: ModelSettings, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

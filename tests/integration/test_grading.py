@@ -195,6 +195,7 @@ def test_an_exit_in_the_agents_code_passes_only_checks_that_trust_the_exit_code(
     assert row["graded"][-1]["why"] == "what the command printed has no match"
 
 
+@pytest.mark.slow
 def test_what_the_agent_broke_is_a_miss_with_the_reason(project: pytest.Pytester) -> None:
     reasons = {
         "hangs": "the grader's command did not end within 2 s",
@@ -261,6 +262,7 @@ def test_in_the_same_sandbox_the_command_runs_in_the_repository_wherever_the_age
     assert run(project, "moves", **given, result=[{"exit": 0}])["moves"]["solved"]
 
 
+@pytest.mark.slow
 def test_in_the_same_sandbox_the_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
     project: pytest.Pytester,
 ) -> None:
@@ -279,6 +281,7 @@ def test_in_the_same_sandbox_the_grader_runs_after_a_spent_limit_and_beside_a_ru
     assert max(row["compute_seconds"] for row in rows.values()) < 3
 
 
+@pytest.mark.slow
 def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: pytest.Pytester) -> None:
     write_tasks(project, "sound")
     write_tasks(project, "weak", command="python run.py || true", result=[{"exit": 0}])
@@ -297,6 +300,7 @@ def command(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return project.run(sys.executable, "-c", code, *arguments)
 
 
+@pytest.mark.slow
 def test_rescore_grades_the_collected_files_again(project: pytest.Pytester) -> None:
     run(project, "right", "nothing", "link")
     # The test that the agents were graded by was wrong.
@@ -347,6 +351,7 @@ def paper_scores(project: pytest.Pytester) -> dict[str, float]:
     return {one["task"]: one["scores"]["graded"]["paper"] for one in trials}
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_rescore_with_one_line(project: pytest.Pytester) -> None:
     run(project, "nothing")
     write_tasks(project, "nothing", command="sleep 60")

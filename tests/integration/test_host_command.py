@@ -327,6 +327,7 @@ def test_what_a_program_leaves_running_is_ended(project: HostProject) -> None:
     assert project.results[-1]["solved"]
 
 
+@pytest.mark.slow
 def test_a_program_whose_first_thread_has_ended_is_killed(project: HostProject) -> None:
     project.add_task(limits={"wall": 1.5})
     source = """
@@ -341,6 +342,7 @@ ctypes.CDLL(None).syscall(60, 0)
     assert project.results[-1]["stop_reason"] == "wall"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_program_that_turns_on_what_watches_it_ends_with_its_trial(
     project: HostProject, number: int

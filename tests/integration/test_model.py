@@ -197,6 +197,7 @@ def test_a_gateway_that_dies_is_started_again_and_forgets_nothing(asking: Projec
     assert len(asking.calls) == 9
 
 
+@pytest.mark.slow
 @NEEDS_PROC
 def test_nothing_is_left_of_a_run_that_was_killed(asking: Project) -> None:
     asking.add_task("a")

@@ -334,6 +334,7 @@ def test_files_that_import_each_other_are_masked_and_graded(project: pytest.Pyte
     assert all(row["solved"] for row in rows.values()), rows
 
 
+@pytest.mark.slow
 def test_stored_items_are_scored_and_graded_again(project: pytest.Pytester) -> None:
     run(project, "gold", "stats.task.yaml", "--super-n=2")
     found = project.path / "rescored.json"

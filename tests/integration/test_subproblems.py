@@ -82,6 +82,7 @@ def test_gold_solves_a_task_and_its_sub_problems(sums: Project) -> None:
     assert scores == {"sum": (1, None), "sum_issue": (1, None), "sum_data": (1, 1)}
 
 
+@pytest.mark.slow
 def test_check_proves_each_sub_problem_and_says_which_it_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

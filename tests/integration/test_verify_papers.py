@@ -135,6 +135,7 @@ def kinds(data: dict[str, Any]) -> set[str]:
     return {finding["kind"] for finding in data["findings"]}
 
 
+@pytest.mark.slow
 def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
     names = ["mean", "total", "first", "asynchronous", "later"]
     printed, data = verify(code, names, MEAN, FIRST, status=0)
@@ -145,6 +146,7 @@ def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
     assert printed.endswith("paper: 2 gold runs, 5 functions: 5 valid\n")
 
 
+@pytest.mark.slow
 def test_each_verdict_has_its_evidence(code: Path) -> None:
     names = ["mean", "unused", "tolerated", "first"]
     printed, data = verify(code, names, MEAN, status=1)
@@ -210,6 +212,7 @@ def test_experiments_that_trust_an_exit_code_are_weak(code: Path) -> None:
     assert "weak    paper: files that only have `os._exit(0)` pass" in printed
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_functions_can_be_proven(code: Path) -> None:
     _, data = verify(code, ["mean", "total", "first"], MEAN, FIRST, status=0, options=("--functions=2",))
     assert len(verdicts(data)) == 2
@@ -254,6 +257,7 @@ def test_a_paper_that_cannot_be_proven_is_unknown(code: Path) -> None:
     assert printed.startswith("paper: ")
 
 
+@pytest.mark.slow
 def test_other_tasks_are_verified_as_before(code: Path) -> None:
     other = {"id": "other", "set": "expert", "query": "q", "answer": 2, "solution": {"cells": ["1 + 1"]}}
     (code.parent / "other.task.yaml").write_text(yaml.safe_dump(other))

@@ -174,6 +174,7 @@ def test_idle_server_and_sleeping_process_cost_nothing(metered: Metered) -> None
     metered.kernel.execute("for p in (server, sleeper): p.kill(); p.wait()")
 
 
+@pytest.mark.slow
 def test_what_ran_before_the_metering_is_free_also_when_it_has_ended(metered: Metered) -> None:
     metered.kernel.execute(f"process = begin({BURN!r})")
     metered.meter()
