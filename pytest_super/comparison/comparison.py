@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -154,10 +155,11 @@ def compared_sets(
     for name, of_set in own.items():
         own_level = confidence(name, 1)
         decided = verdict(found[name], margin, pass_level=own_level, level=levels[name])
-        # A set after one that is not worse has no level; its own would be the strictest.
-        level = min(levels[name], confidence(name, len(own)))
         pairs = [one.pair for one in of_set]
-        more = epochs_to_decide(pairs, margin, level) if decided == CANNOT_TELL else None
+        # For a single look that comes then, with the strictest level of several sets.
+        more = (
+            epochs_to_decide(pairs, margin, by_one_look(name, len(own))) if decided == CANNOT_TELL else None
+        )
         compared.append(
             SetComparison(
                 set=name,
@@ -178,11 +180,17 @@ def holm_levels(found: Mapping[str, Difference], confidence: Confidence) -> dict
     """
     levels: dict[str, float] = {}
     ends = False
-    for place, name in enumerate(sorted(found, key=lambda name: chance_of_no_drop(found[name]))):
+    for place, name in enumerate(sorted(found, key=lambda name: share_of_error(name, found, confidence))):
         level = confidence(name, len(found) - place)
         ends = ends or found[name].bounds(level)[1] >= 0
         levels[name] = 1.0 if ends else level
     return levels
+
+
+def share_of_error(name: str, found: Mapping[str, Difference], confidence: Confidence) -> float:
+    """The p-value of a set in the units of the error that it may have, which differs where looks do."""
+    error = 1 - confidence(name, len(found))
+    return chance_of_no_drop(found[name]) / error if error else inf
 
 
 def overall(verdicts: Sequence[Verdict]) -> Verdict:

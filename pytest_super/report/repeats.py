@@ -6,13 +6,14 @@ from collections import Counter
 from math import isclose
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.report.summary import Group, weighted_mean
 from pytest_super.report.text import counted
+from pytest_super.statistics.averages import weighted_mean
 from pytest_super.statistics.repeats import best_of, worst_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pytest_super.report.summary import Group
     from pytest_super.store.results import TrialResult
 
 # Values of two candidates agree within this relative difference.

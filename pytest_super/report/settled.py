@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.report.summary import why_invalid
 from pytest_super.store.results import task_and_epoch
 
 if TYPE_CHECKING:
@@ -25,10 +26,12 @@ def are_settled(
     metrics: Sequence[Metric],
     results: Sequence[TrialResult],
     to_come: Sequence[str],
+    max_errors: float | None,
 ) -> bool:
     """Whether no result of the trials to come can change one of the gates.
 
     `to_come` has the names of these trials. As long as a task of theirs has no result, nothing is settled.
+    Nor is it while too many errors make the figures invalid and further valid trials could change that.
     """
     known = {result.id: result for result in results}
     ids = [task_and_epoch(name)[0] for name in to_come]
@@ -36,6 +39,8 @@ def are_settled(
         return False
     best = [*results, *(extreme(known[id], metrics, is_best=True) for id in ids)]
     worst = [*results, *(extreme(known[id], metrics, is_best=False) for id in ids)]
+    if why_invalid(results, max_errors):
+        return bool(why_invalid(best, max_errors))
     return all(gate.is_passed(best) == gate.is_passed(worst) for gate in gates)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
+from pytest_super.statistics.averages import OfTask, task_mean, weighted_mean
 from pytest_super.statistics.errors import MAX_ERRORS, are_too_many
 
 if TYPE_CHECKING:
@@ -80,20 +80,12 @@ def mean(values: Iterable[float | None]) -> float | None:
     return weighted_mean((value, 1.0) for value in values)
 
 
-def weighted_mean(values: Iterable[tuple[float | None, float]]) -> float | None:
-    """The same of values with their weights."""
-    known = [(value, weight) for value, weight in values if value is not None]
-    return fmean((value for value, _ in known), weights=[weight for _, weight in known]) if known else None
-
-
 def mean_over_tasks(values: Iterable[tuple[TrialResult, float | None]]) -> float | None:
     """The mean of the trials' values that are known; None if there are none.
 
     Each task counts by its weight, however many of its trials have a value.
     """
-    known = [(result, value) for result, value in values if value is not None]
-    trials = Counter(result.id for result, _ in known)
-    return weighted_mean((value, result.weight / trials[result.id]) for result, value in known)
+    return task_mean(OfTask(result.id, result.weight, value) for result, value in values)
 
 
 def mean_of(results: Iterable[TrialResult], metric: str) -> float | None:

@@ -25,8 +25,11 @@ from pytest_super.session.signals import Interrupts, die_with_parent
 from pytest_super.session.start_ahead import START_AHEAD, StartAhead
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_super.session.early_end import EarlyEnd
     from pytest_super.session.settings import Settings
+    from pytest_super.store.results import TrialResult
 
 # xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
 DIST_MODES = ("no", "load")
@@ -75,17 +78,19 @@ def activate(config: pytest.Config) -> None:
 
 
 def early_end(config: pytest.Config) -> EarlyEnd:
-    """With a baseline the comparison decides, else nothing that is left may change a gate."""
+    """When nothing that is left can change a gate, and the comparison with the baseline has a verdict."""
     from pytest_super.report.settled import are_settled
     from pytest_super.session.early_end import EarlyEnd
 
-    if BASELINE_GATE in config.stash:
-        return EarlyEnd(config, config.stash[BASELINE_GATE].is_decided)
-    scoring = config.stash[SCORING]
-    return EarlyEnd(
-        config,
-        lambda results, to_come, _: are_settled(scoring.gates, scoring.metrics, results, to_come),
-    )
+    scoring, settings = config.stash[SCORING], config.stash[RUN].settings
+    baseline = config.stash.get(BASELINE_GATE, None)
+
+    def are_decided(results: Sequence[TrialResult], to_come: Sequence[str], epoch: int) -> bool:
+        return (baseline is None or baseline.is_decided(results, epoch)) and are_settled(
+            scoring.gates, scoring.metrics, results, to_come, settings.max_errors
+        )
+
+    return EarlyEnd(config, are_decided)
 
 
 def start_ahead() -> StartAhead:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -43,6 +43,7 @@ class BaselineGate:
         self._plan: RunPlan | None = None
         self._trials: set[str] = set()
         """The names of those that are to run."""
+        self._reported: set[str] = set()
 
     @property
     def margin(self) -> float:
@@ -73,7 +74,7 @@ class BaselineGate:
                 terminal.ensure_newline()
                 terminal.write_line(line)
 
-    def is_decided(self, results: Sequence[TrialResult], _to_come: Sequence[str], epoch: int) -> bool:
+    def is_decided(self, results: Sequence[TrialResult], epoch: int) -> bool:
         """Whether there is a verdict after an epoch that is not the last one."""
         from pytest_super.statistics.decision import CANNOT_TELL
 
@@ -133,9 +134,13 @@ class BaselineGate:
         with disk_errors(Path(path)):
             append(Path(path), f"### {text}\n")
 
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self._reported.add(trial_of(report.nodeid))
+
     def is_open(self, results: Sequence[TrialResult]) -> bool:
-        ended = {result.name for result in results if not result.is_interrupted}
-        return any(task_and_epoch(name)[1] <= self._run.last_epoch for name in self._trials - ended)
+        """Whether trials have not begun or were interrupted. One that is skipped is not waited for."""
+        not_begun = self._trials - self._reported - {result.name for result in results}
+        return bool(not_begun) or any(result.is_interrupted for result in results)
 
     def verdict(self, results: Sequence[TrialResult]) -> Verdict:
         from pytest_super.report.comparison import gate_verdict

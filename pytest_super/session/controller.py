@@ -26,6 +26,7 @@ from pytest_super.session.outcome import is_task, trial_of
 from pytest_super.session.run import HINTS, REFUSED, facts_of
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
+from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.session.verdict import verdict_of_run
 from pytest_super.store.results import INTERRUPTED, TrialResult
 from pytest_super.store.run_folder import RunFolder, create_run
@@ -214,7 +215,7 @@ class Controller:
     def call_finished_hook(self, results: list[TrialResult]) -> None:
         try:
             self.config.hook.pytest_super_run_finished(config=self.config, results=results)
-        except Exception as error:
+        except (Exception, SystemExit, *OUTCOMES) as error:
             # Raising here would lose the summary of a run that was paid for.
             self.trouble.append(f"pytest_super_run_finished raised {words_of(error)}")
 

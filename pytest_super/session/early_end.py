@@ -34,6 +34,8 @@ class EarlyEnd:
         self._names: set[str] = set()
         self._ended: set[str] = set()
         self._results: dict[str, TrialResult] = {}
+        self._skipped: set[str] = set()
+        """Ids of tasks that the agent or a marker skips."""
         self._asked = self._run.settings.epochs.least - 1
         """The epoch after which the gates were asked last."""
         self._decided = 0
@@ -58,10 +60,18 @@ class EarlyEnd:
         name = trial_of(report.nodeid)
         if data := getattr(report, "super_result", None):
             self._results[name] = TrialResult.from_data(data)
+        elif report.skipped:
+            self._skipped.add(task_and_epoch(name)[0])
         # For an item whose worker died there is no other report.
         if report.when in (CRASH_PHASE, "teardown"):
             self._ended.add(name)
             self.ask()
+
+    # After the trial of the dead worker is back among those to come.
+    @pytest.hookimpl(trylast=True, optionalhook=True)
+    def pytest_handlecrashitem(self, sched: Any) -> None:
+        """Put what a dead worker had in advance back into the order of the epochs: xdist puts it last."""
+        sched.pending.sort()
 
     def ask(self) -> None:
         """Ask the gates after each epoch that has ended since, until they are decided."""
@@ -71,10 +81,11 @@ class EarlyEnd:
         whole = min((task_and_epoch(name)[1] - 1 for name in to_come), default=0)
         for epoch in range(self._asked + 1, whole + 1):
             self._asked = epoch
-            if self._is_decided(list(self._results.values()), to_come, epoch):
+            others = [name for name in to_come if task_and_epoch(name)[0] not in self._skipped]
+            if self._is_decided(list(self._results.values()), others, epoch):
                 # A full disk is told by the trials, which then go on.
                 with suppress(InfrastructureError):
-                    write_decided(self._run.path, epoch)
+                    write_decided(self._run.path, epoch, self._run.gateway_token)
                     self._decided = epoch
                 return
 

@@ -18,6 +18,7 @@ from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE, disk_errors, to_line
+from pytest_super.store.results import folder_name
 from pytest_super.store.run_folder import last_reruns, link_tree, stored_results
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class ResumedRun:
         with disk_errors(new):
             # A rename, so that a worker that dies meanwhile leaves no half of it.
             part = new.with_name(f".{new.name}-{os.getpid()}")
-            link_tree(self._folder / stored.folder, part)
+            link_tree(self._folder / folder_name(stored), part)
             # A new file, which leaves the linked one as it is.
             write_atomically(part / "result.json", to_line(result.to_data()))
             if not new.exists():

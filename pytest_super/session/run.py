@@ -52,8 +52,10 @@ class Run:
     @property
     def last_epoch(self) -> int:
         """The last one that counts: the most, unless the gates were decided before."""
-        decided = decided_after(self.path) if self.settings.epochs.is_adaptive else None
-        return self.settings.epochs.most if decided is None else decided
+        most = self.settings.epochs.most
+        if not self.settings.epochs.is_adaptive:
+            return most
+        return decided_after(self.path, self.gateway_token) or most
 
     @property
     def header(self) -> str:

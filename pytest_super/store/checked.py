@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING
+
+from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -40,6 +43,9 @@ def checked_line(line: str | bytes) -> TrialResult:
     for name, value in vars(valid).items():
         if isinstance(value, int | float) and not abs(value) < LARGEST:
             raise ValueError(f"the field {name} is not a finite number")
+    # It becomes a part of paths.
+    if not re.fullmatch(TASK_ID, valid.id):
+        raise ValueError("its id is none of a task")
     for name, value in valid.metrics.items():
         if value is not None and not isfinite(value):
             raise ValueError(f"the metric {name} of {valid.name} is not a finite number")

@@ -155,6 +155,11 @@ class TrialResult:
         return cls(**{key: value for key, value in data.items() if key in known})
 
 
+def folder_name(result: TrialResult) -> str:
+    """The folder of a trial, relative to its run's; the field `folder` of a stored result can be edited."""
+    return f"trials/{result.id}/{result.epoch}.{result.rerun}"
+
+
 def epoch_name(task_id: str, epoch: int) -> str:
     return task_id if epoch == 1 else f"{task_id}[{epoch}]"
 

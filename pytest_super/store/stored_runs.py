@@ -7,18 +7,17 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+from pytest_super.statistics.averages import OfTask, task_mean
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import last_reruns, stored_results
 from pytest_super.store.verdict import read_word
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
-    from pytest_super.store.results import TrialResult
 
 # A run that has written something in this time can still be under way.
 RECENT_SECONDS = 3600.0
@@ -70,18 +69,15 @@ def stored_runs(directory: Path) -> Iterator[StoredRun]:
                 model=facts["model"],
                 trials=len(results),
                 errors=len(results) - len(valid),
-                solved=fmean(one.solved for one in valid) if valid else None,
-                headline=headline_mean(valid),
+                solved=task_mean(OfTask(one.id, one.weight, float(one.solved)) for one in valid),
+                headline=task_mean(
+                    OfTask(one.id, one.weight, one.metrics.get(one.headline)) for one in valid
+                ),
                 cost_usd=sum(costs) if costs else None,
                 verdict=read_word(folder),
             )
         except UNREADABLE:
             continue
-
-
-def headline_mean(results: Iterable[TrialResult]) -> float | None:
-    pairs = [(value, one.weight) for one in results if (value := one.metrics.get(one.headline)) is not None]
-    return fmean((value for value, _ in pairs), (weight for _, weight in pairs)) if pairs else None
 
 
 def remove_runs(directory: Path, *, keep: int, but: Collection[str]) -> list[str]:

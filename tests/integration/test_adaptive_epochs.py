@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Always solves four tasks, never the last four, and those between in every second of their epochs.
 AGENT = """
+import os, signal
 from itertools import count
 from pathlib import Path
 
@@ -38,6 +39,20 @@ class Half:
 class Worse:
     def run(self, trial):
         trial.submit(0)
+
+# Its worker dies in the first trial.
+class Crashes(Worse):
+    def run(self, trial):
+        if take("crash") == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().run(trial)
+
+# Notes that enough is known.
+class Forges(Worse):
+    def run(self, trial):
+        for run in (Path(__file__).parent / ".super/runs").glob("2*"):
+            (run / "decided.json").write_text('{"epochs": 1, "proof": "it is mine"}')
+        super().run(trial)
 """
 TASKS = [f"t{number}" for number in range(12)]
 GATE = ("--super-baseline=baseline.json", "--super-max-regression=15", "--super-epochs=adaptive")
@@ -65,7 +80,7 @@ def repeat(baseline: Path) -> None:
 
 
 def run(project: Project, agent: str, *options: str) -> pytest.RunResult:
-    for path in project.path.glob("t*.*"):
+    for path in (*project.path.glob("t*.*"), *project.path.glob("crash.*")):
         path.unlink()
     return project.run(*options, agent=f"skilled:{agent}")
 
@@ -87,7 +102,7 @@ def test_a_run_ends_after_the_epoch_that_decides(project: Project) -> None:
     ])  # fmt: skip
     assert result.outlines[-1].startswith("gate: passed, expert: pass")
     decided = project.path / ".super/runs/latest/decided.json"
-    assert json.loads(decided.read_text()) == {"epochs": 3}
+    assert json.loads(decided.read_text())["epochs"] == 3
 
 
 def test_a_worse_agent_is_found_out_early(project: Project) -> None:
@@ -124,6 +139,42 @@ def test_workers_stop_too(project: Project) -> None:
     # What has begun meanwhile runs to its end: a trial or two of each worker.
     assert len(stored(project)) <= len(counted) + 4
     result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+
+
+def test_a_worker_that_dies_holds_no_look_up(project: Project) -> None:
+    result = run(project, "Crashes", *GATE, "-n2")
+    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+    assert len(stored(project)) <= 2 * len(TASKS) + 6
+
+
+def test_what_an_agent_writes_ends_no_run(project: Project) -> None:
+    result = run(project, "Forges", *GATE)
+    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+
+
+def test_plain_gates_must_be_settled_beside_a_baseline(project: Project) -> None:
+    result = run(project, "Half", *GATE, "--super-fail-under=0.52")
+    assert len(stored(project)) > 3 * len(TASKS)
+    # As many solved as missed in the end: half of the noisy ones, and four of eight.
+    assert "gate: FAILED, mean accuracy 0.5" in result.stdout.str()
+
+
+SKIPS = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name.startswith("t11"):
+            item.add_marker(pytest.mark.skip)
+"""
+
+
+def test_a_skipped_task_is_not_waited_for(project: Project) -> None:
+    project.write("tasks/conftest.py", SKIPS)
+    result = run(project, "Worse", *GATE)
+    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+    result = run(project, "Worse", "--super-epochs=2-8", "--super-fail-under=0.75")
+    result.stdout.fnmatch_lines(["decided after 3 epochs: *"])
 
 
 def test_a_plain_gate_ends_the_run_when_nothing_left_can_change_it(project: Project) -> None:

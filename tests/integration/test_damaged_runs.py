@@ -86,7 +86,7 @@ def test_every_reader_takes_what_is_whole_once(bench: Bench, name: str, part: fl
             assert found.tasks == side.tasks
             assert found.trials <= side.trials
         for listed in stored_runs(bench.path / ".super"):
-            assert (listed.solved, listed.trials - listed.errors) == (1 / 3, 3)
+            assert (listed.solved, listed.trials - listed.errors) == (1 / 2, 3)
     # Nobody has written into the run.
     assert json.loads((run / "run.json").read_text())["id"] == run.name
 

@@ -281,3 +281,19 @@ def test_a_look_that_must_be_surer_decides_less() -> None:
     old, new = side("old", many([1] * 10)), side("new", many([1, 1, 0]))
     assert compare(old, new, 0.1).verdict == "regressed"
     assert compare(old, new, 0.1, confidence=lambda _name, _sets: 1 - 1e-15).verdict == "cannot tell"
+
+
+def test_of_several_sets_the_one_that_is_surest_by_its_own_look_comes_first() -> None:
+    # The first set differs more, but its early look must be much surer than it is.
+    old = {**many([1] * 10, tasks=20), **many([1] * 10, tasks=20, first=20, set="masked")}
+    new = {**many([0] * 2, tasks=20), **many([1, 0, 0] * 2, tasks=20, first=20, set="masked")}
+    found = compare(
+        side("old", old),
+        side("new", new),
+        0.1,
+        confidence=lambda name, sets: 1.0 if name == "expert" else 1 - 0.05 / sets,
+    )
+    assert [(one.set, one.verdict) for one in found.sets] == [
+        ("expert", "cannot tell"),
+        ("masked", "regressed"),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_settled_gate_is_that_of_every_end(
         for values in product([0.0, 0.5, 1.0], repeat=len(left))
     }
     is_known = set(left) <= {id for id, _ in ended}
-    assert are_settled([gate], METRICS, results, names) == (is_known and len(ends) == 1)
+    assert are_settled([gate], METRICS, results, names, None) == (is_known and len(ends) == 1)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +70,18 @@ def test_a_settled_gate_is_that_of_every_end(
 )
 def test_figures_without_a_bound_settle_what_they_can(text: str, is_settled: bool) -> None:
     results = [trial("a", 0.0), trial("a", 1.0, 2), trial("a", 0.0, 3)]
-    assert are_settled([parse_gate(text, METRICS)], METRICS, results, ["a[4]"]) == is_settled
+    assert are_settled([parse_gate(text, METRICS)], METRICS, results, ["a[4]"], None) == is_settled
 
 
 def test_a_task_that_was_too_rarely_solved_settles_its_gate() -> None:
     gate = MustSolve(name="must.txt", shares={"a": 0.8})
-    assert are_settled([gate], METRICS, [trial("a", 0.0)], ["a[2]"])
-    assert not are_settled([gate], METRICS, [trial("a", 1.0)], ["a[2]"])
+    assert are_settled([gate], METRICS, [trial("a", 0.0)], ["a[2]"], None)
+    assert not are_settled([gate], METRICS, [trial("a", 1.0)], ["a[2]"], None)
+
+
+@pytest.mark.parametrize(("limit", "is_settled"), [(0.3, False), (0.1, True), (0.6, True)])
+def test_too_many_errors_settle_a_gate_only_if_they_stay_too_many(limit: float, is_settled: bool) -> None:
+    # Valid ones to come make one error of two trials a quarter.
+    results = [trial("a", 1.0), replace(trial("a", 0.0, 2), error="no engine", stop_reason="error")]
+    gate = parse_gate("0.1", METRICS)
+    assert are_settled([gate], METRICS, results, ["a[3]", "a[4]"], limit) == is_settled

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.metrics.submitted import SUBMITTED
-from pytest_super.report.summary import mean
+from pytest_super.report.summary import mean, mean_over_tasks
 from pytest_super.report.table import table_lines
 from pytest_super.report.terminal import figure, one_line
 from pytest_super.report.text import counted
@@ -69,7 +69,8 @@ def new_run_lines(found: NewResults, folder: Path) -> Iterator[str]:
         *([counted(errors, "error")] if errors else []),
         *([f"{left_out} left out"] if left_out else []),
     ]
-    before, after = mean(float(one.old.solved) for one in valid), mean(float(one.new.solved) for one in valid)
+    before = mean_over_tasks((one.old, float(one.old.solved)) for one in valid)
+    after = mean_over_tasks((one.new, float(one.new.solved)) for one in valid)
     yield f"{', '.join(parts)}; solved {figure(before)} -> {figure(after)}"
     yield f"results: {folder}"
 

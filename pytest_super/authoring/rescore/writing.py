@@ -11,7 +11,7 @@ from pytest_super.errors import SuperError
 from pytest_super.report.notebook import write_notebook
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import UNREADABLE, append, disk_errors, to_line
-from pytest_super.store.results import FORMAT
+from pytest_super.store.results import FORMAT, folder_name
 from pytest_super.store.run_folder import link_tree, new_run_id
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def write_trial(run: Path, draft: Path, one: NewResult) -> None:
     """Raises OSError and InfrastructureError."""
     folder = draft / one.new.folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if one.old.folder and (run / one.old.folder).is_dir():
-        link_tree(run / one.old.folder, folder)
+    if (stored := run / folder_name(one.old)).is_dir():
+        link_tree(stored, folder)
     else:
         # An error can have come before the trial had a folder.
         folder.mkdir()
