@@ -90,6 +90,17 @@ def test_a_run_that_was_scored_again_is_compared_and_listed_and_a_baseline(
     )
 
 
+def test_a_stored_folder_leads_to_no_other_files(bench: Bench) -> None:
+    private = bench.path / "private"
+    private.mkdir()
+    (private / "key.txt").write_text("secret")
+    listed = bench.latest / "results.jsonl"
+    listed.write_text(listed.read_text().replace('"trials/broken/1.0"', '"../../../private"'))
+    new = bench.rescored()
+    assert rows(new)["broken"]["folder"] == "trials/broken/1.0"
+    assert not list(new.rglob("key.txt"))
+
+
 def test_a_task_with_other_conditions_is_named_and_left_out(bench: Bench) -> None:
     bench.add("wrong", query="And what is this?")
     done = bench.rescore()

@@ -666,12 +666,23 @@ def test_a_hook_that_fails_when_a_trial_is_over_makes_it_an_error(
     result.stdout.fnmatch_lines([f"error   right: {words} (trials/right/1.0)"])
 
 
-def test_a_hook_that_fails_when_the_run_is_over_leaves_the_summary(project: Project) -> None:
-    project.add_to_conftest("def pytest_super_run_finished():\n    raise ValueError('no network')\n")
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("raise ValueError('no network')", "ValueError: no network"),
+        ("pytest.fail('no network')", "Failed: no network"),
+        ("raise SystemExit('no network')", "SystemExit: no network"),
+    ],
+)
+def test_a_hook_that_fails_when_the_run_is_over_leaves_the_summary_and_the_verdict(
+    project: Project, statement: str, words: str
+) -> None:
+    project.add_to_conftest(f"def pytest_super_run_finished():\n    {statement}\n")
     project.add_task("right")
-    result = project.run()
+    result = project.run("--super-fail-under=0.5")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["all *", "pytest_super_run_finished raised ValueError: no network"])
+    result.stdout.fnmatch_lines(["all *", f"pytest_super_run_finished raised {words}", "gate: passed, *"])
+    assert (project.latest / "verdict.json").exists()
 
 
 @pytest.mark.usefixtures("no_isolation")
