@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # How often the last look decides, if the agent has not changed.
-POWER = 0.95
+DECIDES = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def schedule(
     for top in range(least, most + 1):
         epochs = allocation(noises, shares, least, top)
         error = sqrt(error_variance(noises, shares, counts, epochs))
-        if (quantile(LEVEL, sum(counts)) + quantile(POWER, sum(counts))) * error <= margin:
+        if (quantile(LEVEL, sum(counts)) + quantile(DECIDES, sum(counts))) * error <= margin:
             break
     by_look = [
         error_variance(noises, shares, counts, [min(one, look) for one in epochs])
