@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium")
+    # GitHub's machines have the second.
+    program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         reason = "there is no chromium: install Debian's package of that name"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
