@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -26,6 +27,10 @@ INTERRUPTED = """
 def pytest_runtest_logreport(report):
     if report.when == "call":
         raise KeyboardInterrupt
+"""
+IN_THE_WAY = """
+def pytest_super_run_finished(config):
+    (config.rootpath / "page.html").mkdir()
 """
 RAISES = """
 def pytest_super_run_finished():
@@ -72,13 +77,65 @@ def test_a_run_that_is_interrupted_writes_its_page(project: Project) -> None:
     assert page.count('<details class="trial"') == 1
 
 
-def test_a_page_that_cannot_be_written_is_told_and_loses_nothing(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("file/page.html", "cannot be written: Not a directory"),
+        ("folder", "is not a regular file"),
+        ("link", "is not a regular file"),
+        ("pipe", "is not a regular file"),
+        ("/dev/null", "is not a regular file"),
+        ("/proc/new/page.html", "cannot be written: no permission"),
+        ("loop", "cannot be written: Too many levels of symbolic links"),
+        (f"{'n' * 300}", "cannot be written: File name too long"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(
+    project: Project, page: str, message: str
+) -> None:
+    if page.startswith("/proc") and os.access("/proc", os.W_OK):
+        pytest.skip("this user may write anywhere")
     project.add_task("a")
     project.write("file", "")
-    ran = project.run("--super-html=file/page.html")
+    (project.path / "folder").mkdir()
+    (project.path / "link").symlink_to("folder")
+    (project.path / "loop").symlink_to("loop")
+    os.mkfifo(project.path / "pipe")
+    ran = project.run(f"--super-html={page}")
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    ran.stderr.fnmatch_lines([f"*--super-html: *{message}*"])
+    assert not (project.path / ".super").exists()
+
+
+def test_a_page_goes_where_a_link_leads_and_the_link_stays(project: Project) -> None:
+    project.add_task("a")
+    (project.path / "page.html").symlink_to("out/real.html")
+    project.run("--super-html=page.html")
+    assert (project.path / "page.html").is_symlink()
+    assert "<h1>Run " in (project.path / "out/real.html").read_text()
+
+
+def test_a_page_in_latest_is_in_the_folder_of_its_run(project: Project) -> None:
+    project.add_task("a")
+    for _ in range(2):
+        project.run("--super-html=.super/runs/latest/page.html")
+        assert f"<h1>Run {project.latest.resolve().name}</h1>" in (project.latest / "page.html").read_text()
+
+
+def test_a_page_that_cannot_be_written_at_the_end_is_told_and_loses_nothing(project: Project) -> None:
+    project.add_to_conftest(IN_THE_WAY)
+    project.add_task("a")
+    ran = project.run("--super-html=page.html")
     assert ran.ret == pytest.ExitCode.TESTS_FAILED
-    ran.stdout.fnmatch_lines(["*results cannot be written under*file/page.html*", "results: *"])
+    ran.stdout.fnmatch_lines(["*results cannot be written under*page.html*", "results: *"])
     assert project.results["a[1]"]["solved"] is True
+
+
+def test_a_hook_that_raises_and_a_page_that_cannot_be_written_are_both_told(project: Project) -> None:
+    project.add_to_conftest(f"{IN_THE_WAY}    raise ValueError('of another plugin')\n")
+    project.add_task("a")
+    ran = project.run("--super-html=page.html")
+    ran.stdout.fnmatch_lines(["*raised ValueError: of another plugin; results cannot be written under*"])
 
 
 def test_a_hook_that_raises_does_not_keep_the_page_from_being_written(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import fields, replace
 from html.parser import HTMLParser
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.report.page.charts import axis, cost_against_headline, timeline_of
 from pytest_super.report.page.figures import figures_of
-from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file
+from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file, write_page
 from pytest_super.report.page.pair import pair_of
 from pytest_super.report.page.render import run_page, trial_body
 from pytest_super.report.page.stored import ShownTrial, read_run
@@ -265,6 +267,17 @@ def test_of_many_trials_the_unsolved_ones_have_details_and_the_rest_is_told(tmp_
     assert page.count("<h3>") == 500
     assert "<h3>t519</h3>" in page
     assert "<h3>t399</h3>" not in page
+
+
+def test_a_full_disk_is_told_with_the_option_that_names_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pytest_super.report.page.one_file.write_atomically", refuse)
+    with pytest.raises(InfrastructureError, match=r"page\.html: No space .* by --super-html$"):
+        write_page(tmp_path / "page.html", a_run(tmp_path).path)
 
 
 # Damaged and half-written files
