@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.text import describe
+from pytest_super.report.text import describe, graded_line
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE
@@ -157,6 +157,8 @@ def why_of(result: TrialResult, folder: Path) -> str:
     # Reads all fields that the page shows, so that none of them fails later.
     described = describe(result)
     [(one["pattern"], one["step"], one["is_echo"]) for one in result.landmarks_found]
+    [graded_line(one) for one in result.graded]
+    _ = result.bodies_differ
     if result.stop_reason == RUNNING:
         return str(read_doing(folder / "trials" / result.id / f"{result.epoch}.{result.rerun}") or "")
     if result.error is not None:
