@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ import pytest
 # Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
 import pytest_super.report.page.one_file
 import pytest_super.statistics.mean  # noqa: F401
+from pytest_super.store.trajectory import step_to_data
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
 from tests.stored import a_result, a_run, a_step, add_trial
 
@@ -221,6 +225,48 @@ def test_nothing_but_known_pages_is_served(one_run: tuple[str, int], path: str) 
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_an_address_that_is_none_is_refused(one_run: tuple[str, int]) -> None:
+    with socket.create_connection(one_run, timeout=20) as client:
+        client.sendall(f"GET http://[ HTTP/1.0\r\nHost: localhost:{one_run[1]}\r\n\r\n".encode())
+        assert client.makefile("rb").readline().split()[1] == b"400"
+
+
+@pytest.fixture(scope="module")
+def odd_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """Instead of a file with steps, its trials have a folder, a link, and a link as their own folder."""
+    tmp_path = tmp_path_factory.mktemp("odd")
+    run = a_run(tmp_path / ".super")
+    folders = {id: add_trial(run, a_result(id)) for id in ("folder", "link", "linked")}
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "trajectory.jsonl").write_text(f"{json.dumps(step_to_data(a_step(observation='secret')))}\n")
+    for id in ("folder", "link"):
+        (folders[id] / "trajectory.jsonl").unlink()
+    (folders["folder"] / "trajectory.jsonl").mkdir()
+    (folders["link"] / "trajectory.jsonl").symlink_to(outside / "trajectory.jsonl")
+    shutil.rmtree(folders["linked"])
+    folders["linked"].symlink_to(outside)
+    with viewing(cwd=tmp_path) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("id", "reason"),
+    [
+        ("folder", "Is a directory"),
+        ("link", "a link leads out of the run"),
+        ("linked", "a link leads out of the run"),
+    ],
+)
+def test_what_is_no_file_of_the_run_is_not_served(odd_files: tuple[str, int], id: str, reason: str) -> None:
+    status, _, text = get(odd_files, f"/0/trials/{id}/1.0/trajectory.jsonl")
+    assert (status, text) == (404, "Not Found\n")
+    status, _, page = get(odd_files, f"/0/trials/{id}/1.0")
+    assert status == 200
+    assert f"trajectory.jsonl cannot be read: {reason}" in page
+    assert "secret" not in page
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "<b>"])
 def test_only_get_is_answered(one_run: tuple[str, int], method: str) -> None:
     status, headers, text = get(one_run, "/", method=method)
@@ -280,6 +326,7 @@ def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
     [
         ([], "there is no run .super/runs/latest"),
         (["nowhere"], "there is no run .super/runs/nowhere"),
+        (["n" * 300], "there is no run .super/runs/nnn"),
         (["a", "b", "c"], "name one run, or two"),
     ],
 )

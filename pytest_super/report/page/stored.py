@@ -5,10 +5,13 @@ A run can be going on, and its files can be damaged or edited: nothing here rais
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.text import describe, graded_line
@@ -21,7 +24,7 @@ from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
     from pytest_super.store.results import TrialResult
 
@@ -106,7 +109,7 @@ def read_run(folder: Path) -> ShownRun:
 
 def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
     try:
-        facts = json.loads((folder / "run.json").read_bytes())
+        facts = json.loads(content_of(folder, "run.json"))
         if isinstance(facts, dict):
             return facts
     except UNREADABLE:
@@ -116,7 +119,7 @@ def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
 
 
 def read_listed(folder: Path, trouble: list[str]) -> Iterator[TrialResult]:
-    for number, line in enumerate(lines_of(folder / "results.jsonl", trouble), 1):
+    for number, line in enumerate(lines_of(folder, "results.jsonl", trouble), 1):
         try:
             yield usable(checked_line(line))
         except UNREADABLE as error:
@@ -131,12 +134,13 @@ def read_unlisted(folder: Path, listed: set[Any], trouble: list[str]) -> Iterato
         key = (path.parts[-3], *map(int, path.parts[-2].split(".")))
         if key in listed:
             continue
+        name = str(path.relative_to(folder))
         try:
-            result = usable(checked_line(path.read_bytes()))
+            result = usable(checked_line(content_of(folder, name)))
             if (result.id, result.epoch, result.rerun) == key:
                 yield result
         except UNREADABLE as error:
-            trouble.append(f"{path.relative_to(folder)} cannot be read: {error}")
+            trouble.append(f"{name} cannot be read: {error}")
 
 
 def usable(result: TrialResult) -> TrialResult:
@@ -168,7 +172,7 @@ def why_of(result: TrialResult, folder: Path) -> str:
 
 def read_trouble(folder: Path) -> Iterator[str]:
     """Failures after trials, which change no figures."""
-    for line in lines_of(folder / "trouble.jsonl", []):
+    for line in lines_of(folder, "trouble.jsonl", []):
         try:
             data = json.loads(line)
             yield f"after the trial {data['id']}: {data['error']}"
@@ -176,15 +180,28 @@ def read_trouble(folder: Path) -> Iterator[str]:
             yield "a line of trouble.jsonl cannot be read"
 
 
-def lines_of(path: Path, trouble: list[str]) -> Iterator[bytes]:
+def lines_of(run: Path, name: str, trouble: list[str]) -> Iterator[bytes]:
     """Without empty lines. None if there is no such file yet."""
     try:
-        with path.open("rb") as file:
+        with open_own(run, name) as file:
             yield from (line for line in file if line.strip())
     except FileNotFoundError:
         return
     except OSError as error:
-        trouble.append(f"{path.name} cannot be read: {error.strerror}")
+        trouble.append(f"{PurePath(name).name} cannot be read: {error.strerror}")
+
+
+def open_own(run: Path, name: str) -> BinaryIO:
+    """Open a file of the run. Raises OSError, also for a link that leads out of the run's folder."""
+    path = Path(os.path.realpath(run / name))
+    if not path.is_relative_to(os.path.realpath(run)):
+        raise PermissionError(errno.EPERM, "a link leads out of the run")
+    return path.open("rb")
+
+
+def content_of(run: Path, name: str) -> bytes:
+    with open_own(run, name) as file:
+        return file.read()
 
 
 def limited(trouble: list[str]) -> list[str]:
