@@ -17,6 +17,7 @@ import pytest
 # Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
 import pytest_super.report.page.one_file
 import pytest_super.statistics.mean  # noqa: F401
+from pytest_super.report.page.server import hosts_of
 from pytest_super.store.trajectory import step_to_data
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
 from tests.stored import a_result, a_run, a_step, add_trial
@@ -59,6 +60,13 @@ def test_a_run_writes_its_page(project: Project, workers: tuple[str, ...]) -> No
     assert '<mark title="landmark 1">half way</mark>' in page
     assert f"../.super/runs/{project.latest.resolve().name}/trials/wrong/1.0/trajectory.jsonl" in page
     assert {row["worker"] for row in project.results.values()} == {"gw0" if workers else "main"}
+
+
+def test_the_page_of_a_run_that_allows_errors_does_not_call_it_invalid(project: Project) -> None:
+    project.add_task("engine")
+    for options, is_invalid in ((["--super-max-errors=1"], False), ([], True)):
+        project.run("--super-html=page.html", *options)
+        assert ("invalid: 100 %" in (project.path / "page.html").read_text()) is is_invalid
 
 
 def test_the_worker_of_a_trial_is_no_reason_not_to_compare_it(project: Project) -> None:
@@ -280,6 +288,11 @@ def test_a_request_for_another_host_is_refused(one_run: tuple[str, int], host: s
     status, _, text = get(one_run, "/", headers={"Host": host.format(port=one_run[1])})
     assert (status, text) == (403, "Forbidden\n")
     assert get(one_run, "/", headers={"Host": f"localhost:{one_run[1]}"})[0] == 200
+
+
+def test_a_browser_leaves_out_the_port_80() -> None:
+    assert hosts_of(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
+    assert hosts_of(8080) == {"127.0.0.1:8080", "localhost:8080"}
 
 
 def test_every_answer_forbids_what_the_page_does_not_need(one_run: tuple[str, int]) -> None:

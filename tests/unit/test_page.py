@@ -94,6 +94,24 @@ def test_without_scipy_there_are_means_without_intervals(monkeypatch: pytest.Mon
     assert (found.rows[0].figures[0].text, found.rows[0].figures[0].bounds) == ("1.000", None)
 
 
+@pytest.mark.parametrize(
+    ("limit", "is_invalid"),
+    [(0.5, False), (0.4, True), (None, True), ("x", True), (10**400, True), (-1, True)],
+)
+def test_a_run_is_invalid_by_the_limit_that_it_was_given(
+    tmp_path: Path, limit: Any, is_invalid: bool
+) -> None:
+    run = a_run(tmp_path, max_errors=limit)
+    add_trial(run, a_result("a"))
+    add_trial(run, a_result("b", error="the engine died", metrics={"accuracy": None}))
+    assert ("invalid: 50 % of the trials are errors" in one_file(read_run(run.path), "run")) is is_invalid
+
+
+def test_the_command_line_is_not_shown_because_it_can_hold_a_secret(tmp_path: Path) -> None:
+    run = a_run(tmp_path, arguments=["-o", "key=sk-secret"])
+    assert "sk-secret" not in one_file(read_run(run.path), "run")
+
+
 # Charts
 
 

@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
@@ -225,6 +226,12 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing: a request every two seconds is not worth a line."""
 
 
+def hosts_of(port: int) -> set[str]:
+    """What browsers send as `Host` for this server: without the port if that is HTTP's own."""
+    names = {ADDRESS, "localhost"}
+    return {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
+
+
 class PageServer(ThreadingHTTPServer):
     """Serves on a free port of the loopback interface."""
 
@@ -234,7 +241,7 @@ class PageServer(ThreadingHTTPServer):
         """Raises OSError if the port is taken."""
         super().__init__((ADDRESS, port), Handler)
         self.pages = Pages(folders)
-        self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
+        self.hosts = hosts_of(self.server_port)
 
     @property
     def url(self) -> str:

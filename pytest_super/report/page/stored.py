@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.metrics.numbers import is_number
 from pytest_super.report.text import describe, graded_line
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.checked import checked_line
@@ -80,6 +81,12 @@ class ShownRun:
     @property
     def name(self) -> str:
         return self.folder.name
+
+    @property
+    def max_errors(self) -> float | None:
+        """The share of errors that the run allows; None if it names none."""
+        given = self.facts.get("max_errors")
+        return given if is_number(given) and 0 <= given <= 1 else None
 
     @property
     def ended(self) -> list[TrialResult]:
