@@ -82,7 +82,7 @@ def stored_runs(directory: Path) -> Iterator[StoredRun]:
 
 
 def headline_mean(results: Iterable[TrialResult]) -> float | None:
-    pairs = [(value, one.weight) for one in results if (value := one.metrics.get(one.headline)) is not None]
+    pairs = [(value, one.weight) for one in results if (value := one.headline_value) is not None]
     return fmean((value for value, _ in pairs), (weight for _, weight in pairs)) if pairs else None
 
 

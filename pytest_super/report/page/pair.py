@@ -122,8 +122,9 @@ def tasks_of(baseline: ShownRun, candidate: ShownRun, flips: dict[str, str]) -> 
 def means_of(run: ShownRun) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for one in run.trials:
-        if one.outcome != GOING_ON and one.headline is not None:
-            values.setdefault(one.result.id, []).append(one.headline)
+        value = one.result.headline_value
+        if one.outcome != GOING_ON and value is not None:
+            values.setdefault(one.result.id, []).append(value)
     return {id: fmean(known) for id, known in values.items()}
 
 

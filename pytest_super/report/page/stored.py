@@ -61,10 +61,6 @@ class ShownTrial:
         """Relative to the run's. Made of checked parts, because the field `folder` can be edited."""
         return f"trials/{self.result.id}/{self.result.epoch}.{self.result.rerun}"
 
-    @property
-    def headline(self) -> float | None:
-        return self.result.metrics.get(self.result.headline)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
