@@ -87,7 +87,7 @@ def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) 
     ended = [one for one in results if not one.is_interrupted]
     by_task: dict[str, list[TrialResult]] = {}
     for one in ended:
-        if not one.is_error and one.metrics.get(one.headline) is not None:
+        if not one.is_error and one.headline_value is not None:
             by_task.setdefault(one.id, []).append(one)
     mixed = [
         id for id, trials in by_task.items() if len({(one.conditions, one.scoring) for one in trials}) > 1
@@ -118,7 +118,7 @@ def task_of(trials: Sequence[TrialResult]) -> TaskTrials:
         conditions=first.conditions,
         scoring=first.scoring,
         weight=first.weight,
-        values=[one.metrics[one.headline] or 0.0 for one in trials],
+        values=[one.headline_value or 0.0 for one in trials],
         cost_usd=fmean(costs) if costs else None,
         tokens=fmean(one.prompt_tokens + one.completion_tokens for one in trials),
         seconds=fmean(one.wall_seconds - one.waited_seconds for one in trials),

@@ -124,9 +124,7 @@ def mean_figure(metric: Metric) -> Figure:
 def headline_of_category(category: str, results: Sequence[TrialResult]) -> float | None:
     """The mean of what decides whether the tasks of a category are solved; an error counts as 0."""
     return mean_over_tasks(
-        (one, 0.0 if one.is_error else one.metrics.get(one.headline))
-        for one in results
-        if one.category == category
+        (one, 0.0 if one.is_error else one.headline_value) for one in results if one.category == category
     )
 
 

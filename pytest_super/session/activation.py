@@ -20,7 +20,7 @@ from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.resume import RESUMED_RUN, ResumedRun
 from pytest_super.session.run import RUN, is_worker, open_run
 from pytest_super.session.scoring import SCORING, read_scoring
-from pytest_super.session.settings import read_settings
+from pytest_super.session.settings import read_settings, refuse_unwritable_page
 from pytest_super.session.signals import Interrupts, die_with_parent
 from pytest_super.session.start_ahead import START_AHEAD, StartAhead
 
@@ -44,6 +44,8 @@ def activate(config: pytest.Config) -> None:
         refuse_rerun_options(config)
         refuse_unknown_agent(config, settings.agent)
         refuse_missing_options(settings)
+        if settings.html is not None:
+            refuse_unwritable_page(settings.html)
     collect_tasks_by_default(config)
     name_items_in_order(config)
     run = open_run(config, settings)

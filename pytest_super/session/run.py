@@ -188,6 +188,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "isolated": find_provider(run.sandbox).isolates if run.sandbox else None,
         "scoring": run.settings.scoring,
         "epochs": str(run.settings.epochs),
+        "max_errors": run.settings.max_errors,
         "resumed": Path(run.resumed).name if run.resumed else None,
         "arguments": list(config.invocation_params.args),
         "versions": {name: version(name) for name in ("pytest-super", "pytest", "pytest-xdist")},

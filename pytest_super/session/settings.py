@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -145,6 +146,24 @@ def resolved(config: pytest.Config, key: str, text: str) -> Path:
     """The absolute path: an option is relative to the working directory, an ini value to the rootdir."""
     base = config.rootpath if config.getoption(key) is None else config.invocation_params.dir
     return (base / Path(text).expanduser()).absolute()
+
+
+def refuse_unwritable_page(page: Path) -> None:
+    """Raises pytest.UsageError if `page` is not a regular file, or cannot become one.
+
+    Folders are only made with the page: `latest` in its path will be this run.
+    """
+    try:
+        if not stat.S_ISREG(page.stat().st_mode):
+            raise pytest.UsageError(f"--super-html: {page} is not a regular file: name another path")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise pytest.UsageError(f"--super-html: {page} cannot be written: {error.strerror}") from None
+    target = Path(os.path.realpath(page))
+    folder = next(one for one in target.parents if one.exists())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise pytest.UsageError(f"--super-html: {page} cannot be written: no permission to write in {folder}")
 
 
 def existing(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | None:

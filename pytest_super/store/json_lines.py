@@ -85,12 +85,15 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """Turns an OSError from writing results into an InfrastructureError that contains `path`."""
+def disk_errors(path: Path, option: str = "--super-dir") -> Iterator[None]:
+    """Turns an OSError from writing results into an InfrastructureError that contains `path`.
+
+    `option` chooses the path.
+    """
     try:
         yield
     except OSError as error:
         is_final = error.errno in FULL
-        what_to_do = ": make room, or name another folder by --super-dir" if is_final else ""
+        what_to_do = f": make room, or name another folder by {option}" if is_final else ""
         message = f"results cannot be written under {path}: {error.strerror or error}{what_to_do}"
         raise InfrastructureError(message, is_final=is_final) from error

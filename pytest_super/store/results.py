@@ -128,6 +128,11 @@ class TrialResult:
         return epoch_name(self.id, self.epoch)
 
     @property
+    def headline_value(self) -> float | None:
+        """What decides whether the task is solved; None if that is not known."""
+        return self.metrics.get(self.headline)
+
+    @property
     def is_error(self) -> bool:
         return self.error is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ def run_folders(directory: Path) -> list[Path]:
 def find_run(directory: Path, name: str) -> Path:
     """The folder of a stored run: by its id, as `latest`, or by its path. Raises SuperError."""
     for path in (directory / "runs" / name, Path(name)):
-        if (path / "run.json").is_file():
+        # Unlike the method of Path, it raises nothing for a name of any length.
+        if os.path.isfile(path / "run.json"):
             return path.resolve()
     raise SuperError(f"there is no run {directory / 'runs' / name}")
 
@@ -66,13 +68,11 @@ def stored_runs(directory: Path) -> Iterator[StoredRun]:
             yield StoredRun(
                 id=folder.name,
                 agent=str(facts["agent"]),
-                model=facts["model"],
+                model=None if facts["model"] is None else str(facts["model"]),
                 trials=len(results),
                 errors=len(results) - len(valid),
                 solved=task_mean(OfTask(one.id, one.weight, float(one.solved)) for one in valid),
-                headline=task_mean(
-                    OfTask(one.id, one.weight, one.metrics.get(one.headline)) for one in valid
-                ),
+                headline=task_mean(OfTask(one.id, one.weight, one.headline_value) for one in valid),
                 cost_usd=sum(costs) if costs else None,
                 verdict=read_word(folder),
             )

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from pytest_super.comparison.side import side_of_run
 from pytest_super.errors import SuperError
+from pytest_super.report.stored_runs import run_lines
 from pytest_super.session.resume import valid_results
 from pytest_super.store.run_folder import RunFolder
 from pytest_super.store.stored_runs import stored_runs
 from tests.integration.stored_runs import Bench, contents, folder_of, rows
+from tests.stored import a_result, a_run, add_trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,3 +170,11 @@ def test_a_run_whose_file_was_cut_is_resumed(bench: Bench, tmp_path: Path, name:
     found = rows(project.latest)
     assert found.keys() == {"broken", "right", "wrong"}
     assert found["right"]["metrics"] == old["right"]["metrics"]
+
+
+@pytest.mark.parametrize("model", [5, [5], {"a": 5}, 0.5, True], ids=repr)
+def test_a_run_whose_model_is_no_text_is_listed(tmp_path: Path, model: Any) -> None:
+    add_trial(a_run(tmp_path, model=model), a_result())
+    listed = list(run_lines(stored_runs(tmp_path)))
+    assert listed[1].startswith("20261123-101500-ab12")
+    assert str(model) in listed[1]

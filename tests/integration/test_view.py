@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import json
+import os
+import shutil
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -13,6 +17,8 @@ import pytest
 # Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
 import pytest_super.report.page.one_file
 import pytest_super.statistics.mean  # noqa: F401
+from pytest_super.report.page.server import hosts_of
+from pytest_super.store.trajectory import step_to_data
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
 from tests.stored import a_result, a_run, a_step, add_trial
 
@@ -26,6 +32,10 @@ INTERRUPTED = """
 def pytest_runtest_logreport(report):
     if report.when == "call":
         raise KeyboardInterrupt
+"""
+IN_THE_WAY = """
+def pytest_super_run_finished(config):
+    (config.rootpath / "page.html").mkdir()
 """
 RAISES = """
 def pytest_super_run_finished():
@@ -52,6 +62,13 @@ def test_a_run_writes_its_page(project: Project, workers: tuple[str, ...]) -> No
     assert {row["worker"] for row in project.results.values()} == {"gw0" if workers else "main"}
 
 
+def test_the_page_of_a_run_that_allows_errors_does_not_call_it_invalid(project: Project) -> None:
+    project.add_task("engine")
+    for options, is_invalid in ((["--super-max-errors=1"], False), ([], True)):
+        project.run("--super-html=page.html", *options)
+        assert ("invalid: 100 %" in (project.path / "page.html").read_text()) is is_invalid
+
+
 def test_the_worker_of_a_trial_is_no_reason_not_to_compare_it(project: Project) -> None:
     project.add_task("a")
     rows = []
@@ -72,13 +89,64 @@ def test_a_run_that_is_interrupted_writes_its_page(project: Project) -> None:
     assert page.count('<details class="trial"') == 1
 
 
-def test_a_page_that_cannot_be_written_is_told_and_loses_nothing(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("file/page.html", "cannot be written: Not a directory"),
+        ("folder", "is not a regular file"),
+        ("link", "is not a regular file"),
+        ("pipe", "is not a regular file"),
+        ("/proc/new/page.html", "cannot be written: no permission"),
+        ("loop", "cannot be written: Too many levels of symbolic links"),
+        (f"{'n' * 300}", "cannot be written: File name too long"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(
+    project: Project, page: str, message: str
+) -> None:
+    if page.startswith("/proc") and os.access("/proc", os.W_OK):
+        pytest.skip("this user may write anywhere")
     project.add_task("a")
     project.write("file", "")
-    ran = project.run("--super-html=file/page.html")
+    (project.path / "folder").mkdir()
+    (project.path / "link").symlink_to("folder")
+    (project.path / "loop").symlink_to("loop")
+    os.mkfifo(project.path / "pipe")
+    ran = project.run(f"--super-html={page}")
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    ran.stderr.fnmatch_lines([f"*--super-html: *{message}*"])
+    assert not (project.path / ".super").exists()
+
+
+def test_a_page_goes_where_a_link_leads_and_the_link_stays(project: Project) -> None:
+    project.add_task("a")
+    (project.path / "page.html").symlink_to("out/real.html")
+    project.run("--super-html=page.html")
+    assert (project.path / "page.html").is_symlink()
+    assert "<h1>Run " in (project.path / "out/real.html").read_text()
+
+
+def test_a_page_in_latest_is_in_the_folder_of_its_run(project: Project) -> None:
+    project.add_task("a")
+    for _ in range(2):
+        project.run("--super-html=.super/runs/latest/page.html")
+        assert f"<h1>Run {project.latest.resolve().name}</h1>" in (project.latest / "page.html").read_text()
+
+
+def test_a_page_that_cannot_be_written_at_the_end_is_told_and_loses_nothing(project: Project) -> None:
+    project.add_to_conftest(IN_THE_WAY)
+    project.add_task("a")
+    ran = project.run("--super-html=page.html")
     assert ran.ret == pytest.ExitCode.TESTS_FAILED
-    ran.stdout.fnmatch_lines(["*results cannot be written under*file/page.html*", "results: *"])
+    ran.stdout.fnmatch_lines(["*results cannot be written under*page.html*", "results: *"])
     assert project.results["a[1]"]["solved"] is True
+
+
+def test_a_hook_that_raises_and_a_page_that_cannot_be_written_are_both_told(project: Project) -> None:
+    project.add_to_conftest(f"{IN_THE_WAY}    raise ValueError('of another plugin')\n")
+    project.add_task("a")
+    ran = project.run("--super-html=page.html")
+    ran.stdout.fnmatch_lines(["*raised ValueError: of another plugin; results cannot be written under*"])
 
 
 def test_a_hook_that_raises_does_not_keep_the_page_from_being_written(project: Project) -> None:
@@ -164,6 +232,48 @@ def test_nothing_but_known_pages_is_served(one_run: tuple[str, int], path: str) 
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_an_address_that_is_none_is_refused(one_run: tuple[str, int]) -> None:
+    with socket.create_connection(one_run, timeout=20) as client:
+        client.sendall(f"GET http://[ HTTP/1.0\r\nHost: localhost:{one_run[1]}\r\n\r\n".encode())
+        assert client.makefile("rb").readline().split()[1] == b"400"
+
+
+@pytest.fixture(scope="module")
+def odd_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """Instead of a file with steps, its trials have a folder, a link, and a link as their own folder."""
+    tmp_path = tmp_path_factory.mktemp("odd")
+    run = a_run(tmp_path / ".super")
+    folders = {id: add_trial(run, a_result(id)) for id in ("folder", "link", "linked")}
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "trajectory.jsonl").write_text(f"{json.dumps(step_to_data(a_step(observation='secret')))}\n")
+    for id in ("folder", "link"):
+        (folders[id] / "trajectory.jsonl").unlink()
+    (folders["folder"] / "trajectory.jsonl").mkdir()
+    (folders["link"] / "trajectory.jsonl").symlink_to(outside / "trajectory.jsonl")
+    shutil.rmtree(folders["linked"])
+    folders["linked"].symlink_to(outside)
+    with viewing(cwd=tmp_path) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("id", "reason"),
+    [
+        ("folder", "Is a directory"),
+        ("link", "a link leads out of the run"),
+        ("linked", "a link leads out of the run"),
+    ],
+)
+def test_what_is_no_file_of_the_run_is_not_served(odd_files: tuple[str, int], id: str, reason: str) -> None:
+    status, _, text = get(odd_files, f"/0/trials/{id}/1.0/trajectory.jsonl")
+    assert (status, text) == (404, "Not Found\n")
+    status, _, page = get(odd_files, f"/0/trials/{id}/1.0")
+    assert status == 200
+    assert f"trajectory.jsonl cannot be read: {reason}" in page
+    assert "secret" not in page
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "<b>"])
 def test_only_get_is_answered(one_run: tuple[str, int], method: str) -> None:
     status, headers, text = get(one_run, "/", method=method)
@@ -177,6 +287,11 @@ def test_a_request_for_another_host_is_refused(one_run: tuple[str, int], host: s
     status, _, text = get(one_run, "/", headers={"Host": host.format(port=one_run[1])})
     assert (status, text) == (403, "Forbidden\n")
     assert get(one_run, "/", headers={"Host": f"localhost:{one_run[1]}"})[0] == 200
+
+
+def test_a_browser_leaves_out_the_port_80() -> None:
+    assert hosts_of(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
+    assert hosts_of(8080) == {"127.0.0.1:8080", "localhost:8080"}
 
 
 def test_every_answer_forbids_what_the_page_does_not_need(one_run: tuple[str, int]) -> None:
@@ -223,6 +338,7 @@ def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
     [
         ([], "there is no run .super/runs/latest"),
         (["nowhere"], "there is no run .super/runs/nowhere"),
+        (["n" * 300], "there is no run .super/runs/nnn"),
         (["a", "b", "c"], "name one run, or two"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import fields, replace
 from html.parser import HTMLParser
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.report.page.charts import axis, cost_against_headline, timeline_of
 from pytest_super.report.page.figures import figures_of
-from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file
+from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file, write_page
 from pytest_super.report.page.pair import pair_of
 from pytest_super.report.page.render import run_page, trial_body
 from pytest_super.report.page.stored import ShownTrial, read_run
@@ -90,6 +92,24 @@ def test_without_scipy_there_are_means_without_intervals(monkeypatch: pytest.Mon
     monkeypatch.setattr("pytest_super.report.page.figures.find_spec", lambda _: None)
     found = figures_of([a_result()])
     assert (found.rows[0].figures[0].text, found.rows[0].figures[0].bounds) == ("1.000", None)
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_invalid"),
+    [(0.5, False), (0.4, True), (None, True), ("x", True), (10**400, True), (-1, True)],
+)
+def test_a_run_is_invalid_by_the_limit_that_it_was_given(
+    tmp_path: Path, limit: Any, is_invalid: bool
+) -> None:
+    run = a_run(tmp_path, max_errors=limit)
+    add_trial(run, a_result("a"))
+    add_trial(run, a_result("b", error="the engine died", metrics={"accuracy": None}))
+    assert ("invalid: 50 % of the trials are errors" in one_file(read_run(run.path), "run")) is is_invalid
+
+
+def test_the_command_line_is_not_shown_because_it_can_hold_a_secret(tmp_path: Path) -> None:
+    run = a_run(tmp_path, arguments=["-o", "key=sk-secret"])
+    assert "sk-secret" not in one_file(read_run(run.path), "run")
 
 
 # Charts
@@ -267,6 +287,17 @@ def test_of_many_trials_the_unsolved_ones_have_details_and_the_rest_is_told(tmp_
     assert "<h3>t399</h3>" not in page
 
 
+def test_a_full_disk_is_told_with_the_option_that_names_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pytest_super.report.page.one_file.write_atomically", refuse)
+    with pytest.raises(InfrastructureError, match=r"page\.html: No space .* by --super-html$"):
+        write_page(tmp_path / "page.html", a_run(tmp_path).path)
+
+
 # Damaged and half-written files
 
 
@@ -323,6 +354,45 @@ def test_results_with_any_value_in_a_field_raise_nothing(tmp_path: Path, value: 
         data = {**a_result(f"t{number}").to_data(), field.name: value}
         append_line(run.path / "results.jsonl", data)
     assert "<main" in one_file(read_run(run.path), "run")
+
+
+DAMAGED = [
+    {"bodies_alone": [{}]},
+    {"graded": [{"score": 1}]},
+    {"graded": [{"score": 1, "name": 5, "found": "", "expected": "", "why": ""}]},
+    {"graded": [{"score": "x", "name": "a", "found": "", "expected": "b", "why": ""}]},
+    {"entrypoint_process": {}, "metrics": {"accuracy": 1.0, "script_executed": 0.0}},
+]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=repr)
+def test_a_result_whose_entries_are_damaged_is_named_and_the_others_are_shown(
+    tmp_path: Path, damaged: dict[str, Any]
+) -> None:
+    run = a_run(tmp_path)
+    add_trial(run, a_result("whole"))
+    append_line(run.path / "results.jsonl", {**a_result("odd").to_data(), **damaged})
+    found = read_run(run.path)
+    assert [one.result.id for one in found.trials] == ["whole"]
+    assert "the result of odd is damaged" in one_file(found, "run")
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2), max_leaves=3)
+NAMES = ("name", "score", "found", "expected", "why", "command", "pattern", "step", "is_echo", "seconds")
+ENTRIES = st.dictionaries(st.sampled_from((*NAMES, "status", "changed", "arguments")), VALUES)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.sampled_from(["graded", "bodies_alone", "landmarks_found"]), st.lists(ENTRIES, max_size=2), ENTRIES)
+def test_entries_of_any_content_raise_nothing(
+    field: str, entries: list[Any], process: dict[str, Any]
+) -> None:
+    with TemporaryDirectory() as name:
+        run = a_run(Path(name))
+        changed = {field: entries, "entrypoint_process": process}
+        append_line(run.path / "results.jsonl", {**a_result().to_data(), **changed})
+        assert "<main" in one_file(read_run(run.path), "run")
 
 
 def test_a_trial_that_runs_is_listed_with_what_it_does(tmp_path: Path) -> None:
@@ -440,6 +510,29 @@ def test_runs_without_a_common_task_are_shown_with_the_reason(tmp_path: Path) ->
     found = pair_of(*runs)
     assert [one.id for one in found.tasks] == ["a", "b"]
     assert "no task that can be compared" in found.trouble
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"accuracy": 5.0}, "numbers from 0 to 1, not [5.0]"),
+        ({"cost_usd": -1.0}, "should be numbers from 0 on"),
+        ({"prompt_tokens": -1}, "should be numbers from 0 on"),
+        ({"waited_seconds": 21.0}, "should be numbers from 0 on"),
+    ],
+)
+def test_figures_that_no_trial_has_are_the_reason_why_runs_are_not_compared(
+    tmp_path: Path, changed: dict[str, Any], reason: str
+) -> None:
+    runs = []
+    for name, own in (("sound", {}), ("damaged", changed)):
+        run = a_run(tmp_path, name)
+        add_trial(run, a_result(**own))
+        runs.append(read_run(run.path))
+    found = pair_of(*runs)
+    assert [one.id for one in found.tasks] == ["mean"]
+    assert found.trouble.startswith("the run damaged cannot be compared: ")
+    assert reason in found.trouble
 
 
 def test_json_of_facts_that_are_not_an_object_is_told(tmp_path: Path) -> None:

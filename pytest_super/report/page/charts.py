@@ -136,7 +136,7 @@ def cost_axis(trials: Sequence[ShownTrial]) -> Reader:
 
 
 def cost_against_headline(trials: Sequence[ShownTrial]) -> Scatter | None:
-    return scatter_of(trials, cost_axis(trials), ("headline metric", lambda one: one.headline))
+    return scatter_of(trials, cost_axis(trials), ("headline metric", lambda one: one.result.headline_value))
 
 
 def compute_against_steps(trials: Sequence[ShownTrial]) -> Scatter | None:
@@ -165,7 +165,7 @@ def scatter_of(trials: Sequence[ShownTrial], x: Reader, y: Reader) -> Scatter | 
 
     drawn: dict[tuple[float, float, str], list[str]] = {}
     for one, first, second in known:
-        title = f"{one.result.name}: {brief(first)}, {brief(second)}, {one.outcome}"
+        title = f"{one.result.name}: {short_number(first)}, {short_number(second)}, {one.outcome}"
         drawn.setdefault((on_grid(across(first)), on_grid(down(second)), one.outcome), []).append(title)
     return Scatter(
         x_label=x[0],
@@ -174,8 +174,8 @@ def scatter_of(trials: Sequence[ShownTrial], x: Reader, y: Reader) -> Scatter | 
             Point(x=at, y=height, outcome=outcome, title=titled(titles))
             for (at, height, outcome), titles in drawn.items()
         ],
-        x_ticks=[Tick(at=rounded(across(one)), text=brief(one)) for one in x_steps],
-        y_ticks=[Tick(at=rounded(down(one)), text=brief(one)) for one in y_steps],
+        x_ticks=[Tick(at=rounded(across(one)), text=short_number(one)) for one in x_steps],
+        y_ticks=[Tick(at=rounded(down(one)), text=short_number(one)) for one in y_steps],
     )
 
 
@@ -202,7 +202,7 @@ def timeline_of(trials: Sequence[ShownTrial]) -> Timeline | None:
         for number, name in enumerate(names)
     ]
     ticks = [
-        Tick(at=rounded(LEFT + PLOT * one / length), text=brief(one))
+        Tick(at=rounded(LEFT + PLOT * one / length), text=short_number(one))
         for one in axis(length)[1]
         if one <= length
     ]
@@ -266,5 +266,5 @@ def rounded(value: float) -> float:
     return round(value, 1)
 
 
-def brief(value: float) -> str:
+def short_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -106,13 +106,9 @@ def metric_reader(name: str) -> Callable[[TrialResult], float | None]:
     return lambda result: result.metrics.get(name)
 
 
-def headline_of(result: TrialResult) -> float | None:
-    return result.metrics.get(result.headline)
-
-
 def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
     """None if the headline metric has no value, or one that is not from 0 to 1."""
-    known = [(one, value) for one in group.valid if (value := headline_of(one)) is not None]
+    known = [(one, value) for one in group.valid if (value := one.headline_value) is not None]
     if not known or not all(0 <= value <= 1 for _, value in known):
         return None
     headlines = {result.headline for result in group.valid}
@@ -122,7 +118,9 @@ def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
         name=f"{group.set} {group.category}".strip(),
         trials=len(known),
         value=mean_over_tasks(known) or 0.0,
-        bounds=own.bounds if own and len(headlines) == 1 else bounds_of(group.valid, headline_of),
+        bounds=own.bounds
+        if own and len(headlines) == 1
+        else bounds_of(group.valid, lambda one: one.headline_value),
     )
 
 

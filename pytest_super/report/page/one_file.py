@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -14,7 +15,6 @@ from pytest_super.store.json_lines import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from markupsafe import Markup
 
@@ -31,9 +31,11 @@ LEAST_OF_TRIAL = 20_000
 def write_page(path: Path, folder: Path) -> None:
     """Write the page of the run in `folder`. Raises InfrastructureError if the disk refuses."""
     page = one_file(read_run(folder), os.path.relpath(folder, path.parent))
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, page)
+    # A link stays, and leads to the page.
+    target = Path(os.path.realpath(path))
+    with disk_errors(path, "--super-html"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, page)
 
 
 def one_file(run: ShownRun, way: str) -> str:

@@ -11,6 +11,7 @@ from pytest_super.report.comparison import HEADS, row_of, verdict_of
 from pytest_super.report.page.stored import GOING_ON
 from pytest_super.report.text import words_of
 from pytest_super.statistics import require_scipy
+from pytest_super.store.json_lines import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from pytest_super.comparison.comparison import Comparison
+    from pytest_super.comparison.side import Side
     from pytest_super.report.page.stored import ShownRun, ShownTrial
 
 # As `pytest-super compare` has it by default.
@@ -90,10 +92,18 @@ def comparison_of(baseline: ShownRun, candidate: ShownRun) -> Comparison:
     """Of what can be read. Raises SuperError if nothing can be compared, or without scipy."""
     require_scipy()
     from pytest_super.comparison.comparison import compare
-    from pytest_super.comparison.side import side_of
 
-    sides = [side_of(one.name, {}, one.ended) for one in (baseline, candidate)]
-    return compare(sides[0], sides[1], MARGIN)
+    return compare(side_of_shown(baseline), side_of_shown(candidate), MARGIN)
+
+
+def side_of_shown(run: ShownRun) -> Side:
+    """Raises SuperError if a result has figures that no trial has."""
+    from pytest_super.comparison.side import side_of, why
+
+    try:
+        return side_of(run.name, {}, run.ended)
+    except UNREADABLE as error:
+        raise SuperError(f"the run {run.name} cannot be compared: {why(error)}") from None
 
 
 def tasks_of(baseline: ShownRun, candidate: ShownRun, flips: dict[str, str]) -> list[TaskPair]:
@@ -112,8 +122,9 @@ def tasks_of(baseline: ShownRun, candidate: ShownRun, flips: dict[str, str]) -> 
 def means_of(run: ShownRun) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for one in run.trials:
-        if one.outcome != GOING_ON and one.headline is not None:
-            values.setdefault(one.result.id, []).append(one.headline)
+        value = one.result.headline_value
+        if one.outcome != GOING_ON and value is not None:
+            values.setdefault(one.result.id, []).append(value)
     return {id: fmean(known) for id, known in values.items()}
 
 

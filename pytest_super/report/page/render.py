@@ -34,8 +34,8 @@ FOLDER = Path(__file__).parent
 LONGEST = 300
 # A browser lays out a table of all trials of a large run for seconds.
 MOST_ROWS = 500
-# Facts of run.json that are shown, with their labels.
-FACTS = ("agent", "model", "sandbox", "scoring", "epochs", "resumed", "versions", "arguments")
+# Facts of run.json that are shown, with their labels. Not the arguments, which can hold a secret.
+FACTS = ("agent", "model", "sandbox", "scoring", "epochs", "resumed", "versions")
 
 
 @cache
@@ -123,7 +123,7 @@ def run_page(
         up=up,
         facts=list(shown_facts(run.facts)),
         counts=[(name, counts[name]) for name in OUTCOMES if counts[name]],
-        invalid=why_invalid(run.ended, None),
+        invalid=why_invalid(run.ended, run.max_errors),
         figures=figures,
         has_intervals=any(one.bounds for row in figures.rows for one in row.figures),
         bars=bars_of(figures.levels),

@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pytest_super.digests import digest
 from pytest_super.report.page.pair import TaskSide, pair_of, trials_of
 from pytest_super.report.page.render import policy, run_page, runs_page, task_page, trial_body, trial_page
-from pytest_super.report.page.stored import read_run, run_version, trial_version
+from pytest_super.report.page.stored import open_own, read_run, run_version, trial_version
 from pytest_super.report.page.trial import TRAJECTORY, detail_of
 
 if TYPE_CHECKING:
@@ -97,14 +98,14 @@ class Pages:
     def version_of(self, number: int, trial: ShownTrial) -> str:
         return trial_version(self.readers[number].folder / trial.folder)
 
-    def trajectory(self, path: str) -> Path | None:
-        """The file of a known trial's steps."""
+    def trajectory(self, path: str) -> tuple[Path, str] | None:
+        """The folder of the run, and the file of a known trial's steps relative to it."""
         if not path.endswith(TRAJECTORY):
             return None
         for number, reader in enumerate(self.readers):
             for one in reader.run.trials:
                 if path == f"/{number}/{one.folder}/{TRAJECTORY}":
-                    return reader.folder / one.folder / TRAJECTORY
+                    return reader.folder, f"{one.folder}/{TRAJECTORY}"
         return None
 
     def one(self, number: int) -> str:
@@ -168,9 +169,13 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in self.server.hosts:
             self.refuse(HTTPStatus.FORBIDDEN)
             return
-        path = unquote(urlsplit(self.path).path)
-        if file := self.server.pages.trajectory(path):
-            self.send_file(file)
+        try:
+            path = unquote(urlsplit(self.path).path)
+        except ValueError:
+            self.refuse(HTTPStatus.BAD_REQUEST)
+            return
+        if found_file := self.server.pages.trajectory(path):
+            self.send_file(*found_file)
         elif found := self.server.pages.page(path):
             self.send_page(*found)
         else:
@@ -184,14 +189,16 @@ class Handler(BaseHTTPRequestHandler):
         self.begin(HTTPStatus.OK, "text/html; charset=utf-8", len(body))
         self.wfile.write(body)
 
-    def send_file(self, path: Path) -> None:
+    def send_file(self, run: Path, name: str) -> None:
         """As text, whatever it contains."""
         try:
-            with path.open("rb") as file:
-                self.begin(HTTPStatus.OK, "text/plain; charset=utf-8")
-                shutil.copyfileobj(file, self.wfile)
-        except FileNotFoundError:
+            file = open_own(run, name)
+        except OSError:
             self.refuse(HTTPStatus.NOT_FOUND)
+            return
+        with file:
+            self.begin(HTTPStatus.OK, "text/plain; charset=utf-8")
+            shutil.copyfileobj(file, self.wfile)
 
     def refuse(self, status: HTTPStatus) -> None:
         body = b"" if status == HTTPStatus.NOT_MODIFIED else f"{status.phrase}\n".encode()
@@ -219,6 +226,12 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing: a request every two seconds is not worth a line."""
 
 
+def hosts_of(port: int) -> set[str]:
+    """What browsers send as `Host` for this server: without the port if that is HTTP's own."""
+    names = {ADDRESS, "localhost"}
+    return {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
+
+
 class PageServer(ThreadingHTTPServer):
     """Serves on a free port of the loopback interface."""
 
@@ -228,7 +241,7 @@ class PageServer(ThreadingHTTPServer):
         """Raises OSError if the port is taken."""
         super().__init__((ADDRESS, port), Handler)
         self.pages = Pages(folders)
-        self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
+        self.hosts = hosts_of(self.server_port)
 
     @property
     def url(self) -> str:

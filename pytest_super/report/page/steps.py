@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.page.stored import lines_of
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
-def readable_steps(path: Path, trouble: list[str]) -> list[Step]:
-    """The steps of the lines that can be read. `trouble` gets a text for each of the others."""
+def readable_steps(run: Path, name: str, trouble: list[str]) -> list[Step]:
+    """The steps in a file of the run, of the lines that can be read.
+
+    `trouble` gets a text for each of the others.
+    """
     found = []
-    for number, line in enumerate(lines_of(path, trouble), 1):
+    for number, line in enumerate(lines_of(run, name, trouble), 1):
         try:
             found.append(adapter().validate_python(escape_surrogates(json.loads(line))))
         except UNREADABLE:
-            trouble.append(f"line {number} of {path.name} is damaged or not complete")
+            trouble.append(f"line {number} of {PurePath(name).name} is damaged or not complete")
     return found
 
 

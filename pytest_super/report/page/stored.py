@@ -5,13 +5,17 @@ A run can be going on, and its files can be damaged or edited: nothing here rais
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.text import describe
+from pytest_super.metrics.numbers import is_number
+from pytest_super.report.text import describe, graded_line
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE
@@ -21,7 +25,7 @@ from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
     from pytest_super.store.results import TrialResult
 
@@ -57,10 +61,6 @@ class ShownTrial:
         """Relative to the run's. Made of checked parts, because the field `folder` can be edited."""
         return f"trials/{self.result.id}/{self.result.epoch}.{self.result.rerun}"
 
-    @property
-    def headline(self) -> float | None:
-        return self.result.metrics.get(self.result.headline)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
@@ -77,6 +77,12 @@ class ShownRun:
     @property
     def name(self) -> str:
         return self.folder.name
+
+    @property
+    def max_errors(self) -> float | None:
+        """The share of errors that the run allows; None if it names none."""
+        given = self.facts.get("max_errors")
+        return given if is_number(given) and 0 <= given <= 1 else None
 
     @property
     def ended(self) -> list[TrialResult]:
@@ -106,7 +112,7 @@ def read_run(folder: Path) -> ShownRun:
 
 def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
     try:
-        facts = json.loads((folder / "run.json").read_bytes())
+        facts = json.loads(content_of(folder, "run.json"))
         if isinstance(facts, dict):
             return facts
     except UNREADABLE:
@@ -116,7 +122,7 @@ def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
 
 
 def read_listed(folder: Path, trouble: list[str]) -> Iterator[TrialResult]:
-    for number, line in enumerate(lines_of(folder / "results.jsonl", trouble), 1):
+    for number, line in enumerate(lines_of(folder, "results.jsonl", trouble), 1):
         try:
             yield usable(checked_line(line))
         except UNREADABLE as error:
@@ -131,12 +137,13 @@ def read_unlisted(folder: Path, listed: set[Any], trouble: list[str]) -> Iterato
         key = (path.parts[-3], *map(int, path.parts[-2].split(".")))
         if key in listed:
             continue
+        name = str(path.relative_to(folder))
         try:
-            result = usable(checked_line(path.read_bytes()))
+            result = usable(checked_line(content_of(folder, name)))
             if (result.id, result.epoch, result.rerun) == key:
                 yield result
         except UNREADABLE as error:
-            trouble.append(f"{path.relative_to(folder)} cannot be read: {error}")
+            trouble.append(f"{name} cannot be read: {error}")
 
 
 def usable(result: TrialResult) -> TrialResult:
@@ -157,6 +164,8 @@ def why_of(result: TrialResult, folder: Path) -> str:
     # Reads all fields that the page shows, so that none of them fails later.
     described = describe(result)
     [(one["pattern"], one["step"], one["is_echo"]) for one in result.landmarks_found]
+    [graded_line(one) for one in result.graded]
+    _ = result.bodies_differ
     if result.stop_reason == RUNNING:
         return str(read_doing(folder / "trials" / result.id / f"{result.epoch}.{result.rerun}") or "")
     if result.error is not None:
@@ -166,7 +175,7 @@ def why_of(result: TrialResult, folder: Path) -> str:
 
 def read_trouble(folder: Path) -> Iterator[str]:
     """Failures after trials, which change no figures."""
-    for line in lines_of(folder / "trouble.jsonl", []):
+    for line in lines_of(folder, "trouble.jsonl", []):
         try:
             data = json.loads(line)
             yield f"after the trial {data['id']}: {data['error']}"
@@ -174,15 +183,28 @@ def read_trouble(folder: Path) -> Iterator[str]:
             yield "a line of trouble.jsonl cannot be read"
 
 
-def lines_of(path: Path, trouble: list[str]) -> Iterator[bytes]:
+def lines_of(run: Path, name: str, trouble: list[str]) -> Iterator[bytes]:
     """Without empty lines. None if there is no such file yet."""
     try:
-        with path.open("rb") as file:
+        with open_own(run, name) as file:
             yield from (line for line in file if line.strip())
     except FileNotFoundError:
         return
     except OSError as error:
-        trouble.append(f"{path.name} cannot be read: {error.strerror}")
+        trouble.append(f"{PurePath(name).name} cannot be read: {error.strerror}")
+
+
+def open_own(run: Path, name: str) -> BinaryIO:
+    """Open a file of the run. Raises OSError, also for a link that leads out of the run's folder."""
+    path = Path(os.path.realpath(run / name))
+    if not path.is_relative_to(os.path.realpath(run)):
+        raise PermissionError(errno.EPERM, "a link leads out of the run")
+    return path.open("rb")
+
+
+def content_of(run: Path, name: str) -> bytes:
+    with open_own(run, name) as file:
+        return file.read()
 
 
 def limited(trouble: list[str]) -> list[str]:

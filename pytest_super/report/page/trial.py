@@ -73,7 +73,7 @@ class ShownDetail:
 def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     """The detail of a trial in the folder of its run, in about `most` bytes of the page."""
     trouble: list[str] = []
-    steps = readable_steps(run / trial.folder / TRAJECTORY, trouble)
+    steps = readable_steps(run, f"{trial.folder}/{TRAJECTORY}", trouble)
     landmarks = landmarks_of(trial.result)
     kept = kept_steps(steps, (most - TRIAL_BYTES) // (2 * STEP_BYTES))
     labelled = [list(texts_of(step)) for step in kept]
