@@ -29,6 +29,7 @@ SCRIPTS: dict[str, list[str]] = {
     "papers.py": [],
     "steps.py": [],
     "page.py": [],
+    "comparison.py": [],
     "load.py": [],
     "agents_peer.py": [],
 }
