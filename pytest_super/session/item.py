@@ -13,6 +13,7 @@ from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.scoring import SCORING
+from pytest_super.sources.redact import redacted
 from pytest_super.store.results import TrialFolder, TrialResult
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class TaskItem(pytest.Function):
             model=run.settings.model,
             sandbox=run.sandbox or "",
             metrics={metric.name: None for metric in metrics},
+            repository=redacted(self.task.repository.name) if self.task.repository else "",
             worker=worker_name(self.config),
             **facts_of_scoring(self.task, metrics, run.settings.scoring),
         )

@@ -115,6 +115,8 @@ class TrialResult:
     agent_error: str | None = None
     """The traceback of an agent that raised, or how a program ended that left no answer."""
     started: str = ""
+    repository: str = ""
+    """The task's repository without its version: a URL, a name on the index, or a path."""
     worker: str = ""
     """The process that ran the trial: the id of an xdist worker, or `main`."""
     resumed_from: str = ""

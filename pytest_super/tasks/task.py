@@ -67,6 +67,11 @@ class Repository(FieldModel):
     provide: bool = False
     """Copy it into the working directory before the agent starts; else the agent fetches it, as in SUPER."""
 
+    @property
+    def name(self) -> str:
+        """What it is called, whatever its version: tasks of one repository are alike."""
+        return self.git or self.pypi or str(self.path)
+
     @model_validator(mode="after")
     def check_source(self) -> Self:
         sources = {"git": ("commit",), "pypi": ("version", "sha256"), "path": ()}

@@ -547,6 +547,14 @@ def {fixture}{body}
     project.run().assert_outcomes(passed=1)
 
 
+def test_results_name_the_repository_without_its_version_and_without_a_key(project: Project) -> None:
+    place = {"git": "https://me:hidden@example.org/code.git", "commit": "0" * 40}
+    project.add_task("right", repository=place)
+    project.run()
+    [row] = project.results.values()
+    assert row["repository"] == "https://example.org/code.git"
+
+
 def test_results_state_the_fixed_variables_of_the_sandbox(project: Project) -> None:
     (project.path / "conftest.py").unlink()
     cell = "import os; ' '.join(map(os.environ.get, ('TZ', 'PYTHONHASHSEED', 'LANG', 'LC_ALL')))"

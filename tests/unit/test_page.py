@@ -81,6 +81,17 @@ def test_the_table_has_the_terminals_means_with_intervals() -> None:
     assert found.levels[0].value == pytest.approx(2 / 3)
 
 
+def test_tasks_of_one_repository_tell_less_than_as_many_others() -> None:
+    alike = [
+        a_result(id, accuracy=value, repository="same") for id, value in zip("abc", (1, 1, 1), strict=True)
+    ]
+    others = [a_result(id, accuracy=0.0, repository=id) for id in "de"]
+    apart = [replace(one, repository="") for one in (*alike, *others)]
+    [low, high] = figures_of([*alike, *others]).rows[0].figures[1].bounds or (0, 0)
+    [least, most] = figures_of(apart).rows[0].figures[1].bounds or (0, 0)
+    assert high - low > most - least
+
+
 def test_a_metric_of_a_project_has_a_column_and_without_a_range_no_interval() -> None:
     result = a_result(metrics={"accuracy": 1.0, "kilowatts": 40.0}, applicable=["accuracy", "kilowatts"])
     found = figures_of([result])

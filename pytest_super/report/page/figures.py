@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.metric import Metric
@@ -136,24 +137,28 @@ def interval_of(
 ) -> Interval | None:
     """The mean with its interval of 90 %, for tasks that are a sample of all such tasks.
 
-    None without scipy, without values, and for values that are not from 0 to 1. Results do not have the
-    repositories of their tasks, so each task counts as independent of the others.
+    None without scipy, without values, and for values that are not from 0 to 1.
     """
     if find_spec("scipy") is None:
         return None
     from pytest_super.statistics.mean import TaskMean, general_mean
 
     by_task: dict[str, list[float]] = {}
-    weights: dict[str, float] = {}
+    tasks: dict[str, TrialResult] = {}
     for result in results:
         if (value := value_of(result)) is not None:
             by_task.setdefault(result.id, []).append(value)
-            weights[result.id] = result.weight
+            tasks[result.id] = result
     if not by_task or not all(0 <= value <= 1 for values in by_task.values() for value in values):
         return None
     return general_mean(
         [
-            TaskMean(value=sum(own) / len(own), cluster=id, weight=weights[id], trials=len(own))
+            TaskMean(
+                value=fmean(own),
+                cluster=tasks[id].repository or id,
+                weight=tasks[id].weight,
+                trials=len(own),
+            )
             for id, own in by_task.items()
         ]
     )
