@@ -96,6 +96,11 @@ class Comparison:
     invalid: str = ""
     """Why the sides decide nothing; "" if they do."""
 
+    @property
+    def flips(self) -> list[tuple[str, ComparedTask]]:
+        """The tasks that were `lost` or `won`, each with this word, set by set."""
+        return [(word, task) for one in self.sets for word in ("lost", "won") for task in getattr(one, word)]
+
 
 def compare(
     baseline: Side, candidate: Side, margin: float, confidence: Confidence = by_one_look
@@ -157,9 +162,8 @@ def compared_sets(
         decided = verdict(found[name], margin, pass_level=own_level, level=levels[name])
         pairs = [one.pair for one in of_set]
         # For a single look that comes then, with the strictest level of several sets.
-        more = (
-            epochs_to_decide(pairs, margin, by_one_look(name, len(own))) if decided == CANNOT_TELL else None
-        )
+        strictest = by_one_look(name, len(own))
+        more = epochs_to_decide(pairs, margin, strictest) if decided == CANNOT_TELL else None
         compared.append(
             SetComparison(
                 set=name,

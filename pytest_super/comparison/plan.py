@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from pytest_super.comparison.comparison import by_one_look
 from pytest_super.statistics.decision import Plan, plan
-from pytest_super.statistics.difference import LEVEL
 from pytest_super.statistics.epochs import schedule
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class RunPlan:
 
         @cache
         def confidences(set_name: str, sets: int) -> list[float]:
-            return self.sets[set_name].schedule.confidences(1 - (1 - LEVEL) / sets)
+            return self.sets[set_name].schedule.confidences(by_one_look(set_name, sets))
 
         def confidence(set_name: str, sets: int) -> float:
             known = confidences(set_name, sets)

@@ -26,16 +26,13 @@ def lines_of(comparison: Comparison) -> Iterator[str]:
         yield f"- {verdict_of(one, comparison.margin)}"
     if comparison.invalid:
         yield f"- {comparison.invalid}"
-    flips = [
-        (word, task) for one in comparison.sets for word in ("lost", "won") for task in getattr(one, word)
-    ]
-    if flips:
+    if comparison.flips:
         yield ""
         yield from table(
             ("", "task", "baseline", "candidate"),
             (
                 (word, task.id, f"{fmean(task.baseline.values):.2f}", f"{fmean(task.candidate.values):.2f}")
-                for word, task in flips
+                for word, task in comparison.flips
             ),
         )
     yield ""

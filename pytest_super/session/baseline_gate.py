@@ -167,7 +167,7 @@ class BaselineGate:
 def most_epochs(run: Run, ids: Collection[str]) -> Mapping[str, int]:
     """How often each task runs at most. Raises pytest.UsageError if the baseline cannot be read."""
     settings = run.settings
-    if settings.baseline is None or not settings.epochs.is_adaptive:
+    if settings.baseline is None:
         return dict.fromkeys(ids, settings.epochs.most)
     side = read_baseline(run)
     from pytest_super.comparison.plan import plan_of

@@ -62,7 +62,7 @@ class EarlyEnd:
             self._results[name] = TrialResult.from_data(data)
         elif report.skipped:
             self._skipped.add(task_and_epoch(name)[0])
-        # For an item whose worker died there is no other report.
+        # An item whose worker died has no other report.
         if report.when in (CRASH_PHASE, "teardown"):
             self._ended.add(name)
             self.ask()

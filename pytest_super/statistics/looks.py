@@ -29,7 +29,7 @@ FARTHEST = 8.5
 POINTS = 300
 # A look with a smaller error than this decides nothing.
 LEAST_ERROR = 1e-12
-# A look that sees less than this part of the information more than the one before is no look of its own.
+# A look must add at least this part of the information to that of the look before.
 LEAST_MORE = 0.02
 
 

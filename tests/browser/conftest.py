@@ -24,7 +24,7 @@ def browser() -> Iterator[Browser]:
     # GitHub's machines have the second.
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
-        reason = "there is no chromium: install Debian's package of that name"
+        reason = "Chromium is not installed: install Debian's package `chromium`"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     # Not at the top: the other tests do not need it.
     from playwright.sync_api import sync_playwright

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A mean as text, and the bounds of its interval; None where there is no interval."""
+    """A mean as text, with the bounds of its interval, if it has one."""
 
     text: str
     bounds: tuple[float, float] | None = None
@@ -63,7 +63,7 @@ class Figures:
 
 
 def figures_of(results: Sequence[TrialResult]) -> Figures:
-    """Of trials that have ended."""
+    """The numbers of trials that have ended."""
     metrics = [one for one in metrics_of(results) if any(is_used(one, result) for result in results)]
     groups = rows(results)
     found = [row_of(group, metrics) for group in groups]

@@ -73,7 +73,7 @@ class Pages:
         self.readers = [RunReader(folder) for folder in folders]
 
     def page(self, path: str) -> tuple[str, Callable[[], str]] | None:
-        """The version of a page, and what makes it; None if there is no such page."""
+        """The version of the page, and a function that makes it; None if no page has this address."""
         first, _, rest = path.removeprefix("/").partition("/")
         if path == "/" and len(self.readers) == 2:
             return self.whole_version, self.both

@@ -184,7 +184,7 @@ def read_trouble(folder: Path) -> Iterator[str]:
 
 
 def lines_of(run: Path, name: str, trouble: list[str]) -> Iterator[bytes]:
-    """Without empty lines. None if there is no such file yet."""
+    """The lines that are not empty. A file that is not there yet has none."""
     try:
         with open_own(run, name) as file:
             yield from (line for line in file if line.strip())
