@@ -14,7 +14,7 @@ from pytest_super.kernel.cell import Outcome
 from pytest_super.store.published import read_history
 from pytest_super.store.results import TRIAL_FOLDER
 from pytest_super.store.step_values import edit_of, submission_of
-from pytest_super.store.trajectory import PROGRAM, PROGRAM_BESIDE, read_trajectory
+from pytest_super.store.trajectory import PROGRAM, TOLD, read_trajectory
 from pytest_super.trial.observation import STILL_RUNNING
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ReplayAgent:
         last = max((step.attempt for step in steps), default=1)
         own = [step for step in steps if step.origin == "agent" and step.attempt == last]
         # The actions of a program on the host are steps of their own, so its own step is left out.
-        self.steps = [step for step in own if step.action.type != PROGRAM_BESIDE]
+        self.steps = [step for step in own if step.action.type not in TOLD]
         self.editor = Editor()
         for step in self.steps:
             check_replayable(step)

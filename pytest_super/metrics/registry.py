@@ -22,7 +22,7 @@ from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.metrics.submitted import SUBMITTED
-from pytest_super.store.trajectory import PROGRAM_BESIDE
+from pytest_super.store.trajectory import TOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -110,7 +110,7 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
     if task._combination is not None:
         return published_report(task._combination, evidence)
     # The published code has no programs. What a program on the host did in the trial is in the other steps.
-    steps = [step for step in evidence.steps if step.action.type != PROGRAM_BESIDE]
+    steps = [step for step in evidence.steps if step.action.type not in TOLD]
     try:
         return reference_scores(
             steps,

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 CHAT = "/v1/chat/completions"
 FACTS = "X-Pytest-Super"
 COMMENT = ": "
+# The type of an answer to a program that wants no stream: a line with the body, and a line with the facts,
+# which can be longer than a header.
+TWO_LINES = "application/x-ndjson"
 # POST: how many tokens a request of Messages has, by the provider or by an estimate; it is not booked.
 COUNT_TOKENS = "/v1/messages/count_tokens"
 # The client's header that chooses features of Anthropic's API.

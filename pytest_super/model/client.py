@@ -18,7 +18,7 @@ from pytest_super.model.completion import (
     Usage,
 )
 from pytest_super.model.failures import Failure
-from pytest_super.model.stream_reader import StreamReader, facts_of
+from pytest_super.model.stream_reader import StreamReader, body_and_facts
 from pytest_super.model.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class GatewayModel:
         body = json.loads(response.body)
         if response.status != 200:
             raise error_of(body["error"])
-        facts = facts_of(response)
+        _, facts = body_and_facts(response)
         self._waiting.paused = self._paused(facts["waited_seconds"])
         return completion_from(body, facts, seconds=monotonic() - began)
 
@@ -137,10 +137,10 @@ class GatewayModel:
             response = self._send_in_time(
                 path, body, headers=headers, is_program=True, opened=opened, read=reader.read
             )
-        facts = facts_of(response)
+        answer, facts = body_and_facts(response)
         if "waited_seconds" in facts:
             self._waiting.paused = self._paused(facts["waited_seconds"])
-        return Forwarded(b"" if reader.has_begun else response.body, facts, monotonic() - began)
+        return Forwarded(answer, facts, monotonic() - began)
 
     def count_tokens(self, body: bytes) -> bytes | None:
         """The gateway's answer to a request for a number of tokens; None if it is wrong."""

@@ -27,6 +27,7 @@ from pytest_super.model.api import (
     COUNT_TOKENS,
     FACTS,
     TRIAL,
+    TWO_LINES,
     USAGE,
     WAIT,
     CallingTrial,
@@ -36,6 +37,7 @@ from pytest_super.model.caller import Asked, Caller
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.json_values import plain
+from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.known import PROTOCOLS
 from pytest_super.model.protocols.protocol import invalid
 from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
@@ -124,6 +126,11 @@ class GatewayServer:
         answer = await self.caller.complete(trial, asked)
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
+        if trial.is_program:
+            messages = protocol.to_chat(request)["messages"]
+            facts["exchange"] = exchange(messages, protocol.said(answer.body))
+            if not is_stream:
+                return two_lines(answer.body, facts)
         if not is_stream:
             return web.json_response(answer.body, headers={FACTS: json.dumps(facts)})
         if not stream.has_begun:
@@ -166,6 +173,10 @@ class EventStream:
         assert self._response is not None
         await self.relay(f"{COMMENT}{json.dumps(facts)}\n\n")
         return self._response
+
+
+def two_lines(body: Any, facts: dict[str, Any]) -> web.Response:
+    return web.Response(text=f"{json.dumps(body)}\n{json.dumps(facts)}\n", content_type=TWO_LINES)
 
 
 async def discard(_event: str) -> None:

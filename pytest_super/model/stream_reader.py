@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.http_requests import EVENTS
-from pytest_super.model.api import COMMENT, FACTS
+from pytest_super.model.api import COMMENT, FACTS, TWO_LINES
 from pytest_super.model.completion import BudgetSpentError, ModelError
 from pytest_super.model.unix_http import HttpResponse
 
@@ -61,8 +61,11 @@ class StreamReader:
                 event = b""
 
 
-def facts_of(response: HttpResponse) -> dict[str, Any]:
-    """The facts of an answer, or its error: of a stream from the last line, which is the body here."""
-    text = response.body if response.status != 200 else response.headers.get(FACTS) or response.body
-    facts: dict[str, Any] = json.loads(text)
-    return facts
+def body_and_facts(response: HttpResponse) -> tuple[bytes, dict[str, Any]]:
+    """The model's answer, and what is said of it, or its error. The answer of a stream has been relayed."""
+    if response.status == 200 and FACTS in response.headers:
+        return response.body, json.loads(response.headers[FACTS])
+    if response.headers.get_content_type() == TWO_LINES:
+        body, _, facts = response.body.partition(b"\n")
+        return body, json.loads(facts)
+    return b"", json.loads(response.body)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
 from pytest_super.store.trajectory import step_to_data
-from pytest_super.trial.model_endpoint import ModelEndpoint, refusal, reply
+from pytest_super.trial.model_endpoint import ModelEndpoint
+from pytest_super.trial.model_replies import refusal, reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.http_requests import EVENTS, Gone, HttpRequest, Reply
 from pytest_super.kernel.inside import endpoint
-from pytest_super.trial.model_endpoint import refusal
+from pytest_super.trial.model_replies import refusal
 
 if TYPE_CHECKING:
     from pytest_super.kernel.http_requests import Answer

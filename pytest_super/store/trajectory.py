@@ -11,9 +11,13 @@ from pytest_super.store.json_lines import read_lines
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The types of a step that is a whole program. What a program does inside the sandbox is not recorded. A
-# program on the host acts by further steps, which come before its own.
+# The types of a step that is a whole program. A program on the host acts by further steps, which come before
+# its own.
 PROGRAM, PROGRAM_BESIDE = "command", "host_command"
+# The types of steps that a program's calls of its model tell of; they come before the program's own step.
+TOOL_CALL, MESSAGE = "tool_call", "message"
+# Steps that do nothing themselves: they show what others did, or what the program did inside.
+TOLD = (PROGRAM_BESIDE, TOOL_CALL, MESSAGE)
 
 # From so many equal steps in a row on, an agent is said to repeat itself.
 MANY_REPEATS = 10

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 import threading
-import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.kernel.http_requests import EVENTS, Gone, Reply
 from pytest_super.model.api import COUNT_TOKENS
 from pytest_super.model.client import error_of
-from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
+from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.failures import ModelCallError
+from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.known import PROTOCOLS
-from pytest_super.model.protocols.protocol import openai_error
+from pytest_super.store.trajectory import now
+from pytest_super.trial.model_replies import (
+    MODELS,
+    HeldStream,
+    RefusedError,
+    chat_completion,
+    model_card,
+    refusal,
+    reply,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_super.kernel.http_requests import HttpRequest
     from pytest_super.model.client import GatewayModel
@@ -26,7 +35,9 @@ if TYPE_CHECKING:
     from pytest_super.model.unix_http import UnixConnection
     from pytest_super.trial.budget import Budget
 
-MODELS = "/v1/models"
+    OnCall = Callable[[dict[str, Any], Usage, str], None]
+    """Gets an exchange (see model.protocols.exchange), its usage, and when it began."""
+
 OFFERED = f"POST {', '.join(PROTOCOLS)}, and GET {MODELS}"
 # Refused requests and removed tools shown in the trajectory: how many, and the characters of each.
 MOST_NAMED, LONGEST_NAMED = 5, 100
@@ -47,7 +58,8 @@ class ModelEndpoint:
     answer. A request that is wrong, too long or refused by a content policy does not: the program handles it.
     """
 
-    def __init__(self, model: Model, budget: Budget) -> None:
+    def __init__(self, model: Model, budget: Budget, on_call: OnCall = lambda *_: None) -> None:
+        self._on_call = on_call
         self.failure: ModelError | None = None
         self.spent: str | None = None
         self._model = model
@@ -170,7 +182,10 @@ class ModelEndpoint:
             raise error_of(forwarded.error)
         for tool in forwarded.facts["removed"]:
             self._name(self._removed, tool)
-        self._charge(forwarded.usage, forwarded.seconds)
+        try:
+            self._charge(forwarded.usage, forwarded.seconds)
+        finally:
+            self._on_call(forwarded.facts["exchange"], forwarded.usage, forwarded.facts["started"])
         return None if stream.end() else Reply(status=200, body=forwarded.body)
 
     def _count_tokens(self, request: HttpRequest) -> Reply:
@@ -203,85 +218,22 @@ class ModelEndpoint:
         except (ValueError, AttributeError, TypeError, RecursionError):
             raise RefusedError("invalid_request", "the body must be a JSON object") from None
         try:
-            completion = model.complete(chat.pop("messages"), **chat)
+            others = {name: chat[name] for name in chat if name != "messages"}
+            completion = model.complete(chat["messages"], **others)
         except ValueError as error:
             raise RefusedError("invalid_request", str(error)) from None
-        self._charge(completion.usage, completion.seconds)
-        body = protocol.from_chat(chat_completion(completion), accepted)
+        answer = chat_completion(completion)
+        told = exchange(chat["messages"], answer["choices"][0]["message"])
+        try:
+            self._charge(completion.usage, completion.seconds)
+        finally:
+            self._on_call(told, completion.usage, now())
+        body = protocol.from_chat(answer, accepted)
         if not fields.get("stream"):
             return reply(body)
         text = "".join(protocol.events(body, fields))
         return Reply(status=200, body=text.encode(), type=EVENTS)
 
 
-class RefusedError(Exception):
-    """The request is at fault, and the program may send another; `code` is one of OpenAI's API."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class HeldStream:
-    """Relays events to a client, and holds the newest until the answer is charged.
-
-    Without its last event no client takes an answer for whole.
-    """
-
-    def __init__(self, request: HttpRequest) -> None:
-        self._request = request
-        self._held = b""
-
-    def send(self, event: bytes) -> None:
-        if self._held:
-            self._request.relay(self._held)
-        self._held = event
-
-    def end(self) -> bool:
-        """Send the last event. Whether there was a stream."""
-        if self._held:
-            self._request.relay(self._held)
-        return bool(self._held)
-
-    def refuse(self, protocol: WireProtocol, status: int, code: str, message: str) -> Reply | None:
-        """End the stream by an error, or reply with it if no stream has begun."""
-        if not self._held:
-            return reply(protocol.error(status, code, message), status)
-        self._request.relay(protocol.error_event(code, message).encode())
-        return None
-
-
-def chat_completion(completion: Completion) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
-    if completion.tool_calls:
-        message["tool_calls"] = completion.tool_calls
-    prompt, said = completion.usage.prompt_tokens, completion.usage.completion_tokens
-    return {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": "chat.completion",
-        "created": 0,
-        "model": completion.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": completion.finish_reason}],
-        "usage": {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said},
-    }
-
-
-def model_card(name: str, path: str) -> dict[str, Any]:
-    """The answer to GET /v1/models, or to one model of it, as clients of both providers read it."""
-    both = {"object": "model", "created": 0, "owned_by": "pytest-super"}
-    card = {"id": name, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z", **both}
-    if path != MODELS:
-        return card
-    return {"object": "list", "data": [card], "has_more": False, "first_id": name, "last_id": name}
-
-
 def as_model_error(error: Exception) -> ModelError:
     return error if isinstance(error, ModelError) else ModelError(f"the model failed: {error!r}")
-
-
-def reply(value: dict[str, Any], status: int = 200) -> Reply:
-    return Reply(status=status, body=json.dumps(value).encode())
-
-
-def refusal(status: int, code: str, message: str) -> Reply:
-    return reply(openai_error(code, message), status)

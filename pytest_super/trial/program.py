@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.observed import ObservedProcess
     from pytest_super.model.completion import Model
     from pytest_super.trial.budget import Budget
+    from pytest_super.trial.model_endpoint import OnCall
 
 # Longest time until a spent budget is noticed. More than a second, because after a second of waiting the
 # kernel's client checks whether it has missed the end of the cell.
@@ -86,10 +87,13 @@ class ProgramResult:
 class Program:
     """Runs one program. The trial's model, if there is one, is served on the sandbox's loopback."""
 
-    def __init__(self, kernel: Kernel, budget: Budget, model: Model | None) -> None:
+    def __init__(
+        self, kernel: Kernel, budget: Budget, model: Model | None, on_call: OnCall = lambda *_: None
+    ) -> None:
+        """`on_call` is told of each answered call of the model."""
         self._kernel = kernel
         self._budget = budget
-        self._endpoint = None if model is None else ModelEndpoint(model, budget)
+        self._endpoint = None if model is None else ModelEndpoint(model, budget, on_call)
         self._output = CellOutput()
         self._processes: dict[int, ObservedProcess] | None = None
         self._dropped: Counter[str] = Counter()

@@ -75,8 +75,13 @@ class StepLog:
         return len(self._before) + len(self.steps) + 1
 
     def add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
-        """Append and write a step of the agent. Raises TrialEnded once the log is closed."""
+        """Append and write a step of the agent. Raises TrialEnded once the log is closed.
+
+        Tokens that are not among the `fields` are those charged since the last step.
+        """
         with self.open():
+            # For the calls that led to this step.
+            fields = self._tokens() | fields
             step = Step(
                 number=self.next_number,
                 origin="agent",
@@ -87,15 +92,18 @@ class StepLog:
                 started=started,
                 ended=now(),
                 landmarks=self._new_hits(),
-                # What was charged since the last step, for the calls that led to this one.
-                prompt_tokens=self._budget.prompt_tokens - sum(step.prompt_tokens for step in self.all_steps),
-                completion_tokens=self._budget.completion_tokens
-                - sum(step.completion_tokens for step in self.all_steps),
                 **fields,
             )
             step = replace(step, repeats=self._repeats(step))
             self._append(step)
         return step
+
+    def _tokens(self) -> dict[str, int]:
+        budget, steps = self._budget, self.all_steps
+        return {
+            "prompt_tokens": budget.prompt_tokens - sum(step.prompt_tokens for step in steps),
+            "completion_tokens": budget.completion_tokens - sum(step.completion_tokens for step in steps),
+        }
 
     def add_pre_executed(self, step: Step) -> None:
         step = replace(step, number=self.next_number, attempt=self._attempt)

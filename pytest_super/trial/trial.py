@@ -164,18 +164,18 @@ class Trial:
         """Run a program in the sandbox until it ends. `command` is a line for the sandbox's `sh`.
 
         `files` maps paths to texts that are written first. OPENAI_BASE_URL is the address of the trial's
-        model; waiting for it is not compute time. Budgets apply, the cell limit does not.
+        model: its calls are steps before this one, and not compute time. The cell limit does not apply.
         """
         from pytest_super.trial.program import Program
+        from pytest_super.trial.program_steps import ProgramSteps
 
         action, started = Action(type=PROGRAM, content=command), self._begin()
         if why := self._hindrance():
             return self._refuse(action, thought, started, why)
-        # Programs print their task, so a landmark in its text is not an achievement.
-        self._landmarks.begin_cell(f"{command}\n{self.task.query}", step=self._log.next_number)
-        program = Program(self.kernel, self.budget, self.model)
+        steps = ProgramSteps(self._log, self._landmarks, self.task.query)
+        program = Program(self.kernel, self.budget, self.model, steps.take)
         try:
-            with self._failures(), self.compute_limit.put_off(), self.doing("program"):
+            with self._failures(), self.compute_limit.put_off(), self.doing("program"), steps.of(command):
                 ran = program.run(command, environment or {}, files or {}, self._listener)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)

@@ -211,5 +211,10 @@ class ProgramProject(Folder):
         return read_lines(self.latest / "results.jsonl")
 
     def steps(self, id: str = "a") -> list[dict[str, Any]]:
+        """Those that did something, and not those that a program's calls of its model tell of."""
+        told = ("tool_call", "message")
+        return [step for step in self.all_steps(id) if step["action"]["type"] not in told]
+
+    def all_steps(self, id: str = "a") -> list[dict[str, Any]]:
         (path,) = self.latest.glob(f"trials/{id}/*/trajectory.jsonl")
         return read_lines(path)

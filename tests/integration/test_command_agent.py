@@ -79,10 +79,11 @@ def test_a_program_asks_the_model_for_which_its_trial_is_charged_and_submits(pro
     (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
     asked = [call["request"]["messages"][0]["content"] for call in read_lines(file)]
     assert asked == [f"What is it? 'Tell' \"me\" {number}" for number in range(3)]
-    assert (result["prompt_tokens"], result["completion_tokens"], result["steps"]) == (30, 9, 3)
+    assert (result["prompt_tokens"], result["completion_tokens"], result["steps"]) == (30, 9, 6)
     assert result["model_seconds"] > 0
     assert [call["prompt_tokens"] for call in project.calls] == [10, 10, 10]
-    assert command["prompt_tokens"] == 30
+    # Of three calls, which are steps before that of the program.
+    assert sum(step["prompt_tokens"] for step in project.all_steps()) == 30
 
 
 def test_a_program_gets_a_shell_its_working_directory_and_few_variables(project: CommandProject) -> None:

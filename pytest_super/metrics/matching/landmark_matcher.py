@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.evidence import Landmark
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 WINDOW = 32 * 1024
 TIME_LIMIT = 10.0
+# The number of a step that is not known yet.
+UNPLACED = 0
 
 
 class LandmarkMatcher:
@@ -42,7 +45,7 @@ class LandmarkMatcher:
         self._source: str | None = None
         self._step = 0
 
-    def begin_cell(self, source: str, *, step: int = 0) -> None:
+    def begin_cell(self, source: str, *, step: int = UNPLACED) -> None:
         """Begin a cell: what is fed from now on is its output. Ends a cell that is still open."""
         with self._lock:
             self._close()
@@ -57,6 +60,24 @@ class LandmarkMatcher:
                 return
             for window in self._windows.push(self._text.feed(text)):
                 self._search(window)
+
+    def search_apart(self, source: str, text: str, *, step: int) -> None:
+        """Search a whole text beside the output of the cell that is open; `source` is what asked for it."""
+        windows = Windows(WINDOW)
+        with self._lock:
+            held = self._source, self._step
+            self._source, self._step = plain(source), step
+            for window in windows.push(plain(text)):
+                self._search(window)
+            self._search(windows.end())
+            self._source, self._step = held
+
+    def place(self, step: int) -> None:
+        """Say which step the cell without a number has become."""
+        with self._lock:
+            self._found = [
+                replace(found, step=step) if found.step == UNPLACED else found for found in self._found
+            ]
 
     def end_cell(self) -> None:
         """End the cell: `$` matches only now. Later output of a cell that timed out is ignored."""

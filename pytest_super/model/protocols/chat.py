@@ -49,6 +49,10 @@ class ChatCompletions:
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
         return body
 
+    def said(self, body: Body) -> dict[str, Any]:
+        message: dict[str, Any] = body["choices"][0]["message"]
+        return message
+
     def events(self, body: Body, request: Request) -> Iterator[str]:
         return chat_events.events(body, usage=chat_events.wants_usage(request))
 

@@ -70,6 +70,9 @@ class Messages:
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
         return messages_chat.from_chat(body)
 
+    def said(self, body: Body) -> dict[str, Any]:
+        return messages_chat.turn(body["content"])
+
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
         return map(named_event, messages_events.events(body))
 

@@ -59,6 +59,10 @@ class WireProtocol(Protocol):
         """The answer to `request` from a `chat.completion` object."""
         ...
 
+    def said(self, body: Body) -> dict[str, Any]:
+        """The message of a whole answer, as one of chat completions."""
+        ...
+
     def events(self, body: Body, request: Request) -> Iterator[str]:
         """A whole answer as the server-sent events that a client of the protocol expects."""
         ...

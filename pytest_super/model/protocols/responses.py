@@ -75,6 +75,9 @@ class Responses:
     def from_chat(self, body: Body, request: Request) -> Body:
         return responses_chat.from_chat(body, request)
 
+    def said(self, body: Body) -> dict[str, Any]:
+        return responses_chat.said(body["output"])
+
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
         return map(named_event, responses_events.events(body))
 

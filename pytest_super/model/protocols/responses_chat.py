@@ -165,6 +165,15 @@ def thinking_of(item: dict[str, Any]) -> dict[str, Any]:
     return fields | ({"thinking_blocks": blocks} if is_list_of_objects(blocks) else {})
 
 
+def said(output: list[dict[str, Any]]) -> dict[str, Any]:
+    """The items of an answer as one message."""
+    found: list[dict[str, Any]] = []
+    for item in output:
+        if item.get("type") in ("message", "reasoning", "function_call", "custom_tool_call"):
+            add(found, {**item, "role": "assistant"})
+    return turn(found)
+
+
 # The answer
 
 

@@ -1,0 +1,57 @@
+"""What one call of a program says about its agent, whatever the protocol: steps are made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pytest_super.model.protocols.protocol import text_of
+
+# Characters of a text that are kept, as of an observation.
+LONGEST = 50_000
+
+
+def exchange(messages: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, Any]:
+    """What the model `said` to the messages of a chat completion, in plain JSON values.
+
+    `thread` names the conversation by its beginning, which tells sub-agents apart. `results` are what tools
+    have printed since the model's last turn, by the ids of their calls.
+    """
+    return {
+        "thread": thread_of(messages),
+        "results": results_in(messages),
+        "thought": cut(said.get("reasoning_content") or ""),
+        "text": cut(text_of(said.get("content"))),
+        "tool_calls": [call_of(call) for call in said.get("tool_calls") or []],
+    }
+
+
+def thread_of(messages: list[dict[str, Any]]) -> str:
+    """A digest of all that comes before the model's first turn: it stays while a conversation grows."""
+    begin = next((n for n, each in enumerate(messages) if each.get("role") == "assistant"), len(messages))
+    said = json.dumps([text_of(each.get("content")) for each in messages[:begin]])
+    return hashlib.sha256(said.encode()).hexdigest()[:12]
+
+
+def results_in(messages: list[dict[str, Any]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for message in reversed(messages):
+        if message.get("role") == "assistant":
+            break
+        if message.get("role") == "tool":
+            found[str(message.get("tool_call_id"))] = cut(text_of(message.get("content")))
+    return dict(reversed(found.items()))
+
+
+def call_of(call: dict[str, Any]) -> dict[str, str]:
+    function = call.get("function") or {}
+    given = {"id": call.get("id"), "name": function.get("name"), "arguments": function.get("arguments")}
+    return {name: cut(str(value)) for name, value in given.items()}
+
+
+def cut(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]}\n[{len(text) - LONGEST} characters are left out here]\n{text[-half:]}"

@@ -1,0 +1,86 @@
+"""What a program gets from the model door: replies, refusals, and streams whose end can be withheld."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.kernel.http_requests import Reply
+from pytest_super.model.protocols.protocol import openai_error
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.http_requests import HttpRequest
+    from pytest_super.model.completion import Completion
+    from pytest_super.model.protocols.protocol import WireProtocol
+
+MODELS = "/v1/models"
+
+
+class RefusedError(Exception):
+    """The request is at fault, and the program may send another; `code` is one of OpenAI's API."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class HeldStream:
+    """Relays events to a client, and holds the newest until the answer is charged.
+
+    Without its last event no client takes an answer for whole.
+    """
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self._held = b""
+
+    def send(self, event: bytes) -> None:
+        if self._held:
+            self._request.relay(self._held)
+        self._held = event
+
+    def end(self) -> bool:
+        """Send the last event. Whether there was a stream."""
+        if self._held:
+            self._request.relay(self._held)
+        return bool(self._held)
+
+    def refuse(self, protocol: WireProtocol, status: int, code: str, message: str) -> Reply | None:
+        """End the stream by an error, or reply with it if no stream has begun."""
+        if not self._held:
+            return reply(protocol.error(status, code, message), status)
+        self._request.relay(protocol.error_event(code, message).encode())
+        return None
+
+
+def chat_completion(completion: Completion) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
+    if completion.tool_calls:
+        message["tool_calls"] = completion.tool_calls
+    prompt, said = completion.usage.prompt_tokens, completion.usage.completion_tokens
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": completion.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": completion.finish_reason}],
+        "usage": {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said},
+    }
+
+
+def model_card(name: str, path: str) -> dict[str, Any]:
+    """The answer to GET /v1/models, or to one model of it, as clients of both providers read it."""
+    both = {"object": "model", "created": 0, "owned_by": "pytest-super"}
+    card = {"id": name, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z", **both}
+    if path != MODELS:
+        return card
+    return {"object": "list", "data": [card], "has_more": False, "first_id": name, "last_id": name}
+
+
+def reply(value: dict[str, Any], status: int = 200) -> Reply:
+    return Reply(status=status, body=json.dumps(value).encode())
+
+
+def refusal(status: int, code: str, message: str) -> Reply:
+    return reply(openai_error(code, message), status)
