@@ -66,6 +66,10 @@ def read_code() -> dict[str, Any]:
     return {"code": sys.stdin.read()}
 
 
+def read_path() -> dict[str, Any]:
+    return {"path": sys.stdin.read().removesuffix("\n")}
+
+
 def read_answer() -> dict[str, Any]:
     return {"answer": read_json()}
 
@@ -118,5 +122,6 @@ ACTIONS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "continue-wait": ("keep waiting for the running cell", dict),
     "interrupt": ("stop the running cell", dict),
     "edit": ("replace a text in a file: a JSON object on standard input", read_edit),
+    "read": ("print a file, whose path is standard input", read_path),
     "submit": ("submit the answer, JSON on standard input; ends the trial", read_answer),
 }

@@ -30,6 +30,7 @@ FIELDS: dict[str, dict[str, type | None]] = {
     "continue_wait": {},
     "interrupt": {},
     "edit": {"path": str, "before": str, "after": str},
+    "read": {"path": str},
     "submit": {"answer": None},
 }
 
