@@ -112,6 +112,12 @@ def test_a_task_with_an_answer_asks_for_a_file_with_it(harbor: Export) -> None:
         'COPY ["code", "/workspace/code"]',
     ]
     assert (folder / "environment/code/run.py").read_text() == "print(1)\n"
+    # Harbor makes the image of a separate verifier of the folder `tests`.
+    assert (folder / "tests/Dockerfile").read_text().splitlines()[-2:] == [
+        'COPY ["repository/code", "/workspace/code"]',
+        "COPY . /tests/",
+    ]
+    assert (folder / "tests/repository/code/run.py").is_file()
 
 
 @pytest.mark.parametrize(
@@ -167,6 +173,7 @@ def test_the_place_of_the_grader_is_the_mode_of_the_verifier(harbor: Export, whe
     settings = harbor.settings()
     assert (settings["verifier"]["environment_mode"], settings["verifier"]["timeout_sec"]) == (mode, 90)
     assert settings["artifacts"] == (["/workspace/out.txt", "/logs/x"] if collect else [])
+    assert (harbor.output / "a/tests/Dockerfile").exists() == (where == "fresh")
     own = settings["verifier"].get("environment")
     assert own == ({"cpus": 1, "memory_mb": 2048, "network_mode": "no-network"} if collect else None)
     assert (harbor.output / "a/instruction.md").read_text() == "What is it?"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     """Paths in the folder: a text, or a file to copy."""
 
 ANSWER = f"{WORKDIR}/answer.json"
+# The folder in `tests` with another copy of the repository.
+OF_VERIFIER = "repository/"
 # The modules that `reward` imports, with those that they import.
 REWARD_MODULES = (
     "grading.junit",
@@ -70,14 +72,18 @@ def folder_files(task: Task, base_image: str) -> Files:
     files: Files = {
         "instruction.md": instruction(task.query, is_answer=is_answer),
         "task.toml": settings_text(task, artifacts, is_separate=is_separate),
-        "environment/Dockerfile": dockerfile(task, base_image, name),
+        "environment/Dockerfile": dockerfile(task, base_image, name, ""),
         "tests/test.sh": TEST,
         "tests/regex.py": NO_REGEX,
         "tests/reward.py": Path(reward.__file__),
         **{f"tests/{place}": source for place, source in reward_modules().items()},
     }
+    if is_separate:
+        # A verifier of its own starts from an image of this folder, in which it finds its tests.
+        files["tests/Dockerfile"] = dockerfile(task, base_image, name, OF_VERIFIER) + "COPY . /tests/\n"
     if code is not None:
         files |= copied(code, f"environment/{name}")
+        files |= copied(code, f"tests/{OF_VERIFIER}{name}") if is_separate else {}
     if task.grade is None:
         rules = {"answer": task.answer, "tolerance": task.tolerance, "answer_file": ANSWER}
     else:
@@ -116,13 +122,14 @@ def instruction(query: str, *, is_answer: bool) -> str:
     return f"{query.rstrip()}\n\nWrite the answer, as JSON, into the file `{ANSWER}`.\n"
 
 
-def dockerfile(task: Task, base_image: str, repository: str) -> str:
+def dockerfile(task: Task, base_image: str, repository: str, place: str) -> str:
+    """`place` is where the repository is, in the folder of the Dockerfile."""
     lines = [f"FROM {task.sandbox.image or base_image}", f"WORKDIR {WORKDIR}"]
     if task.sandbox.packages:
         names = " ".join(map(shlex.quote, task.sandbox.packages))
         lines.append(f"RUN python3 -m pip install --no-cache-dir {names}")
     if repository:
-        lines.append(f"COPY {json.dumps([repository, f'{WORKDIR}/{repository}'])}")
+        lines.append(f"COPY {json.dumps([f'{place}{repository}', f'{WORKDIR}/{repository}'])}")
     return "".join(f"{line}\n" for line in lines)
 
 
