@@ -171,6 +171,7 @@ def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str
         **inside.ENVIRONMENT,
         **model_environment(server.url),
         "OPENAI_API_KEY": server.token,
+        "ANTHROPIC_API_KEY": server.token,
         URL: f"{server.url}{TRIAL}",
         TOKEN: server.token,
         "NO_PROXY": no_proxy,

@@ -20,12 +20,11 @@ from pytest_super.programs import mcp_server
 from pytest_super.programs.mcp_address import mcp_address
 from pytest_super.programs.mcp_tools import LONGEST, TOOLS
 from pytest_super.trial.observation import STILL_RUNNING
-from tests.anthropic_server import AnthropicServer
+from tests.integration.conftest import SCRIPT, read_lines
 from tests.integration.test_host_command import HostProject
 from tests.pages import example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 # Not in an environment with the lowest versions, of which the SDK needs newer ones.
@@ -297,30 +296,20 @@ def claude(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(program)
 
 
-def tool(name: str, **arguments: object) -> Mapping[str, object]:
-    return {"name": f"mcp__trial__{name}", "input": arguments}
-
-
-@pytest.fixture
-def anthropic() -> Iterator[AnthropicServer]:
-    act, submit = tool("execute", code="n = 6\nn * 7"), tool("submit", answer=42)
-    with AnthropicServer(act, submit, "The answer is 42.") as server:
-        yield server
+def tool_call(name: str, **arguments: object) -> dict[str, object]:
+    """An answer of the scripted model."""
+    function = {"name": f"mcp__trial__{name}", "arguments": json.dumps(arguments)}
+    return {"tool_calls": [{"id": f"call_{name}", "type": "function", "function": function}]}
 
 
 @pytest.mark.slow
 @BOTH
 def test_claude_code_solves_a_task_with_no_other_tool(
-    project: ToolProject,
-    claude: str,
-    anthropic: AnthropicServer,
-    transport: str,
-    monkeypatch: pytest.MonkeyPatch,
+    project: ToolProject, claude: str, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {
-        "ANTHROPIC_BASE_URL": anthropic.url.rstrip("/"),
         "HOME": str(project.path),
-        # It refuses to skip its questions as root, unless it is told that it runs in a sandbox.
+        # It refuses to work as root, unless it is told that it runs in a sandbox.
         "IS_SANDBOX": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }.items():
@@ -328,11 +317,18 @@ def test_claude_code_solves_a_task_with_no_other_tool(
     project.write("trial-mcp.json", example("agent-host-command.md", f"trial-mcp-{transport}.json"))
     project.write("ask-claude.sh", example("agent-host-command.md", "ask-claude.sh"))
     project.add_task()
-    line = f"PATH={os.path.dirname(claude)}:$PATH ANTHROPIC_API_KEY=x sh {{invocation_dir}}/ask-claude.sh"
-    result = project.run(f"{line} {{query_file}} scripted {{invocation_dir}}/trial-mcp.json")
+    project.script(
+        tool_call("execute", code="n = 6\nn * 7"), tool_call("submit", answer=42), "The answer is 42."
+    )
+    line = f"PATH={os.path.dirname(claude)}:$PATH sh {{invocation_dir}}/ask-claude.sh"
+    result = project.run(
+        f"{line} {{query_file}} {{model}} {{invocation_dir}}/trial-mcp.json", SCRIPT, "--super-record=calls"
+    )
     assert (result["solved"], result["stop_reason"]) == (True, "submitted"), project.printed()
+    assert result["prompt_tokens"] > 0
     assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit", "host_command"]
-    offered = {each["name"] for each in anthropic.requests[0]["tools"]}
-    assert offered == {f"mcp__trial__{name}" for name in TOOLS}
-    results = [block["content"][0]["text"] for block in anthropic.results]
-    assert results == ["42", "[The trial is over: submitted.]"]
+    (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
+    first, second, *_ = [call["request"] for call in read_lines(file)]
+    assert {each["name"] for each in first["tools"]} == {f"mcp__trial__{name}" for name in TOOLS}
+    result_block = second["messages"][-1]["content"][0]
+    assert (result_block["type"], result_block["content"][0]["text"]) == ("tool_result", "42")
