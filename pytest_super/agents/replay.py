@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 # The union of all agents' actions: a trajectory does not say which agent made it.
-KNOWN = {*ACTION_TYPES, *ARGUMENTS}
+KNOWN = {*ACTION_TYPES, *ARGUMENTS, "read"}
 # The steps of a program cannot be replayed: it would make new decisions, and it can need its model.
 PROGRAM_STEPS = (PROGRAM, "read_answer")
 
@@ -73,6 +73,8 @@ class ReplayAgent:
             return trial.use(action, self.editor.tool(action), thought)
         if action.type == "edit" and (change := edit_of(action.content)):
             return trial.edit(**change, thought=thought)
+        if action.type == "read":
+            return trial.read(action.content, thought)
         return react.act(trial, action, thought)
 
 

@@ -18,6 +18,7 @@ COMMANDS = (
     "verify",
     "schema",
     "import",
+    "export-tasks",
     "mask",
     "mask-functions",
     "generate",

@@ -18,7 +18,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--profile",
         choices=PROFILES,
         default=DEFAULT_PROFILE,
-        help="what the image is for: the shipped tasks, or the tasks of SUPER's data set",
+        help="what the image is for: the shipped tasks, the tasks of SUPER's data set, or a kernel on top of "
+        "any image that has python3",
     )
     action.add_argument("--base", help=f"Debian-like image with python3 ({defaults('base')})")
     action.add_argument("--tag", help=f"name of the image ({defaults('tag')})")
@@ -29,6 +30,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="a list for pip, with ipykernel in it, in place of the profile's",
     )
+    add_build_options(action)
+
+
+def add_build_options(action: ArgumentParser) -> None:
+    """Where a build fetches packages."""
     action.add_argument(
         "--ca-bundle",
         type=Path,
@@ -41,7 +47,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def defaults(field: str) -> str:
-    return "default: " + "; ".join(f"{name} {getattr(profile, field)}" for name, profile in PROFILES.items())
+    given = {name: getattr(profile, field) for name, profile in PROFILES.items()}
+    return "default: " + "; ".join(f"{name} {value}" for name, value in given.items() if value)
 
 
 def run(arguments: Namespace) -> int:

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from pytest_super.commands.image import add_build_options
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
 
 HELP = "make task files from published data"
@@ -17,6 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             "autoexperiment", help="the papers of AutoExperiment, from a checkout of its repository"
         )
     )
+    add_harbor(sets.add_parser("harbor", help="a folder of tasks in the form of Harbor"))
 
 
 def add_super(data: ArgumentParser) -> None:
@@ -58,6 +60,24 @@ def add_autoexperiment(data: ArgumentParser) -> None:
     add_force(data)
 
 
+def add_harbor(data: ArgumentParser) -> None:
+    data.set_defaults(make=make_harbor)
+    data.epilog = "Exit status: 0 every task was imported, 1 one was left out."
+    data.add_argument(
+        "folder", type=Path, metavar="PATH", help="a task's folder, or a folder with such folders"
+    )
+    data.add_argument(
+        "--output",
+        type=Path,
+        default=Path("harbor"),
+        metavar="DIR",
+        help="folder for the files (default: %(default)s)",
+    )
+    add_force(data)
+    data.add_argument("--no-build", action="store_true", help="write the files, but build no image")
+    add_build_options(data)
+
+
 def add_force(data: ArgumentParser) -> None:
     data.add_argument(
         "--force", action="store_true", help="overwrite files that were changed since the last import"
@@ -78,6 +98,21 @@ def make_super(arguments: Namespace) -> int:
         revision=arguments.revision,
         source=arguments.source,
         image=None if arguments.no_image else arguments.image,
+        force=arguments.force,
+    )
+
+
+def make_harbor(arguments: Namespace) -> int:
+    from pytest_super.authoring.importing.harbor.command import import_harbor
+    from pytest_super.authoring.importing.harbor.images import ImageBuilder
+
+    builder = ImageBuilder(
+        ca_bundle=arguments.ca_bundle, pip_config=arguments.pip_config, network=arguments.network
+    )
+    return import_harbor(
+        arguments.folder,
+        arguments.output,
+        builder=None if arguments.no_build else builder,
         force=arguments.force,
     )
 

@@ -4,25 +4,16 @@ Programs of `--super-agent='host-command: …'` call it once for each action, so
 """
 
 import json
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from contextlib import closing
-from http.client import HTTPConnection, HTTPException
 from typing import Any
-from urllib.parse import urlsplit
 
 from pytest_super.errors import SuperError
+from pytest_super.programs.trial_client import NoTrialError, ask
 
 HELP = "act in the trial for which this program was started"
 OK, NOT_OK, NO_TRIAL = 0, 1, 2
-# HTTP statuses that mean that there is no trial, rather than that the request is wrong.
-GONE = (401, 410)
-
-
-class NoTrialError(Exception):
-    """No trial was found, or it is over; the text says which."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -35,6 +26,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         action = actions.add_parser(name, help=summary)
         action.add_argument("--thought", default="", help="recorded as the thought of the step")
         action.set_defaults(send=take_step, path=f"/{name.replace('-', '_')}", read_body=read_body)
+    mcp = actions.add_parser("mcp", help="offer these actions as tools by the Model Context Protocol (stdio)")
+    mcp.set_defaults(send=serve)
 
 
 def run(arguments: Namespace) -> int:
@@ -62,8 +55,20 @@ def take_step(arguments: Namespace) -> tuple[str, int]:
     return step["observation"], OK if step["outcome"] == "ok" else NOT_OK
 
 
+def serve(_: Namespace) -> tuple[str, int]:
+    """Serve until the client leaves."""
+    from pytest_super.programs.mcp_server import serve_stdio
+
+    serve_stdio()
+    return "", OK
+
+
 def read_code() -> dict[str, Any]:
     return {"code": sys.stdin.read()}
+
+
+def read_path() -> dict[str, Any]:
+    return {"path": sys.stdin.read().removesuffix("\n")}
 
 
 def read_answer() -> dict[str, Any]:
@@ -85,30 +90,6 @@ def read_json() -> Any:
         raise SuperError(f"standard input is not JSON: {error}") from None
 
 
-def ask(method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-    """The trial's answer. Raises NoTrialError, and SuperError for a request that the trial refuses."""
-    status, answer = send(method, path, b"" if body is None else json.dumps(body).encode())
-    if status == 200:
-        return answer
-    message = answer["error"]["message"]
-    raise NoTrialError(message) if status in GONE else SuperError(message)
-
-
-def send(method: str, path: str, body: bytes) -> tuple[int, Any]:
-    url, token = os.environ.get("SUPER_TRIAL_URL"), os.environ.get("SUPER_TRIAL_TOKEN")
-    if not (url and token):
-        raise NoTrialError("there is no trial here: SUPER_TRIAL_URL and SUPER_TRIAL_TOKEN are not set")
-    place = urlsplit(url)
-    try:
-        # No time limit: a cell can take as long as its task allows.
-        with closing(HTTPConnection(str(place.hostname), place.port)) as connection:
-            connection.request(method, place.path + path, body, {"Authorization": f"Bearer {token}"})
-            response = connection.getresponse()
-            return response.status, json.loads(response.read())
-    except (OSError, HTTPException, ValueError) as error:
-        raise NoTrialError(f"the trial does not answer, so it is over: {error}") from None
-
-
 QUERIES = {
     "task": ("print the task: its query, repository, limits", ""),
     "history": ("print the steps so far, including pre-executed ones", "/history"),
@@ -118,5 +99,6 @@ ACTIONS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "continue-wait": ("keep waiting for the running cell", dict),
     "interrupt": ("stop the running cell", dict),
     "edit": ("replace a text in a file: a JSON object on standard input", read_edit),
+    "read": ("print a file, whose path is standard input", read_path),
     "submit": ("submit the answer, JSON on standard input; ends the trial", read_answer),
 }

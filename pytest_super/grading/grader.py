@@ -81,7 +81,7 @@ class Grader:
     def _put_hidden(self, kernel: Kernel) -> None:
         """Last, so that nothing that the agent has written stands in their place or is read as a result."""
         targets = {placed(target, self._base): source for target, source in self._grade.files.items()}
-        for path in [*targets, *self._results()]:
+        for path in [*targets, *(placed(path, self._base) for path in result_paths(self._grade))]:
             kernel.remove(inside(kernel, path))
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder) / "hidden.tar"
@@ -89,13 +89,6 @@ class Grader:
                 for target, source in targets.items():
                     add_hidden(tar, target, self._task_folder / source)
             kernel.unpack(archive, kernel.workdir)
-
-    def _results(self) -> Iterator[str]:
-        """The paths of the files that the command is to write."""
-        for check in (check for command in self._grade.commands for check in command.result):
-            holders = (check.json_, check.regex)
-            files = (check.junit, check.number, *(holder.file for holder in holders if holder))
-            yield from (placed(path, self._base) for path in files if path is not None)
 
     def _run_all(self, kernel: Kernel) -> list[GradedValue]:
         def read(path: str) -> bytes:
@@ -125,6 +118,14 @@ class Grader:
         elif output.is_full:
             problem = f"the grader's command printed more than {LONGEST_OUTPUT:,} characters"
         return CommandRun(exit_code=ran.exit_code, output=output.text(), problem=problem)
+
+
+def result_paths(grade: Grade) -> Iterator[str]:
+    """The paths of the files that the commands are to write, as the task states them."""
+    for check in (check for command in grade.commands for check in command.result):
+        holders = (check.json_, check.regex)
+        files = (check.junit, check.number, *(holder.file for holder in holders if holder))
+        yield from (path for path in files if path is not None)
 
 
 def make_ready(kernel: Kernel) -> None:

@@ -19,6 +19,8 @@ from pytest_super.programs import command as inside
 from pytest_super.programs.command import AnswerReader, fill, model_name
 from pytest_super.programs.ending import explain_no_answer
 from pytest_super.programs.host_process import host_program
+from pytest_super.programs.mcp_address import mcp_address
+from pytest_super.programs.trial_client import TOKEN, URL
 from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 PREFIX = "host-command:"
+MCP = "SUPER_TRIAL_MCP"
 QUERY, ANSWER = "query.md", "answer.json"
 NAMES = (*inside.NAMES, "invocation_dir")
 # The longest time until a spent wall limit is noticed.
@@ -89,9 +92,12 @@ def run_beside(trial: Trial, folder: str, line: str) -> tuple[str, str]:
     """
     endpoint = TrialEndpoint(trial)
     with TrialServer(endpoint.answer) as server:
-        environment = environment_beside(server, os.environ)
+        trial_environment = environment_beside(server, os.environ)
         try:
-            with host_program(line, folder, environment, endpoint.wake) as program:
+            with (
+                mcp_address(trial_environment) as address,
+                host_program(line, folder, {**trial_environment, MCP: address}, endpoint.wake) as program,
+            ):
                 attend(endpoint, program)
                 # Asked before `end`, after which every program has ended.
                 has_ended = not program.is_running
@@ -166,8 +172,8 @@ def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str
         **model_environment(server.url),
         "OPENAI_API_KEY": server.token,
         "ANTHROPIC_API_KEY": server.token,
-        "SUPER_TRIAL_URL": f"{server.url}{TRIAL}",
-        "SUPER_TRIAL_TOKEN": server.token,
+        URL: f"{server.url}{TRIAL}",
+        TOKEN: server.token,
         "NO_PROXY": no_proxy,
         "no_proxy": no_proxy,
         "PATH": path,

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
+from pytest_super.programs import mcp_server
 from pytest_super.store.trajectory import step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.model_replies import refusal, reply
@@ -31,6 +32,7 @@ FIELDS: dict[str, dict[str, type | None]] = {
     "continue_wait": {},
     "interrupt": {},
     "edit": {"path": str, "before": str, "after": str},
+    "read": {"path": str},
     "submit": {"answer": None},
 }
 
@@ -67,6 +69,8 @@ class TrialEndpoint:
         path = request.path.partition("?")[0].rstrip("/")
         if path.startswith(f"{MODEL}/"):
             return self._ask_model(request)
+        if path == f"{TRIAL}{mcp_server.PATH}" and not mcp_server.is_installed():
+            return refusal(501, "no_mcp", mcp_server.MISSING)
         if path in (TRIAL, f"{TRIAL}/history"):
             return self._report(request, path)
         name = path.removeprefix(f"{TRIAL}/")

@@ -14,6 +14,7 @@ from pytest_super.store.trajectory import PROGRAM, Action, now
 from pytest_super.trial.compute_limit import ComputeLimit
 from pytest_super.trial.editing import edit_file
 from pytest_super.trial.observation import NOTHING_RUNS, ONLY_SUBMIT, STILL_RUNNING, observation_of
+from pytest_super.trial.reading import read_text
 from pytest_super.trial.step_log import StepLog, cell_fields, check_texts
 from pytest_super.trial.wall_limit import WallLimit, whole_step
 
@@ -59,8 +60,7 @@ class Trial:
         before: Sequence[Step] = (),
     ) -> None:
         """`before` contains the steps of earlier attempts, which the agent does not see."""
-        self.task, self.model = task, model
-        self.kernel, self.budget = kernel, budget
+        self.task, self.model, self.kernel, self.budget = task, model, kernel, budget
         self.submission: Any = None
         self.submitted = False
         self.stop_reason: str | None = None
@@ -139,6 +139,10 @@ class Trial:
         content = json.dumps({"path": path, "before": before, "after": after}, ensure_ascii=False)
         action = Action(type="edit", content=content)
         return self.use(action, lambda kernel: edit_file(kernel, path, before, after), thought)
+
+    def read(self, path: str, thought: str = "") -> Step:
+        """Show the text of a file, which can have at most `reading.LARGEST` bytes."""
+        return self.use(Action(type="read", content=path), lambda kernel: read_text(kernel, path), thought)
 
     @whole_step
     def use(self, action: Action, tool: Tool, thought: str = "") -> Step:
@@ -265,13 +269,8 @@ class Trial:
         if not result.is_running:
             self._landmarks.end_cell()
         # Before the budget is checked: an action that spends it is a step, and the last one.
-        step = self._add(
-            action,
-            thought,
-            started,
-            observation=observation_of(result) if observation is None else observation,
-            **cell_fields(result),
-        )
+        shown = observation_of(result) if observation is None else observation
+        step = self._add(action, thought, started, observation=shown, **cell_fields(result))
         if result.outcome is Outcome.SANDBOX_LOST:
             self.stop_reason = "sandbox_lost"
         elif result.outcome is Outcome.KERNEL_DIED:

@@ -93,15 +93,15 @@ def test_the_exit_status_of_the_client_tells_how_the_action_went(project: HostPr
     lines = """
         c() { pytest-super trial "$@"; echo "$1 $?"; }
         echo 1/0 | c execute; echo 'sleep(400)' | c execute; c continue-wait; c interrupt
-        echo '{}' | c edit; echo '[1]' | c edit; echo '{' | c submit; c history
+        echo none | c read; echo '{}' | c edit; echo '[1]' | c edit; echo '{' | c submit; c history
         SUPER_TRIAL_TOKEN=x c task; SUPER_TRIAL_URL=http://127.0.0.1:1 c task
         unset SUPER_TRIAL_URL; c task; echo null | c submit
     """
     project.run(lines)
     statuses = [line for line in project.printed() if line.rpartition(" ")[2] in ("0", "1", "2")]
     assert statuses == [
-        *("execute 1", "execute 1", "continue-wait 0", "interrupt 1", "edit 1", "edit 1", "submit 1"),
-        *("history 0", "task 2", "task 2", "task 2", "submit 2"),
+        *("execute 1", "execute 1", "continue-wait 0", "interrupt 1", "read 1", "edit 1", "edit 1"),
+        *("submit 1", "history 0", "task 2", "task 2", "task 2", "submit 2"),
     ]
 
 

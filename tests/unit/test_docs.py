@@ -257,7 +257,7 @@ def test_the_lowest_versions_are_those_that_the_package_allows() -> None:
 
 @pytest.mark.parametrize(
     ("file", "extras"),
-    [("ci.txt", ("tasks", "test", "browser", "lint", "docs")), ("ci-main-job.txt", ("tasks",))],
+    [("ci.txt", ("tasks", "test", "mcp", "browser", "lint", "docs")), ("ci-main-job.txt", ("tasks",))],
 )
 def test_the_lock_files_have_what_pyproject_requires(file: str, extras: tuple[str, ...]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

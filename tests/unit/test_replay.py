@@ -52,11 +52,12 @@ def test_it_does_what_was_done() -> None:
         stored("edit", edit),
         stored("edit", json.dumps({"path": "a.py", "before": "y", "after": "z"})),
         stored("execute", "n * 7"),
+        stored("read", "a.py"),
         stored("submit", '{"n": 42}', thought="done"),
     ]
     assert bench.run(ReplayAgent(steps).run) == "submitted"
-    assert [step.thought for step in bench.recorded] == ["set", "", "", "", "done"]
-    assert bench.recorded[3].observation == "42"
+    assert [step.thought for step in bench.recorded] == ["set", "", "", "", "", "done"]
+    assert [step.observation for step in bench.recorded[3:5]] == ["42", "z\n"]
     assert bench.kernel.files["a.py"] == b"z\n"
     assert bench.trial.submission == {"n": 42}
 

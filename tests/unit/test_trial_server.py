@@ -116,6 +116,17 @@ def test_each_action_is_a_step_and_the_answer_tells_it(program: Beside) -> None:
     assert program.bench.trial.submission == {"n": 42}
 
 
+def test_a_file_is_read_up_to_a_size(program: Beside) -> None:
+    files = {"a.txt": b"caf\xc3\xa9 \xff\n", "whole": b"x" * 100_000, "large": b"x" * 100_001}
+    program.bench.kernel.files.update(files)
+    assert program.act("read", path="a.txt")[1]["observation"] == "café \ufffd\n"
+    assert program.act("read", path="whole")[1]["observation"] == "x" * 100_000
+    for path, why in {"large": "has more than 100,000 bytes", "none": "No such file"}.items():
+        step = program.act("read", path=path)[1]
+        assert (step["outcome"], why in step["observation"]) == ("error", True)
+    assert program.bench.recorded[0].action == Action(type="read", content="a.txt")
+
+
 def test_the_task_is_told_and_nothing_gold(program: Beside) -> None:
     status, task = program.ask("/trial")
     assert status == 200

@@ -11,13 +11,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.agentless.answer import with_answer
-from pytest_super.agents.agentless.clipping import clipped
 from pytest_super.agents.agentless.retrieval import context_of
 from pytest_super.agents.gold import run_to_end
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.functions.source import SourceError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.completion import FilteredError
+from pytest_super.trial.observation import clipped
 
 if TYPE_CHECKING:
     from pytest_super.option_types import Retrieval

@@ -1,4 +1,4 @@
-"""Long texts, cut to a number of characters."""
+"""Files that are too long for a prompt, cut to the part around a function."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING
 
 from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.trial.observation import clipped, gap
 
 if TYPE_CHECKING:
     from pytest_super.tasks.public_task import MissingFunction
-
-
-def clipped(text: str, characters: int) -> str:
-    """The beginning and the end of a text that is too long."""
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    return f"{text[:half]}\n{gap(len(text) - 2 * half)}\n{text[len(text) - half :]}"
 
 
 def clipped_around(function: MissingFunction, data: bytes, characters: int) -> str:
@@ -36,7 +29,3 @@ def clipped_around(function: MissingFunction, data: bytes, characters: int) -> s
 def line_of(function: MissingFunction, data: bytes) -> int:
     source = PythonSource.read(function.file, data)
     return find(source, function.name.partition("@")[0], definitions(source)).node.lineno
-
-
-def gap(characters: int) -> str:
-    return f"[… {characters:,} characters …]" if characters else ""

@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.agentless.clipping import clipped, clipped_around
+from pytest_super.agents.agentless.clipping import clipped_around
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
+from pytest_super.trial.observation import clipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.digests import digest
-from pytest_super.errors import InfrastructureError
+from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.kernel.providers.docker.archive import read_file, tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
 
@@ -28,6 +28,8 @@ BUILT, BUILT_AS = "pytest-super.built", "pytest-super.built-as"
 STAGES = {"dangling": True, "label": "pytest-super.image=stage"}
 BUILD_SECONDS = 3600
 
+# The profile that puts a kernel on top of another image.
+LAYER = "layer"
 # The profile of the shipped tasks. The recipe of any other is in a folder of that name.
 DEFAULT_PROFILE = "default"
 
@@ -49,8 +51,8 @@ DEFAULT_IMAGE = f"pytest-super-kernel:{_DIGEST[:12]}"
 class Profile:
     """The defaults of a build."""
 
-    base: str
-    tag: str
+    base: str | None
+    tag: str | None
     packages: tuple[str, ...]
     """The distribution's packages."""
 
@@ -67,6 +69,7 @@ PROFILES = {
             *("libreadline-dev", "pkg-config", "sudo", "unzip", "wget", "zlib1g-dev"),
         ),
     ),
+    LAYER: Profile(base=None, tag=None, packages=()),
 }
 
 
@@ -86,12 +89,17 @@ def build(
 
     The profile has the defaults. `requirements`, a list for pip, replaces the profile's and must contain
     ipykernel. `ca_bundle` (PEM) and `pip_config` (a pip.conf) are used by the build and not in the image.
-    Raises EngineError when the engine does not answer, InfrastructureError when a step of the build fails.
+    Raises SuperError without a base or a tag for a profile that has none, EngineError when the engine does
+    not answer, InfrastructureError when a step of the build fails.
     """
     chosen = PROFILES[profile]
-    tag = tag or chosen.tag
+    base, tag = base or chosen.base, tag or chosen.tag
+    if base is None or tag is None:
+        raise SuperError(
+            f"an image of the profile {profile} needs the image below it and a name: --base, --tag"
+        )
     arguments = {
-        "BASE": base or chosen.base,
+        "BASE": base,
         "PACKAGES": " ".join(chosen.packages if packages is None else packages),
     }
     own = {"requirements.txt": read_file(requirements)} if requirements else {}
@@ -106,6 +114,26 @@ def build(
         # The stage that installs packages contains the certificates and pip settings.
         api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
     return tag
+
+
+def build_folder(
+    folder: Path, tag: str, *, network: str | None, print_line: Callable[[str], None] = print
+) -> None:
+    """Build the Dockerfile of a folder, as somebody else wrote it. Raises like `build`."""
+    api = connect()
+    with engine_errors("build the image"):
+        events = api.build(
+            path=str(folder),
+            tag=tag,
+            buildargs=proxies(),
+            network_mode=network,
+            rm=True,
+            forcerm=True,
+            decode=True,
+            timeout=BUILD_SECONDS,
+        )
+        for line in progress_lines(events):
+            print_line(line)
 
 
 def start_build(

@@ -1,0 +1,1 @@
+"""Task files in the forms of other frameworks."""

@@ -1,0 +1,1 @@
+"""Tasks as folders in the form of Harbor."""

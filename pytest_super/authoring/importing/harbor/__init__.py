@@ -1,0 +1,1 @@
+"""Folders of tasks in the form of Harbor."""

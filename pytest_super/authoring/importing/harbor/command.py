@@ -1,0 +1,91 @@
+"""Imports a folder of Harbor tasks, and prints what could not be used."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.authoring.importing.harbor.settings import Unusable
+from pytest_super.authoring.importing.harbor.task import SETTINGS, TESTS, read_task
+from pytest_super.authoring.importing.store import write_files
+from pytest_super.authoring.task_text import task_text
+from pytest_super.errors import SuperError, printable_line
+from pytest_super.report.text import counted
+from pytest_super.tasks.task import TASK_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.authoring.importing.harbor.images import ImageBuilder
+    from pytest_super.authoring.importing.harbor.task import HarborTask
+
+RECORD = "harbor.import.json"
+
+
+def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, force: bool) -> int:
+    """Write a task file for each task folder, next to the files of its verifier, and print all remarks.
+
+    Without a builder the images are only named. Returns the exit status, 1 if a task was left out. Raises
+    SuperError when no file can be written.
+    """
+    folders = task_folders(source)
+    files: dict[str, str | Path] = {}
+    left_out = 0
+    for folder in folders:
+        shown = str(source / folder.relative_to(source.resolve()))
+        try:
+            task = read_task(folder, shown)
+            add_task(files, task, builder)
+        except (Unusable, ValueError) as error:
+            left_out += 1
+            lines = [f"{shown}: left out", *(f"  {line}" for line in str(error).splitlines())]
+        else:
+            lines = task.remarks
+        for line in lines:
+            print(printable_line(line))
+    if not files:
+        raise SuperError(f"{source}: none of its {counted(len(folders), 'task')} can be used")
+    written = write_files(output, files, {"dataset": "harbor"}, record=RECORD, force=force)
+    changes = ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
+    lost = f"; {left_out} left out" if left_out else ""
+    print(f"{counted(len(folders) - left_out, 'task')} in {output} (files: {changes}){lost}")
+    if builder is None:
+        print("the images of the tasks were not built")
+    return 1 if left_out else 0
+
+
+def task_folders(source: Path) -> list[Path]:
+    """The folder itself, or those below it that are tasks. Raises SuperError if there is none."""
+    source = source.resolve()
+    found = sorted(set(settings_files(source)))
+    if not found:
+        raise SuperError(f"{source}: there is no {SETTINGS} in it")
+    return [path.parent for path in found]
+
+
+def settings_files(source: Path) -> Iterator[Path]:
+    for path in source.rglob(SETTINGS):
+        if not any(part.startswith(".") for part in path.relative_to(source).parts):
+            yield path
+
+
+def add_task(files: dict[str, str | Path], task: HarborTask, builder: ImageBuilder | None) -> None:
+    """Raises Unusable and ValueError."""
+    name = f"{task.fields['id']}{TASK_SUFFIX}"
+    if name in files:
+        raise Unusable(f"an earlier folder has the name {task.fields['id']}")
+    text = checked_text(task, name)
+    if builder is not None and (why := builder.build(task.images)):
+        raise Unusable(f"its image cannot be built: {why}")
+    files |= {name: text, **task.copied}
+
+
+def checked_text(task: HarborTask, name: str) -> str:
+    """The text of the task's file, checked next to its other files. Raises ValueError."""
+    with tempfile.TemporaryDirectory() as folder:
+        if task.tests is not None:
+            place = Path(folder) / task.fields["id"]
+            place.mkdir()
+            (place / TESTS).symlink_to(task.tests)
+        return task_text(task.fields, Path(folder) / name)

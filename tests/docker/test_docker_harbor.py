@@ -1,0 +1,127 @@
+"""Tasks in the form of Harbor, imported and run in containers of their own images."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super import cli
+from tests.harbor_tasks import SETTINGS, add_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from docker import APIClient
+
+pytestmark = pytest.mark.docker
+
+# A reward between 0 and 1, as JSON, of what the agent has declared as an artifact.
+SEPARATE = SETTINGS.replace("[verifier]", '[verifier]\nenvironment_mode = "separate"')
+JSON_TEST = """\
+[ -e /app/planted ] && exit 1
+if python3 /tests/check.py; then echo '{"reward": 1.0, "speed": 0.5}'; else echo '{"reward": 0.25}'; fi \\
+    > /logs/verifier/reward.json
+"""
+# Neither a planted test nor a planted reward counts.
+NOTHING = "mkdir -p /tests /logs/verifier; echo true > /tests/check.py; echo 1 > /logs/verifier/reward.txt"
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, image: str, engine: APIClient) -> Iterator[Path]:
+    """A folder with the folder `given` of tasks in the form of Harbor."""
+    add_task(pytester.path / "given/shared", base=image)
+    add_task(pytester.path / "given/separate", SEPARATE, base=image, test=JSON_TEST)
+    before = harbor_images(engine)
+    yield pytester.path
+    for name in harbor_images(engine) - before:
+        engine.remove_image(name, force=True)
+
+
+def harbor_images(engine: APIClient) -> set[str]:
+    return {tag for image in engine.images("pytest-super-harbor") for tag in image["RepoTags"]}
+
+
+def run(pytester: pytest.Pytester, agent: str, folder: str = "tasks") -> dict[str, Any]:
+    """How the work on each task is graded; the accuracy of a task that has only an answer."""
+    pytester.runpytest(f"--super-agent={agent}", "--super-sandbox=docker", folder)
+    lines = (pytester.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["error"] for row in rows] == [None] * 2
+    names = {row["id"]: "graded" if row["graded"] else "accuracy" for row in rows}
+    return {row["id"]: row["metrics"][names[row["id"]]] for row in rows}
+
+
+def test_the_reference_gets_the_reward_and_nothing_gets_none(
+    pytester: pytest.Pytester, project: Path
+) -> None:
+    assert cli.main(["import", "harbor", str(project / "given"), "--output", "tasks"]) == 0
+    assert run(pytester, "gold") == {"shared": 1.0, "separate": 1.0}
+    assert run(pytester, f"command: {NOTHING}") == {"shared": 0.0, "separate": 0.25}
+
+
+def test_an_image_without_python_is_named(
+    project: Path, image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = add_task(project / "without", base=image)
+    environment = folder / "environment/Dockerfile"
+    environment.write_text(f"FROM {image}\nENV PATH=/bin\nRUN rm -f /bin/python3\n")
+    assert cli.main(["import", "harbor", str(folder), "--output", "tasks"]) == 1
+    out, err = capsys.readouterr()
+    _, left_out, why = out.splitlines()
+    assert left_out == f"{folder}: left out"
+    assert why.endswith(": the image has no python3, which a kernel needs")
+    assert err == f"pytest-super: {folder}: none of its 1 task can be used\n"
+
+
+# Correct the function, and report the number that it then prints.
+QUERY = "Correct `code/sums.py`, so that it prints the sum of 1 to 4."
+TASKS: dict[str, dict[str, Any]] = {
+    "graded": {
+        "grade": {
+            "collect": ["sums.py"],
+            "command": "python3 sums.py > sum.txt; python3 check_sums.py",
+            "files": {"check_sums.py": "hidden.py"},
+            "result": [{"number": "sum.txt", "expected": 10}, {"exit": 0}],
+        }
+    },
+    "answered": {"answer": {"sum": 10, "of": [1, 2, 3, 4]}},
+}
+FIXED = "!sed -i 's/range(4)/range(5)/' code/sums.py"
+ANSWER = 'n = int(get_ipython().getoutput("python3 code/sums.py")[0])\n{"sum": n, "of": list(range(1, 5))}'
+
+
+@pytest.fixture
+def tasks(project: Path) -> Path:
+    """The folder with TASKS, each with its solution."""
+    folder = project / "own"
+    (folder / "code").mkdir(parents=True)
+    (folder / "code/sums.py").write_text("print(sum(range(4)))\n")
+    (folder / "hidden.py").write_text("import sums, sys\nsys.exit(0)\n")
+    for id, fields in TASKS.items():
+        repository = {"path": "code", "provide": True}
+        task = {"id": id, "set": "expert", "query": QUERY, "repository": repository, **fields}
+        task["solution"] = {"cells": [FIXED, ANSWER]}
+        (folder / f"{id}.task.yaml").write_text(json.dumps(task))
+    return folder
+
+
+@pytest.mark.slow
+def test_what_is_exported_and_imported_again_grades_the_same(
+    pytester: pytest.Pytester, image: str, tasks: Path
+) -> None:
+    output = str(pytester.path / "exported")
+    command = ["export-tasks", str(tasks), "--format", "harbor", "--output", output, "--base", image]
+    assert cli.main(command) == 0
+    assert cli.main(["import", "harbor", output, "--output", "tasks"]) == 0
+    wrong = "sed -i 's/sum(range(4))/10/' code/sums.py; printf '%s' '{\"sum\": 10.005, \"of\": [1, 2]}' > {}"
+    agents = {
+        "gold": {"graded": 1.0, "answered": 1.0},
+        f"command: {wrong}": {"graded": 1.0, "answered": 0.6},
+        "command: true": {"graded": 0.5, "answered": 0.0},
+    }
+    for agent, grades in agents.items():
+        assert run(pytester, agent.replace("{}", "answer.json")) == grades
+        assert run(pytester, agent.replace("{}", "{answer_file}"), "own") == grades

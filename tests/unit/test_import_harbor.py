@@ -1,0 +1,194 @@
+"""Folders of tasks in the form of Harbor as task files: what settings become, and what is reported."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super import cli
+from pytest_super.tasks.loading import load_tasks
+from tests.harbor_tasks import SETTINGS, add_task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.tasks.task import Task
+
+
+class Import:
+    """A folder of Harbor tasks, and what an import makes of it without an engine."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.source, self.output = folder / "given", folder / "made"
+        self._capsys = capsys
+
+    def run(self, *options: str) -> tuple[int, list[str]]:
+        """The exit status and the printed lines."""
+        status = cli.main(
+            ["import", "harbor", str(self.source), "--output", str(self.output), "--no-build", *options]
+        )
+        printed = self._capsys.readouterr()
+        return status, [*printed.out.splitlines(), *printed.err.splitlines()]
+
+    def task(self, settings: str = SETTINGS, **options: Any) -> Task:
+        add_task(self.source / "mean", settings, **options)
+        assert self.run()[0] == 0
+        (task,) = load_tasks(self.output / "mean.task.yaml")
+        return task
+
+    def remarks(self) -> list[str]:
+        """What is said about tasks, without the folder's path and the last two lines."""
+        _, lines = self.run()
+        return [line.replace(f"{self.source}/", "").strip() for line in lines[:-2]]
+
+
+@pytest.fixture
+def harbor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Import:
+    return Import(tmp_path, capsys)
+
+
+def test_a_folder_becomes_a_task_file_with_a_grader(harbor: Import) -> None:
+    task = harbor.task()
+    assert (task.id, task.set, task.category, task.tags) == ("mean", "expert", "data-science", ["arithmetic"])
+    assert task.query == "Write the mean of the numbers in `numbers.txt` into `/app/mean.txt`.\n"
+    assert (task.limits.compute, task.limits.wall) == (120, 120)
+    spec = task.sandbox
+    assert (spec.cpus, spec.memory, spec.network, spec.disk) == (1, 512 * 2**20, False, None)
+    assert str(spec.image).startswith("pytest-super-harbor:")
+    assert [step.cell for step in task.pre_execute] == ["%cd /app"]
+    assert task.metadata["harbor"]["metadata"]["created"] == "2026-11-01"
+    grade = task.grade
+    assert grade is not None
+    assert (grade.where, grade.timeout, grade.files) == ("same", 60, {"/tests": "mean/tests"})
+    assert "export WANTED=2.5 && cd /app && bash /tests/test.sh" in grade.command
+    assert (harbor.output / "mean/tests/check.py").is_file()
+    assert not (harbor.output / "mean/solution").exists()
+
+
+def test_what_the_format_does_not_know_is_ignored_and_an_import_can_be_repeated(harbor: Import) -> None:
+    harbor.task()
+    assert harbor.remarks() == []
+    assert harbor.run()[1] == [
+        f"1 task in {harbor.output} (files: nothing changed)",
+        "the images of the tasks were not built",
+    ]
+
+
+def test_old_spellings_and_defaults_are_read(harbor: Import) -> None:
+    task = harbor.task('version = "1.0"\n[environment]\nmemory = "2G"\nstorage = "10GB"\n')
+    assert (task.sandbox.memory, task.sandbox.disk) == (2 * 2**30, 10 * 2**30)
+    assert (task.sandbox.network, task.limits.wall, task.grade and task.grade.timeout) == (True, 600, 600)
+
+
+SEPARATE = SETTINGS.replace("[verifier]", '[verifier]\nenvironment_mode = "separate"')
+
+
+def test_a_separate_verifier_gets_the_artifacts_in_a_fresh_sandbox(harbor: Import) -> None:
+    grade = harbor.task(SEPARATE).grade
+    assert grade is not None
+    assert (grade.where, grade.collect) == ("fresh", ["/app/mean.txt", "/logs/artifacts"])
+    assert (grade.files, grade.sandbox) == ({"/tests": "mean/tests"}, None)
+
+
+def test_a_verifiers_own_environment_means_a_separate_one(harbor: Import) -> None:
+    settings = f'{SETTINGS}\n[verifier.environment]\nmemory_mb = 2048\nnetwork_mode = "public"\n'
+    add_task(harbor.source / "mean", settings)
+    (harbor.source / "mean/tests/Dockerfile").write_text("FROM x\nWORKDIR /tests\nCOPY . /tests/\n")
+    task = harbor.task(settings)
+    assert task.grade is not None
+    assert task.grade.sandbox is not None
+    spec = task.grade.sandbox
+    assert (spec.memory, spec.network) == (2 * 2**30, True)
+    assert str(spec.image).startswith("pytest-super-harbor:")
+    assert spec.image != task.sandbox.image
+    # Its image has the tests, maybe with what its build has added.
+    assert (task.grade.files, list(harbor.output.glob("mean/*"))) == ({}, [])
+    assert "cd /tests && bash /tests/test.sh" in task.grade.command
+
+
+def test_the_files_of_the_solution_are_written_by_its_cells(harbor: Import) -> None:
+    add_task(harbor.source / "mean")
+    (harbor.source / "mean/solution/data").mkdir()
+    (harbor.source / "mean/solution/data/a.bin").write_bytes(b"\xff\x00")
+    solution = harbor.task(f'{SETTINGS}[solution.env]\nMODE = "a b"\n').solution
+    assert solution is not None
+    assert solution.cells is not None
+    folder, binary, script, run = solution.cells
+    assert folder == "!mkdir -p /solution"
+    assert "'/solution/data/a.bin'" in binary
+    assert base64.b64encode(b"\xff\x00").decode() in binary
+    assert script.startswith("%%writefile /solution/solve.sh\n#!/bin/bash\nawk")
+    assert run == "%%sh\nMODE='a b' bash /solution/solve.sh"
+
+
+def test_what_changes_the_meaning_is_reported_with_file_and_line(harbor: Import) -> None:
+    settings = """\
+artifacts = ["/a", { source = "/b", exclude = ["c"] }]
+[agent]
+user = "someone"
+[verifier]
+environment_mode = "separate"
+user = "root"
+env = { KEY = "${HOST_KEY}", PLAIN = "1" }
+[[verifier.collect]]
+command = "true"
+[environment]
+network_mode = "allowlist"
+healthcheck = { command = "true" }
+[solution.env]
+TOKEN = "${TOKEN}"
+"""
+    add_task(harbor.source / "mean", settings, test="cat /logs/agent/trajectory.json\n")
+    assert harbor.remarks() == [
+        "mean/task.toml:8: `verifier.collect` is not used",
+        "mean/task.toml:7: `verifier.env.KEY` is not set, because its value comes from the machine",
+        "mean/task.toml:1: `artifacts` of /b: exclude is not used",
+        "mean/task.toml:12: `environment.healthcheck` is not used: sandboxes do not have it",
+        "mean/task.toml:11: `environment.network_mode` is allowlist, which is not offered: "
+        "the whole network is there",
+        "mean/task.toml:14: `solution.env.TOKEN` is not set, because its value comes from the machine",
+        "mean/task.toml:3: `agent.user` is not used",
+        "mean/tests/test.sh:1: /logs/agent is empty: the agent's transcript is not there",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("environment/docker-compose.yaml", "", "{}/environment/docker-compose.yaml: several containers"),
+        ("task.toml", '\n[[steps]]\nname = "a"\n', "{}/task.toml:2: `steps` divides the task"),
+        (
+            "task.toml",
+            '[[environment.mcp_servers]]\nname = "a"\n',
+            "{}/task.toml:1: `environment.mcp_servers` names hosted tools",
+        ),
+        ("task.toml", '[environment]\nos = "windows"\n', "{}/task.toml:2: `environment.os` is windows"),
+        ("task.toml", "[agent]\ntimeout_sec = 'x'\n", "{}/task.toml:2: `agent.timeout_sec` has a value of"),
+        ("task.toml", "[verifier]\nenvironment_mode = 'x'\n", "{}/task.toml:2: `verifier.environment_mode`"),
+        ("task.toml", "= 1", "{}/task.toml: cannot be read: "),
+        ("task.toml", "[environment]\ncpus = -1\n", "sandbox.cpus"),
+        ("instruction.md", None, "{}: there is no instruction.md"),
+        ("tests/test.sh", None, "{}: there is no tests/test.sh"),
+        ("environment/Dockerfile", None, "{}: there is neither environment/Dockerfile nor a docker_image"),
+    ],
+)
+def test_a_task_that_cannot_be_used_is_left_out_by_name(
+    harbor: Import, file: str, text: str | None, reason: str
+) -> None:
+    add_task(harbor.source / "good")
+    bad = add_task(harbor.source / "sub" / "bad")
+    (bad / file).unlink(missing_ok=True)
+    if text is not None:
+        (bad / file).write_text(text)
+    status, lines = harbor.run()
+    assert (status, lines[0]) == (1, f"{bad}: left out")
+    assert reason.format(bad) in lines[1]
+    assert lines[-2] == f"1 task in {harbor.output} (files: 3 new); 1 left out"
+    assert [path.name for path in harbor.output.glob("*.yaml")] == ["good.task.yaml"]
+
+
+def test_a_folder_without_a_task_that_can_be_used_is_an_error(harbor: Import) -> None:
+    harbor.source.mkdir()
+    assert harbor.run() == (1, [f"pytest-super: {harbor.source}: there is no task.toml in it"])
