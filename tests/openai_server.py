@@ -1,4 +1,6 @@
-"""A local HTTP server that speaks OpenAI's chat completions and fails on demand, for tests.
+"""A local HTTP server that speaks what providers speak and fails on demand, for tests.
+
+It speaks OpenAI's chat completions and Responses, and Anthropic's Messages.
 
     def test_it(openai_server):
         openai_server.reply("first answer", openai_server.fault("429", retry_after=0), {"text": "second"})
@@ -23,6 +25,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
+
+from tests import native_protocols
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -119,15 +123,18 @@ class OpenAIServer:
     latency: float = 0.0
     """Seconds before each answer."""
     requests: list[Received] = field(default_factory=list)
-    """All that came to the chat completions, in order."""
+    """All that came to it, in order."""
+    speaks: frozenset[str] = frozenset(native_protocols.PATHS)
+    """The paths besides chat completions; others are unknown to it, as to many local servers."""
+    pause: float = 0.0
+    """Seconds between two events of a stream."""
     _queue: deque[Answer] = field(default_factory=deque)
     _function: Callable[[dict[str, Any]], Answer] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _closing: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        # Errors are alike in the protocol of Anthropic; answers are not, and are not given in it.
-        chat = re.compile(r"(/v1)*/(chat/completions|messages)")
+        chat = re.compile(r"(/v1)*/(chat/completions|messages|responses)")
         self.http.expect_request(chat, method="POST").respond_with_handler(self._respond)
 
     @property
@@ -141,6 +148,8 @@ class OpenAIServer:
             "OPENAI_BASE_URL": self.base_url,
             "OPENAI_API_BASE": self.base_url,
             "OPENAI_API_KEY": KEY,
+            "ANTHROPIC_BASE_URL": self.http.url_for(""),
+            "ANTHROPIC_API_KEY": KEY,
             "NO_PROXY": self.http.host,
         }
 
@@ -174,7 +183,34 @@ class OpenAIServer:
             self._closing.wait(self.latency)
         if answer is None:
             answer = self._function(body) if self._function else UNEXPECTED
-        return self._fail(answer, http, body) if isinstance(answer, Fault) else complete(answer, body)
+        if isinstance(answer, Fault):
+            return self._fail(answer, http, body)
+        path = "/v1" + http.path.rpartition("/v1")[2]
+        if path not in native_protocols.PATHS or (isinstance(answer, dict) and "error" in answer):
+            return complete(answer, body)
+        if path not in self.speaks:
+            return json_response({"detail": "Not Found"}, 404)
+        given = {"text": answer} if isinstance(answer, str) else answer
+        if not body.get("stream"):
+            return json_response(native_protocols.whole(path, given, str(body["model"])))
+        stream = self._stream(native_protocols.events(path, given, str(body["model"])), given)
+        return Response(stream, content_type="text/event-stream")
+
+    def _stream(self, events: Iterator[dict[str, Any]], given: dict[str, Any]) -> Iterator[str]:
+        """The events, up to the one that a key of `given` names: `breaks_at`, `stops_at` (goes silent), or
+        `fails_at`, which sends the event `with` in its place.
+        """
+        for event in events:
+            if event["type"] == given.get("breaks_at"):
+                return
+            if event["type"] == given.get("stops_at"):
+                self._closing.wait(LONGEST_HANG)
+                return
+            if event["type"] == given.get("fails_at"):
+                yield native_protocols.as_text(given["with"])
+                return
+            yield native_protocols.as_text(event)
+            self._closing.wait(self.pause)
 
     def _fail(self, fault: Fault, http: Request, body: dict[str, Any]) -> Response:
         if fault.kind == "reset":

@@ -10,6 +10,7 @@ import secrets
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,14 @@ from pytest_super.kernel.incoming import MAX_BODIES, PIECE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Answer = Callable[["HttpRequest"], "Reply"]
+    Answer = Callable[["HttpRequest"], "Reply | None"]
+    """Returns the reply, or None if it has relayed a stream."""
 
 # More than the connections that the endpoint serves at once, because their end can be reported late.
 MAX_REQUESTS = 192
 MAX_ANSWERING = 16
 LISTEN_SECONDS = 30.0
+EVENTS = "text/event-stream"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,16 +46,29 @@ class Gone(Exception):
 class HttpRequest:
     """One request from inside."""
 
-    def __init__(self, number: int, method: str, path: str, size: int) -> None:
+    def __init__(self, number: int, method: str, path: str, size: int, beta: str = "") -> None:
         self.number = number
         self.method = method
         self.path = path
         self.size = size
+        self.beta = beta
+        """The header `anthropic-beta`."""
+        self.is_streamed = False
+        """Whether its answer is a stream that has begun."""
         self.body = b""
         self.is_gone = False
         self._inbox: queue.Queue[bytes | None] = queue.Queue()
         self._expected = -1
         self._cancel: Callable[[], None] = lambda: None
+        self._send_event: Callable[[bytes], None] = lambda _: None
+
+    def relay_by(self, send: Callable[[bytes], None]) -> None:
+        self._send_event = send
+
+    def relay(self, event: bytes) -> None:
+        """Send the next event of a stream, which is the answer; waits for the client. Raises Gone."""
+        self._send_event(event)
+        self.is_streamed = True
 
     def when_gone(self, cancel: Callable[[], None]) -> None:
         """Call `cancel` if the client leaves before it has its answer. Raises Gone if it has already left."""
@@ -152,7 +168,7 @@ class HttpChannel:
         request = self._requests.get(number)
         if request is None:
             if what == "ask":
-                self._begin(HttpRequest(number, fields["method"], fields["path"], fields["size"]))
+                self._begin(fields)
         elif what in ("body", "more"):
             request.take(payload)
         else:
@@ -162,9 +178,13 @@ class HttpChannel:
         with suppress(queue.Full):
             self._listening.put_nowait(fields)
 
-    def _begin(self, request: HttpRequest) -> None:
+    def _begin(self, fields: dict[str, Any]) -> None:
         if self._answer is None or len(self._requests) >= MAX_REQUESTS:
             return
+        request = HttpRequest(
+            fields["id"], fields["method"], fields["path"], fields["size"], fields.get("beta") or ""
+        )
+        request.relay_by(partial(self._relay, request))
         with self._changed:
             self._requests[request.number] = request
         threading.Thread(target=self._serve, args=(request, self._answer), daemon=True).start()
@@ -173,14 +193,18 @@ class HttpChannel:
         """The thread of one request. It reads the body only when there is a slot and memory for it."""
         try:
             with self._slots:
-                self._send(request, self._reply_to(request, answer))
+                reply = self._reply_to(request, answer)
+                if reply is None:
+                    self._end_stream(request)
+                else:
+                    self._send(request, reply)
         except Gone:
             pass
         finally:
             with self._changed:
                 del self._requests[request.number]
 
-    def _reply_to(self, request: HttpRequest, answer: Answer) -> Reply:
+    def _reply_to(self, request: HttpRequest, answer: Answer) -> Reply | None:
         self._reserve(request.size)
         try:
             self._read_body(request)
@@ -211,9 +235,22 @@ class HttpChannel:
         fields = {"status": reply.status, "type": reply.type, "size": len(body)}
         self._send_message(request, "answer", body[:PIECE], **fields)
         for start in range(PIECE, len(body), PIECE):
-            request.receive()
+            self._send_piece(request, body[start : start + PIECE])
+
+    def _relay(self, request: HttpRequest, event: bytes) -> None:
+        if not request.is_streamed:
             request.expect(0)
-            self._send_message(request, "piece", body[start : start + PIECE])
+            self._send_message(request, "answer", status=200, type=EVENTS, size=None)
+        for start in range(0, len(event), PIECE):
+            self._send_piece(request, event[start : start + PIECE])
+
+    def _end_stream(self, request: HttpRequest) -> None:
+        self._send_piece(request, b"")
+
+    def _send_piece(self, request: HttpRequest, piece: bytes) -> None:
+        request.receive()
+        request.expect(0)
+        self._send_message(request, "piece", piece)
 
     def _send_message(self, request: HttpRequest, what: str, payload: bytes = b"", **fields: Any) -> None:
         if request.is_gone:

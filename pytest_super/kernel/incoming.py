@@ -99,6 +99,7 @@ CALL = variant(
             method=text(LONGEST_PATH),
             path=text(LONGEST_PATH),
             size=whole(MAX_BODIES),
+            beta=optional(text(LONGEST_PATH)),
         ),
         **{what: record(id=ID, what=text(LONGEST_NAME)) for what in ("body", "more", "gone")},
     },

@@ -55,6 +55,7 @@ class Spent:
     waited_seconds: float = 0.0
     """Waiting for rate limits and retries, which is not charged as wall time."""
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
     """None if no call had a known price."""

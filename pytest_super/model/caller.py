@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, error_data
-from pytest_super.model.json_values import plain
 from pytest_super.model.ledger import Ledger
+from pytest_super.model.protocols.known import CHAT
+from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.retry import Tries
 from pytest_super.model.token_estimate import count_characters
 from pytest_super.store.json_lines import append, to_line
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.model.api import CallingTrial
-    from pytest_super.model.provider import Answer, ModelProvider
-    from pytest_super.model.request import Request
+    from pytest_super.model.protocols.protocol import Request, StreamedProtocol, WireProtocol
+    from pytest_super.model.provider import Answer, ModelProvider, Relay
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import ModelSettings
     from pytest_super.model.token_estimate import MaxUsage
@@ -38,6 +39,18 @@ NO_PRICE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client asks: a request in plain JSON values, with the fields that a provider may see."""
+
+    protocol: WireProtocol
+    request: Request
+    beta: str
+    """The header `anthropic-beta`."""
+    relay: Relay
+    """Gets the events of the answer, if the provider speaks the client's protocol."""
+
+
 # Compared by identity: calls are kept in a set, and two of them can have the same request.
 @dataclass(kw_only=True, eq=False)
 class ModelCall:
@@ -45,7 +58,11 @@ class ModelCall:
 
     trial: str
     task: str
+    asked: Asked
+    own: Request
+    """The request in the client's protocol, with the user's parameters."""
     request: Request
+    """The same as a chat completion, which also says how large it is."""
     characters: int
     most: MaxUsage
     """For each attempt."""
@@ -119,8 +136,8 @@ class Caller:
         call = min(self.under_way[trial], key=lambda call: call.began, default=None)
         return "" if call is None else self.retry.waits_for(call.tries, is_asked=call.is_asked)
 
-    async def complete(self, trial: CallingTrial, asked: Request) -> Answer:
-        """The answer to one request. Raises BudgetSpentError and ModelCallError.
+    async def complete(self, trial: CallingTrial, asked: Asked) -> Answer:
+        """The answer to one request, in its protocol. Raises BudgetSpentError and ModelCallError.
 
         If the client leaves while the provider is working, the attempt continues and is booked. A call that
         is waiting at that moment, for a limit or for a retry, is cancelled.
@@ -136,11 +153,16 @@ class Caller:
             call.abandon()
             raise
 
-    def _new_call(self, trial: CallingTrial, asked: Request) -> ModelCall:
-        request = self._prepare(trial, asked)
+    def _new_call(self, trial: CallingTrial, asked: Asked) -> ModelCall:
+        own = asked.request
+        if asked.protocol is not CHAT:
+            own = cast("StreamedProtocol", asked.protocol).with_defaults(own, self.settings.parameters)
+        request = self._prepare(trial, asked.protocol.to_chat(own))
         call = ModelCall(
             trial=trial.name,
             task=trial.task,
+            asked=asked,
+            own=own,
             request=request,
             characters=count_characters(request),
             most=self.provider.max_usage(request),
@@ -150,10 +172,14 @@ class Caller:
         call.result.add_done_callback(lambda _: self._end(call))
         return call
 
-    def _prepare(self, trial: CallingTrial, asked: Request) -> Request:
+    def _prepare(self, trial: CallingTrial, chat: Request) -> Request:
         """The request with the user's parameters. Epochs get different seeds, so that they differ."""
-        # The user's parameters win over the request's, and no request chooses its model.
-        request: Request = {**plain(asked), **self.settings.parameters, "model": self.settings.name}
+        users = self.settings.parameters
+        # They win over those of an agent of ours; those of a program win over them.
+        stated = {name: value for name, value in chat.items() if value is not None}
+        request: Request = {**users, **stated} if trial.is_program else {**chat, **users}
+        # No request chooses its model.
+        request["model"] = self.settings.name
         if self.provider.takes_seed:
             # Not `setdefault`, because a client can send null for a parameter that it leaves out.
             request["seed"] = trial.epoch if request.get("seed") is None else request["seed"]
@@ -196,7 +222,7 @@ class Caller:
         # A script chooses an answer by the number of calls that have ended, so a retry gets the same one.
         try:
             with account.waiting.attempt(), call.asking():
-                answer = await self.provider.complete(call.request, task=call.task, call=account.answered + 1)
+                answer = await self._ask(call, account.answered + 1)
         except ModelCallError as error:
             # A final failure uses up an answer, too, or a script could not continue after an error.
             account.answered += error.is_final
@@ -216,6 +242,16 @@ class Caller:
         self._check_price(answer.usage, answer.model)
         return answer
 
+    async def _ask(self, call: ModelCall, number: int) -> Answer:
+        """The provider's answer in the client's protocol. Raises ModelCallError."""
+        asked = call.asked
+        if self.provider.speaks(asked.protocol):
+            with suppress(NotSpokenError):
+                spoken = cast("StreamedProtocol", asked.protocol)
+                return await self.provider.stream(spoken, call.own, asked.beta, asked.relay)
+        answer = await self.provider.complete(call.request, task=call.task, call=number)
+        return replace(answer, body=asked.protocol.from_chat(answer.body, asked.request))
+
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
         call.usage += usage
         with disk_errors(self.settings.calls, "--super-dir"):
@@ -231,7 +267,8 @@ class Caller:
         if self.settings.record is None:
             return
         path = Path(self.settings.record, f"{call.trial}.jsonl")
-        data = {"started": call.started, "request": call.request, "response": response}
+        request = call.request if call.asked.protocol is CHAT else call.own
+        data = {"started": call.started, "request": request, "response": response}
         with disk_errors(path, "--super-record"):
             path.parent.mkdir(parents=True, exist_ok=True)
             append(path, to_line(data))

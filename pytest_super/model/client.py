@@ -8,7 +8,7 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial
+from pytest_super.model.api import BETA, CHAT, COUNT_TOKENS, TRIAL, USAGE, CallingTrial
 from pytest_super.model.completion import (
     BudgetSpentError,
     Completion,
@@ -18,10 +18,11 @@ from pytest_super.model.completion import (
     Usage,
 )
 from pytest_super.model.failures import Failure
+from pytest_super.model.stream_reader import StreamReader, facts_of
 from pytest_super.model.waiting import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_super.model.completion import Message
     from pytest_super.model.gateway_process import Gateway
@@ -37,17 +38,23 @@ PATIENCE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """The gateway's response to a request that was passed on unread."""
+    """The gateway's answer to a request that was passed on unread."""
 
-    response: HttpResponse
+    body: bytes
+    """Of a stream: empty."""
+    facts: dict[str, Any]
+    """The `error`, or what a provider.Answer says of itself."""
     seconds: float
-    error: dict[str, str] | None
-    """Its `code` and its `message`; None if the model answered."""
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        """Its `code` and its `message`; None if the model answered."""
+        return self.facts.get("error")
 
     @property
     def usage(self) -> Usage:
         """Of an answer."""
-        return Usage.from_data(json.loads(self.response.headers[FACTS]))
+        return Usage.from_data(self.facts)
 
 
 class GatewayModel:
@@ -62,6 +69,7 @@ class GatewayModel:
         rerun: int,
         token_limit: Callable[[], int],
         cost_limit: float | None,
+        is_open: bool = False,
         seconds_left: Callable[[], float] = lambda: inf,
         waits_for: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -80,6 +88,7 @@ class GatewayModel:
             epoch=epoch,
             token_limit=token_limit(),
             cost_limit=cost_limit,
+            is_open=is_open,
         )
         self._has_asked = False
         self._downtime_before = gateway.downtime.seconds
@@ -98,23 +107,45 @@ class GatewayModel:
         parameters.pop("stream", None)
         request = {"messages": [dict(message) for message in messages], **parameters}
         with self._waiting.call():
-            response = self._send_in_time(json.dumps(request).encode())
+            response = self._send_in_time(CHAT, json.dumps(request).encode())
         body = json.loads(response.body)
         if response.status != 200:
             raise error_of(body["error"])
-        return completion_from(body, json.loads(response.headers[FACTS]), seconds=monotonic() - began)
+        facts = facts_of(response)
+        self._waiting.paused = self._paused(facts["waited_seconds"])
+        return completion_from(body, facts, seconds=monotonic() - began)
 
-    def forward(self, body: bytes, opened: Callable[[UnixConnection], None]) -> Forwarded:
-        """Pass a request on as it is, from any thread. An exception that `opened` raises ends it.
+    def forward(
+        self,
+        path: str,
+        body: bytes,
+        opened: Callable[[UnixConnection], None],
+        relay: Callable[[bytes], None],
+        beta: str = "",
+    ) -> Forwarded:
+        """Pass a program's request on as it is, from any thread; `path` is one of `protocols.known`.
+
+        An exception that `opened` or `relay` raises ends the call. `relay` gets the events of a stream.
 
         Raises BudgetSpentError at the wall limit, and ModelError if the gateway gives no answer; other
         failures are in the result.
         """
         began = monotonic()
+        reader = StreamReader(relay, self._seconds_left)
+        headers = {BETA: beta} if beta else {}
         with self._waiting.call():
-            response = self._send_in_time(body, opened=opened)
-        error = None if response.status == 200 else json.loads(response.body)["error"]
-        return Forwarded(response, monotonic() - began, error)
+            response = self._send_in_time(
+                path, body, headers=headers, is_program=True, opened=opened, read=reader.read
+            )
+        facts = facts_of(response)
+        if "waited_seconds" in facts:
+            self._waiting.paused = self._paused(facts["waited_seconds"])
+        return Forwarded(b"" if reader.has_begun else response.body, facts, monotonic() - began)
+
+    def count_tokens(self, body: bytes) -> bytes | None:
+        """The gateway's answer to a request for a number of tokens; None if it is wrong."""
+        response = self._send_in_time(COUNT_TOKENS, body)
+        return response.body if response.status == 200 else None
 
     def booked_usage(self, timeout: float) -> Usage | None:
         """What the trial has used by the gateway's ledger, which includes calls whose client has left.
@@ -157,25 +188,33 @@ class GatewayModel:
             return None
         return json.loads(response.body) if response.status == 200 else None
 
-    def _send(self, method: str, path: str, body: bytes, **how: Any) -> HttpResponse:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        is_program: bool = False,
+        **how: Any,
+    ) -> HttpResponse:
         """The gateway's answer; `how` are parameters of Gateway.send. Raises ModelError, TimeoutError."""
         self._has_asked = True
-        trial = replace(self.trial, token_limit=self._token_limit())
-        return self._gateway.send(method, path, body, {TRIAL: json.dumps(asdict(trial))}, **how)
+        trial = replace(self.trial, token_limit=self._token_limit(), is_program=is_program)
+        given = {**(headers or {}), TRIAL: json.dumps(asdict(trial))}
+        return self._gateway.send(method, path, body, given, **how)
 
-    def _send_in_time(self, body: bytes, **how: Any) -> HttpResponse:
+    def _send_in_time(self, path: str, body: bytes, **how: Any) -> HttpResponse:
         call_left = countdown(LONGEST_CALL)
         how["seconds_left"] = lambda: min(self._seconds_left(), call_left())
         try:
-            response = self._send("POST", CHAT, body, waits_for=self._waits_for, **how)
+            response = self._send("POST", path, body, waits_for=self._waits_for, **how)
         except TimeoutError:
             # Then the time-out was the trial's own limit.
             if call_left() > 0:
                 raise BudgetSpentError("wall") from None
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
         self._waits_for("")
-        if response.status == 200:
-            self._waiting.paused = self._paused(json.loads(response.headers[FACTS])["waited_seconds"])
         return response
 
 

@@ -49,6 +49,8 @@ class Usage:
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompt tokens: read from the provider's cache, which costs less."""
     cost_usd: float | None = None
     """The sum over the calls whose price is known; None if no price is known."""
 
@@ -57,6 +59,7 @@ class Usage:
         return Usage(
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
             cost_usd=sum(costs) if costs else None,
         )
 
@@ -66,6 +69,7 @@ class Usage:
         return cls(
             prompt_tokens=data["prompt_tokens"],
             completion_tokens=data["completion_tokens"],
+            cached_tokens=data.get("cached_tokens", 0),
             cost_usd=data["cost_usd"],
         )
 

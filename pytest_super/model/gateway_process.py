@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_super.model.api import WAIT, credentials
 from pytest_super.model.completion import ModelError
-from pytest_super.model.unix_http import connected
+from pytest_super.model.unix_http import UnixConnection, connected
 from pytest_super.model.waiting import Downtime
 from pytest_super.store.json_lines import to_line
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_super.model.settings import ModelSettings
-    from pytest_super.model.unix_http import HttpResponse, UnixConnection
+    from pytest_super.model.unix_http import HttpResponse
 
 READY_SECONDS = 60.0
 MAX_STARTS = 3
@@ -124,12 +124,13 @@ class Gateway:
         seconds_left: Callable[[], float] = lambda: inf,
         opened: Callable[[UnixConnection], None] = lambda _: None,
         waits_for: Callable[[str], None] = lambda _: None,
+        read: Callable[[UnixConnection], HttpResponse] = UnixConnection.read_response,
     ) -> HttpResponse:
         """The gateway's answer. A gateway that died or hangs is replaced, and the request is sent again.
 
         `opened` is called before each try; an exception that it raises ends the request. `waits_for` is told
-        from time to time what keeps the answer. Raises ModelError, and TimeoutError when no `seconds_left`,
-        which can rise meanwhile.
+        from time to time what keeps the answer, and `read` reads it. Raises ModelError, and TimeoutError when
+        no `seconds_left`, which can rise meanwhile.
         """
         headers = {**headers, **credentials(self._token)}
         for _ in range(MAX_STARTS):
@@ -141,7 +142,7 @@ class Gateway:
                 try:
                     self._send_request(connection, method, path, data, headers)
                     if self._is_answered(connection, seconds_left, headers, waits_for):
-                        return connection.read_response()
+                        return read(connection)
                 except (OSError, http.client.HTTPException):
                     self.drop_lease()
                     continue

@@ -1,7 +1,7 @@
 """The gateway's HTTP server, with litellm behind it; `api` lists its requests.
 
-OpenAI-compatible, on a unix socket. Keys, retries, rate limits, budgets and records are behind it and
-nowhere else.
+It speaks the protocols of `protocols.known`, on a unix socket. Keys, retries, rate limits, budgets and
+records are behind it and nowhere else.
 """
 
 from __future__ import annotations
@@ -16,27 +16,40 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from pytest_super.model.api import AUTHORIZATION, CHAT, FACTS, TRIAL, USAGE, WAIT, CallingTrial, credentials
-from pytest_super.model.caller import Caller
+from pytest_super.model.api import (
+    AUTHORIZATION,
+    BETA,
+    COMMENT,
+    COUNT_TOKENS,
+    FACTS,
+    TRIAL,
+    USAGE,
+    WAIT,
+    CallingTrial,
+    credentials,
+)
+from pytest_super.model.caller import Asked, Caller
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
+from pytest_super.model.json_values import plain
+from pytest_super.model.protocols.known import PROTOCOLS
+from pytest_super.model.protocols.protocol import invalid
 from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
-from pytest_super.model.request import invalid
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED
-from pytest_super.model.streaming import events, wants_usage
+from pytest_super.model.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
     from threading import Event
 
     from aiohttp.typedefs import Handler
 
-    from pytest_super.model.provider import Answer, ModelProvider
-    from pytest_super.model.request import Request
+    from pytest_super.model.protocols.protocol import Request, WireProtocol
+    from pytest_super.model.provider import ModelProvider
     from pytest_super.model.settings import ModelSettings
 
 # Prompts grow with a trial: 50,000 characters of the last observation, and hundreds of steps before it.
@@ -59,7 +72,8 @@ class GatewayServer:
         application = web.Application(client_max_size=MAX_REQUEST, middlewares=[self.authenticate])
         application.add_routes(
             [
-                web.post(CHAT, self.answer_chat),
+                *(web.post(path, self.answer_call) for path in PROTOCOLS),
+                web.post(COUNT_TOKENS, self.count_tokens),
                 web.post(USAGE, self.report_usage),
                 web.get(WAIT, self.report_wait),
             ]
@@ -84,21 +98,78 @@ class GatewayServer:
     async def report_wait(self, http: web.Request) -> web.Response:
         return web.Response(text=self.caller.waits_for(trial_of(http).name))
 
-    async def answer_chat(self, http: web.Request) -> web.Response:
+    async def answer_call(self, http: web.Request) -> web.StreamResponse:
+        stream = EventStream(http)
         try:
-            asked = await read_request(http)
-            trial = trial_of(http)
-            answer = await self.caller.complete(trial, asked)
-            return response_to(asked, answer, self.caller.ledger.account(trial.name).waiting.seconds)
+            return await self._answer(http, PROTOCOLS[http.path], stream)
         except (BudgetSpentError, ModelCallError) as error:
-            return refusal(error)
+            failure = error
         # `plain` and the JSON writer are recursive.
         except RecursionError:
-            return refusal(invalid("the request", "is nested too deeply"))
+            failure = invalid("the request", "is nested too deeply")
         except web.HTTPException as error:
-            return refusal(invalid("the request", f"cannot be read: {error.reason}"))
+            failure = invalid("the request", f"cannot be read: {error.reason}")
         except Exception as error:
-            return refusal(internal_error(error))
+            failure = internal_error(error)
+        return await stream.end({"error": error_data(failure)}) if stream.has_begun else refusal(failure)
+
+    async def _answer(
+        self, http: web.Request, protocol: WireProtocol, stream: EventStream
+    ) -> web.StreamResponse:
+        given, trial = plain(await read_request(http)), trial_of(http)
+        request, removed = protocol.accepted(given, is_open=trial.is_open)
+        is_stream = bool(given.get("stream"))
+        relay = stream.relay if is_stream else discard
+        asked = Asked(protocol, request, http.headers.get(BETA, ""), relay)
+        answer = await self.caller.complete(trial, asked)
+        waited = self.caller.ledger.account(trial.name).waiting.seconds
+        facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
+        if not is_stream:
+            return web.json_response(answer.body, headers={FACTS: json.dumps(facts)})
+        if not stream.has_begun:
+            for event in protocol.events(answer.body, given):
+                await stream.relay(event)
+        return await stream.end(facts)
+
+    async def count_tokens(self, http: web.Request) -> web.Response:
+        """By an estimate where the provider does not count."""
+        try:
+            protocol = PROTOCOLS[COUNT_TOKENS.rpartition("/")[0]]
+            request, _ = protocol.accepted(plain(await read_request(http)), is_open=False)
+        except (ModelCallError, RecursionError):
+            return refusal(invalid("the request", "is no request of Messages"))
+        counted = await self.caller.provider.count_tokens(request, http.headers.get(BETA, ""))
+        return web.json_response(counted or {"input_tokens": estimate_tokens(request)})
+
+
+class EventStream:
+    """The response to a request for a stream, which begins with its first event."""
+
+    def __init__(self, http: web.Request) -> None:
+        self._http = http
+        self._response: web.StreamResponse | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return self._response is not None
+
+    async def relay(self, event: str) -> None:
+        """Send one event. Does nothing when the client has left: its answer is booked all the same."""
+        with suppress(ConnectionError):
+            if self._response is None:
+                self._response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+                await self._response.prepare(self._http)
+            await self._response.write(event.encode())
+
+    async def end(self, facts: dict[str, Any]) -> web.StreamResponse:
+        """Send the last line. Only for a stream that has begun."""
+        assert self._response is not None
+        await self.relay(f"{COMMENT}{json.dumps(facts)}\n\n")
+        return self._response
+
+
+async def discard(_event: str) -> None:
+    """Relay nothing: the client wants the whole answer."""
 
 
 def trial_of(http: web.Request) -> CallingTrial:
@@ -113,21 +184,9 @@ async def read_request(http: web.Request) -> Request:
     except (ValueError, RecursionError):
         # RecursionError: a sandbox can send JSON that is nested without end.
         asked = None
-    if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
-        raise invalid("the body", "must be a JSON object with a list of messages")
+    if not isinstance(asked, dict):
+        raise invalid("the body", "must be a JSON object")
     return asked
-
-
-def response_to(asked: Request, answer: Answer, waited: float) -> web.Response:
-    """The answer in the form that the request wants: one JSON object, or a stream of events.
-
-    `waited`: seconds for which the trial's calls have paused until now.
-    """
-    headers = {FACTS: json.dumps({**answer.facts(), "waited_seconds": waited})}
-    if not asked.get("stream"):
-        return web.json_response(answer.body, headers=headers)
-    text = "".join(events(answer.body, usage=wants_usage(asked)))
-    return web.Response(text=text, content_type="text/event-stream", headers=headers)
 
 
 def refusal(error: BudgetSpentError | ModelCallError) -> web.Response:

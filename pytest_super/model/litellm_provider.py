@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import warnings
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -14,22 +15,22 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.json_values import plain, texts
 from pytest_super.model.litellm_errors import explain
-from pytest_super.model.provider import Answer
+from pytest_super.model.protocols.chat import accepted
+from pytest_super.model.protocols.protocol import Tokens
+from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.redaction import secrets_in
-from pytest_super.model.request import accepted
 from pytest_super.model.token_estimate import LENGTHS, entry_of, estimate_tokens, max_usage, prices_of
+from pytest_super.model.upstream import Upstream
+from pytest_super.model.usage import cached_tokens, is_plausible, priced, register_prices, stated_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from pytest_super.model.request import Request
+    from pytest_super.model.protocols.protocol import Body, Request, StreamedProtocol, WireProtocol
+    from pytest_super.model.provider import Relay
     from pytest_super.model.token_estimate import MaxUsage
 
 TIMEOUT = 600.0
-# A hundred times the longest window of any model. A single higher figure would spend every limit of a run.
-MOST_TOKENS = 10**9
-# The figures from which litellm computes a cost.
-COUNT = re.compile(r"\w+_(tokens|requests)")
 # Its tokenizer comes with litellm; those of other models would be downloaded.
 COUNTED_AS = "gpt-4"
 # The types with which OpenAI's client says that a parameter was not given.
@@ -39,28 +40,34 @@ HARMLESS = {"messages": [{"role": "user", "content": "Say yes."}]}
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
 
 
-class LitellmProvider:
+class LitellmProvider(ModelProvider):
     """Asks the model that litellm knows by this name. The constructor imports litellm, which takes seconds.
 
-    `parameters` are the user's for every call and override a request's: OpenAI's, and litellm's own such as
-    `api_base`, `timeout` (seconds, 600 by default) and `input_cost_per_token`.
+    `parameters` are the user's, for every call that does not state them itself: OpenAI's, and litellm's own
+    such as `api_base`, `input_cost_per_token` and `timeout` (seconds: for a whole chat completion, 600 by
+    default; for the silence of a stream, 120).
     """
 
     def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
         self.model = model
         self.parameters = dict(parameters or {})
-        self.timeout = float(self.parameters.pop("timeout", TIMEOUT))
+        timeout = self.parameters.pop("timeout", None)
+        self.timeout = TIMEOUT if timeout is None else float(timeout)
         self._litellm = import_litellm()
-        self._is_known = has_provider(self._litellm, model)
+        found = find_provider(self._litellm, model)
+        self._is_known = found is not None
         self._would_run_tools = would_run_tools()
         self.takes_seed = supports(self._litellm, model, "seed")
         # litellm's own look-up asks the servers of some providers.
         self._prices = prices_of(entry_of(model, self._litellm.model_cost), self.parameters)
         self._keeps_length = any(supports(self._litellm, model, name) for name in LENGTHS)
+        register_prices(self._litellm, model, self.parameters)
+        silence = None if timeout is None else self.timeout
+        self._upstream = Upstream(*(found or ("", model)), self.parameters, silence)
 
     def max_usage(self, request: Request) -> MaxUsage:
         """Uses the highest of the model's prices that litellm or the user knows."""
-        merged = {**request, **self.parameters}
+        merged = {**self.parameters, **request}
         # litellm drops a parameter that the provider does not support, so it limits nothing.
         dropped = () if self._keeps_length else LENGTHS
         kept = {name: value for name, value in merged.items() if name not in dropped}
@@ -77,25 +84,54 @@ class LitellmProvider:
         try:
             return await self._ask(asked)
         except ModelCallError as error:
-            if error.failure is not Failure.DENIED:
-                raise
-            raise await self._decided(error) from None
+            raise await self._decided(error, partial(self._ask, HARMLESS)) from None
 
-    async def _decided(self, denied: ModelCallError) -> ModelCallError:
-        """FATAL if the provider denies a harmless question as well, otherwise REFUSED.
+    def speaks(self, protocol: WireProtocol) -> bool:
+        return self._upstream.speaks(protocol)
+
+    async def stream(self, protocol: StreamedProtocol, request: Request, beta: str, relay: Relay) -> Answer:
+        async def ask(request: Request, relay: Relay) -> Answer:
+            body = await self._upstream.ask(protocol, request, beta, relay)
+            return self._streamed(protocol, request, body)
+
+        try:
+            return await ask(request, relay)
+        except ModelCallError as error:
+            raise await self._decided(error, partial(ask, protocol.harmless, discard)) from None
+
+    def _streamed(self, protocol: StreamedProtocol, request: Request, body: Body) -> Answer:
+        stated = protocol.tokens(body) if is_plausible(body) else None
+        tokens = stated or Tokens(estimate_tokens(request), estimate_tokens(body))
+        return Answer(
+            body=body,
+            usage=priced(self._litellm, self.model, tokens),
+            is_counted=stated is None,
+            model=text_in(body, "model") or self.model,
+            fingerprint=None,
+        )
+
+    async def count_tokens(self, request: Request, beta: str) -> Body | None:
+        return await self._upstream.count(request, beta)
+
+    async def _decided(
+        self, denied: ModelCallError, ask_harmless: Callable[[], Awaitable[Answer]]
+    ) -> ModelCallError:
+        """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
 
         A prompt can provoke a 400, a 403 by moderation or a 404 by a router; it must not stop the run.
         """
+        if denied.failure is not Failure.DENIED:
+            return denied
         usage = NO_USAGE
         try:
-            usage = (await self._ask(HARMLESS)).usage
+            usage = (await ask_harmless()).usage
         except ModelCallError as other:
             if other.failure in (Failure.DENIED, Failure.FATAL):
                 return ModelCallError(Failure.FATAL, denied.message)
         return ModelCallError(Failure.REFUSED, denied.message, usage=usage)
 
     async def _ask(self, asked: Request) -> Answer:
-        merged, sent = {**asked, **self.parameters}, []
+        merged, sent = {**self.parameters, **asked}, []
         settings = self._settings(before_sending=lambda _: sent.append(True))
         try:
             # litellm's own limit applies to each read, so an answer that trickles would never end.
@@ -130,7 +166,7 @@ class LitellmProvider:
             usage = self._usage(response, *stated) if stated else NO_USAGE
             raise ModelCallError(Failure.TRANSIENT, text, usage=usage)
         if stated:
-            usage = self._usage(response, *stated)
+            usage = self._usage(response, *stated, cached_tokens(body))
         else:
             # In a thread, because counting a long prompt takes a second.
             prompt, completion = await asyncio.to_thread(self._count, asked, body)
@@ -160,23 +196,16 @@ class LitellmProvider:
             prompt = estimate_tokens([messages, tools])
         return prompt, completion
 
-    def _usage(self, response: Any, prompt: int, completion: int) -> Usage:
-        cost = self._cost(response, prompt, completion)
-        return Usage(prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost)
-
-    def _cost(self, response: Any, prompt: int, completion: int) -> float | None:
-        """US dollars. litellm's own sum for a response includes discounts, such as that for cached tokens."""
+    def _usage(self, response: Any, prompt: int, completion: int, cached: int = 0) -> Usage:
+        usage = priced(self._litellm, self.model, Tokens(prompt, completion, cached))
+        # litellm's own sum for a response includes every discount.
         hidden = getattr(response, "_hidden_params", None) or {}
-        if cost := hidden.get("response_cost"):
-            return float(cost)
-        try:
-            costs = self._litellm.cost_per_token(
-                self.model, prompt_tokens=prompt, completion_tokens=completion
-            )
-        except Exception:
-            # It raises a plain Exception for a model whose price it does not know.
-            return None
-        return float(sum(costs))
+        cost = hidden.get("response_cost")
+        return replace(usage, cost_usd=float(cost)) if cost else usage
+
+
+async def discard(_event: str) -> None:
+    """Relay nothing: nobody waits for the answer to a harmless question."""
 
 
 def import_litellm() -> Any:
@@ -223,13 +252,13 @@ def would_run_tools() -> bool:
         return False
 
 
-def has_provider(litellm: Any, model: str) -> bool:
-    """Whether litellm finds a provider in the model's name."""
+def find_provider(litellm: Any, model: str) -> tuple[str, str] | None:
+    """The provider that litellm finds in the model's name, and the name that it has there."""
     try:
-        litellm.get_llm_provider(model=model)
+        name, provider, *_ = litellm.get_llm_provider(model=model)
     except Exception:
-        return False
-    return True
+        return None
+    return provider, name
 
 
 def supports(litellm: Any, model: str, parameter: str) -> bool:
@@ -252,21 +281,3 @@ def has_message(body: dict[str, Any]) -> bool:
 def text_in(body: dict[str, Any], name: str) -> str | None:
     value = body.get(name)
     return value if isinstance(value, str) else None
-
-
-def stated_tokens(body: dict[str, Any]) -> tuple[int, int] | None:
-    """The tokens of prompt and answer as the provider states them; None if that is missing or implausible."""
-    usage = body.get("usage")
-    if not isinstance(usage, dict) or not all(0 <= count <= MOST_TOKENS for count in counts_in(usage)):
-        return None
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(prompt, int) or not isinstance(completion, int):
-        return None
-    return (prompt, completion) if prompt else None
-
-
-def counts_in(usage: dict[str, Any]) -> list[float]:
-    """The counts of tokens and of requests, those of its details included."""
-    parts = [usage, *(part for part in usage.values() if isinstance(part, dict))]
-    fields = [field for part in parts for field in part.items()]
-    return [value for name, value in fields if COUNT.fullmatch(name) and isinstance(value, int | float)]

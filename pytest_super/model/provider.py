@@ -6,9 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from pytest_super.model.completion import Usage
-    from pytest_super.model.request import Request
+    from pytest_super.model.protocols.protocol import Body, Request, StreamedProtocol, WireProtocol
     from pytest_super.model.token_estimate import MaxUsage
+
+    Relay = Callable[[str], Awaitable[None]]
+    """Passes one event of a stream on to the client: its text, with the blank line that ends it."""
 
 # A provider chooses its model's name, and one line of an HTTP header must stay far below 64 KiB.
 MAX_NAME = 200
@@ -23,7 +28,8 @@ class Answer:
     """
 
     body: dict[str, Any]
-    """OpenAI's `chat.completion` object in plain JSON values, with at least one choice."""
+    """In plain JSON values: OpenAI's `chat.completion` with at least one choice, or what another protocol has
+    in its place."""
     usage: Usage
     is_counted: bool
     """Whether the tokens were counted on this machine, because the provider reported no plausible usage."""
@@ -48,19 +54,43 @@ class Answer:
         }
 
 
+class NotSpokenError(Exception):
+    """The provider's server does not know this protocol."""
+
+
 class ModelProvider(Protocol):
-    @property
-    def takes_seed(self) -> bool:
-        """Whether a request's `seed` makes a difference."""
-        ...
+    takes_seed: bool
+    """Whether a request's `seed` makes a difference."""
 
     def max_usage(self, request: Request) -> MaxUsage:
         """The most that one call with this request can use."""
         ...
 
     async def complete(self, request: Request, *, task: str, call: int) -> Answer:
-        """One call, without a retry; `call` is its number within its trial, from 1.
+        """One chat completion, without a retry; `call` is its number within its trial, from 1.
 
         Raises ModelCallError.
         """
         ...
+
+    def speaks(self, protocol: WireProtocol) -> bool:  # noqa: ARG002
+        """Whether `stream` can be asked in this protocol."""
+        return False
+
+    async def stream(
+        self,
+        protocol: StreamedProtocol,  # noqa: ARG002
+        request: Request,  # noqa: ARG002
+        beta: str,  # noqa: ARG002
+        relay: Relay,  # noqa: ARG002
+    ) -> Answer:
+        """One call in another protocol, without a retry; its events are relayed as they come.
+
+        `beta` is the client's header BETA. Raises NotSpokenError, once, and ModelCallError, which is final if
+        events were relayed before.
+        """
+        raise NotSpokenError
+
+    async def count_tokens(self, request: Request, beta: str) -> Body | None:  # noqa: ARG002
+        """The provider's answer to a request of Messages for its number of tokens; None if it gives none."""
+        return None

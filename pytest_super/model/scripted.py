@@ -20,7 +20,7 @@ from pytest_super.errors import SuperError, printable_line
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError, classify
 from pytest_super.model.json_values import plain
-from pytest_super.model.provider import Answer
+from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_text
@@ -28,7 +28,7 @@ from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_t
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.model.request import Request
+    from pytest_super.model.protocols.protocol import Request
 
 REST = "*"
 
@@ -84,7 +84,7 @@ Answers = list[ScriptedAnswer]
 SCRIPT: TypeAdapter[dict[str, Answers]] = TypeAdapter(dict[str, Answers])
 
 
-class ScriptedProvider:
+class ScriptedProvider(ModelProvider):
     """Gives each trial the file's answers in order, by the numbers of its calls.
 
     Has no state, so a repeated call gets the same answer. The constructor raises SuperError if the file

@@ -13,7 +13,7 @@ from pytest_super.model.json_values import texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_super.model.request import Request
+    from pytest_super.model.protocols.protocol import Request
 
 # Average of English text and code; used only where nothing better is known.
 CHARACTERS_PER_TOKEN = 4

@@ -48,6 +48,10 @@ class UnixConnection(http.client.HTTPConnection):
         response = self.getresponse()
         return HttpResponse(status=response.status, headers=response.headers, body=response.read())
 
+    def limit(self, seconds: float) -> None:
+        """Let the next operation take so long, even in the middle of a response."""
+        self.sock.settimeout(seconds)
+
     def break_off(self) -> None:
         """End the request. Called in a thread other than the one that waits for the answer."""
         # Not `close`, which does not wake a thread that is waiting. There may be no socket yet, or no longer.

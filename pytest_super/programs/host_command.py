@@ -165,6 +165,7 @@ def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str
         **inside.ENVIRONMENT,
         **model_environment(server.url),
         "OPENAI_API_KEY": server.token,
+        "ANTHROPIC_API_KEY": server.token,
         "SUPER_TRIAL_URL": f"{server.url}{TRIAL}",
         "SUPER_TRIAL_TOKEN": server.token,
         "NO_PROXY": no_proxy,

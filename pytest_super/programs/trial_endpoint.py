@@ -59,8 +59,8 @@ class TrialEndpoint:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def answer(self, request: HttpRequest) -> Reply:
-        """The reply to one request. Raises Gone when its client has left."""
+    def answer(self, request: HttpRequest) -> Reply | None:
+        """The reply to one request; None if it was a stream. Raises Gone when its client has left."""
         if self._trial.stop_reason is not None or self._is_closed:
             return self._ended()
         path = request.path.partition("?")[0].rstrip("/")
@@ -125,7 +125,7 @@ class TrialEndpoint:
             if pending is not None:
                 pending.reply.set_result(self._ended())
 
-    def _ask_model(self, request: HttpRequest) -> Reply:
+    def _ask_model(self, request: HttpRequest) -> Reply | None:
         if self._model is None:
             self._lacks_model = True
             return refusal(404, "no_model", "this run has no model: set one with --super-model")

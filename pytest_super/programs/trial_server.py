@@ -5,10 +5,12 @@ from __future__ import annotations
 import queue
 import secrets
 import threading
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.http_requests import Gone, HttpRequest
+from pytest_super.kernel.http_requests import EVENTS, Gone, HttpRequest, Reply
 from pytest_super.kernel.inside import endpoint
 from pytest_super.trial.model_endpoint import refusal
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 # Interval at which the server checks whether it has to end.
 POLL_SECONDS = 0.05
+END = b""
 
 
 class TrialServer:
@@ -51,30 +54,58 @@ class TrialServer:
 
     def ask(self, client: endpoint.EndpointHandler, path: str, size: int) -> None:
         """Answer one request whose body is not read yet. Raises endpoint.ClientGone, OSError."""
-        request = HttpRequest(0, client.command, path, size)
+        request = HttpRequest(0, client.command, path, size, client.headers.get(endpoint.BETA, ""))
         request.body = client.read_piece(size)
-        replies: queue.Queue[Any] = queue.Queue()
+        # One place: the client's connection sets the pace of a stream.
+        replies: queue.Queue[Any] = queue.Queue(1)
+        request.relay_by(partial(relay, request, replies))
         self._requests.add(request)
         threading.Thread(target=self._serve, args=(request, replies), daemon=True).start()
         try:
-            fields, body = client.wait(replies)
-        except endpoint.ClientGone:
+            send_answer(client, replies)
+        except (endpoint.ClientGone, OSError):
             request.leave()
             raise
         finally:
             self._requests.discard(request)
-        client.begin_answer(fields["status"], fields["type"], len(body))
-        client.write_piece(body)
 
     def _serve(self, request: HttpRequest, replies: queue.Queue[Any]) -> None:
         """Runs in its own thread, while the connection's thread checks whether the client is still there."""
-        reply = refusal(500, "server_error", "this request could not be answered")
+        reply: Reply | None = refusal(500, "server_error", "this request could not be answered")
         try:
             reply = self._answer(request)
         except Gone:
             reply = refusal(410, "trial_ended", "the trial is over")
         finally:
-            replies.put(({"status": reply.status, "type": reply.type}, reply.body))
+            put(request, replies, END if reply is None or request.is_streamed else reply)
+
+
+def relay(request: HttpRequest, replies: queue.Queue[Any], event: bytes) -> None:
+    put(request, replies, event)
+    if request.is_gone:
+        raise Gone
+
+
+def put(request: HttpRequest, replies: queue.Queue[Any], item: Any) -> None:
+    """Put it as soon as there is a place, unless the client has left."""
+    while not request.is_gone:
+        with suppress(queue.Full):
+            replies.put(item, timeout=endpoint.CHECK_SECONDS)
+            return
+
+
+def send_answer(client: endpoint.EndpointHandler, replies: queue.Queue[Any]) -> None:
+    """Send a reply, or a stream of events until its end. Raises endpoint.ClientGone, OSError."""
+    item = client.wait(replies)
+    if isinstance(item, Reply):
+        client.begin_answer(item.status, item.type, len(item.body))
+        client.write_piece(item.body)
+        return
+    client.begin_answer(200, EVENTS, None)
+    while item is not END:
+        client.write_chunk(item)
+        item = client.wait(replies)
+    client.write_chunk(END)
 
 
 class Server(endpoint.EndpointServer):
@@ -106,7 +137,9 @@ class Handler(endpoint.EndpointHandler):
         self._handle()
 
     def _handle(self) -> None:
-        if self.server.is_authorized(self.headers.get("Authorization", "")):
+        # Anthropic's clients send their key in a header of its own.
+        key = self.headers.get("x-api-key", "")
+        if self.server.is_authorized(self.headers.get("Authorization", "") or f"Bearer {key}"):
             super()._handle()
         else:
             self._refuse(401, "send the token of this trial as `Authorization: Bearer TOKEN`")

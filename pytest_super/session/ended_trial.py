@@ -95,6 +95,7 @@ class EndedTrial:
             wall_seconds=self.wall_seconds,
             waited_seconds=round(budget.waited_seconds, 3),
             prompt_tokens=budget.prompt_tokens,
+            cached_tokens=budget.cached_tokens,
             completion_tokens=budget.completion_tokens,
             cost_usd=budget.cost_usd,
         )

@@ -36,6 +36,7 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
         # A function, because each attempt at the task raises the limit.
         token_limit=lambda: budget.tokens_allowed,
         cost_limit=budget.limits.cost,
+        is_open=bool(item.task.sandbox.network),
         seconds_left=budget.wall_left,
         waits_for=folder.activity.waits_for,
     )

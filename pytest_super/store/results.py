@@ -104,6 +104,8 @@ class TrialResult:
     waited_seconds: float = 0.0
     """The part of `model_seconds` that was waiting for rate limits and retries. It is not in the budget."""
     prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompt tokens: read from the provider's cache."""
     completion_tokens: int = 0
     cost_usd: float | None = None
     steps: int = 0

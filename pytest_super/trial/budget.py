@@ -32,6 +32,7 @@ class Budget:
         self.token_limit = limits.tokens or tokens
         self.clock = clock
         self.prompt_tokens = 0
+        self.cached_tokens = 0
         self.completion_tokens = 0
         self.cost_usd: float | None = None
         self.model_seconds = 0.0
@@ -110,10 +111,17 @@ class Budget:
         return 0.0 if 0.0 < left < MOMENT else left
 
     def charge_model(
-        self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
+        self,
+        *,
+        prompt_tokens: int,
+        completion_tokens: int,
+        cost_usd: float | None,
+        seconds: float,
+        cached_tokens: int = 0,
     ) -> None:
         """Count one call of a model. `cost_usd` is None if it is not known."""
         self.prompt_tokens += prompt_tokens
+        self.cached_tokens += cached_tokens
         self.completion_tokens += completion_tokens
         self.model_seconds += seconds
         if cost_usd is not None:
@@ -127,6 +135,7 @@ class Budget:
     def charge_usage(self, booked: Usage) -> None:
         """Replace everything that `charge_call` has counted so far by `booked`, from the model's ledger."""
         self.prompt_tokens += booked.prompt_tokens - self._asked.prompt_tokens
+        self.cached_tokens += booked.cached_tokens - self._asked.cached_tokens
         self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens
         if booked.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) - (self._asked.cost_usd or 0.0) + booked.cost_usd

@@ -208,9 +208,15 @@ def exit_note(code: int) -> str:
 
 
 def model_environment(url: str) -> dict[str, str]:
-    """The variables that clients of OpenAI's API read. They need a key, but any key works."""
+    """The variables that clients of OpenAI and Anthropic read. They need a key, but any key works."""
     base = f"{url}/v1"
-    return {"OPENAI_BASE_URL": base, "OPENAI_API_BASE": base, "OPENAI_API_KEY": "none-is-needed"}
+    return {
+        "OPENAI_BASE_URL": base,
+        "OPENAI_API_BASE": base,
+        "OPENAI_API_KEY": "none-is-needed",
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "none-is-needed",
+    }
 
 
 def as_message(output: dict[str, Any]) -> tuple[str, dict[str, Any]]:

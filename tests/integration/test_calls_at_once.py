@@ -18,7 +18,7 @@ from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.gateway_server import GatewayServer
 from pytest_super.model.litellm_provider import LitellmProvider
-from pytest_super.model.provider import Answer
+from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from pytest_super.model.provider import ModelProvider
-    from pytest_super.model.request import Request
+    from pytest_super.model.protocols.protocol import Request
     from tests.openai_server import OpenAIServer
 
 T = TypeVar("T")
@@ -40,7 +39,7 @@ MOST = MaxUsage(prompt_tokens=500, cost_usd=0.01)
 
 
 @dataclass
-class Scripted:
+class Scripted(ModelProvider):
     """A provider that answers while `let` is set, and never uses more than `most` unless a test says so."""
 
     used: Usage = SMALL

@@ -48,7 +48,7 @@ PATHS = """
 from client import *
 base = os.environ["OPENAI_BASE_URL"]
 for url, data in [
-    (base + "/models", None), (base + "/responses", b"{}"), (base + "/../super/trials", b"{}"),
+    (base + "/models", None), (base + "/embeddings", b"{}"), (base + "/../super/trials", b"{}"),
     (base[:-3] + "/super/trials", b'{"name": "x", "task": "x", "epoch": 1}'),
     (base.replace(base.split("/")[3], "other") + "/models", None),
 ]:
@@ -175,9 +175,9 @@ def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_er
     assert (result["id"], result["stop_reason"], len(project.results)) == ("a", "error", 1)
     assert project.outcome.ret == pytest.ExitCode.INTERRUPTED
     project.outcome.stdout.fnmatch_lines(
-        ["error   a: *cannot use the model: it asked for POST /v1/responses, *: only *exit code 3: no model*"]
+        ["error   a: *cannot use the model: it asked for POST /v1/embeddings, *: only *exit code 3: no*"]
     )
-    assert "[The program asked for POST /v1/responses" in project.steps()[0]["observation"]
+    assert "[The program asked for POST /v1/embeddings" in project.steps()[0]["observation"]
 
 
 def test_the_last_words_of_a_program_without_an_answer_are_in_its_line(project: CommandProject) -> None:
@@ -376,8 +376,9 @@ def test_only_the_models_paths_are_offered_and_the_step_tells_what_was_asked_for
     project.run("python $P/paths.py; exit 3", SCRIPT)
     *statuses, note, end = project.steps()[0]["observation"].splitlines()
     assert statuses == ["200", "404", "404", "404", "404"]
-    assert note.startswith("[The program asked for POST /v1/responses, POST /v1/../super/trials")
-    assert note.endswith("only POST /v1/chat/completions and GET /v1/models are offered here.]")
+    assert note.startswith("[The program asked for POST /v1/embeddings, POST /v1/../super/trials")
+    offered = "only POST /v1/chat/completions, /v1/responses, /v1/messages, and GET /v1/models"
+    assert note.endswith(f"{offered} are offered here.]")
     assert end == "[The program ended with exit code 3.]"
 
 

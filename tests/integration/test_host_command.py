@@ -394,7 +394,7 @@ def test_no_program_outlives_its_run(
     assert until(lambda: is_dead(child), 30)
 
 
-ASKS_IN_VAIN = 'import os; from client import *; send(os.environ["OPENAI_BASE_URL"] + "/responses", b"{}")'
+ASKS_IN_VAIN = 'import os; from client import *; send(os.environ["OPENAI_BASE_URL"] + "/embeddings", b"{}")'
 
 
 def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_error(
@@ -405,7 +405,7 @@ def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_er
     project.run(f"cd $P; $PY -c '{ASKS_IN_VAIN}'; echo no model; exit 3", SCRIPT)
     assert [result["stop_reason"] for result in project.results] == ["error"]
     project.outcome.stdout.fnmatch_lines(
-        ["error   a: *cannot use the model: it asked for POST /v1/responses: only *exit code 3: no model*"]
+        ["error   a: *cannot use the model: it asked for POST /v1/embeddings: only *exit code 3: no model*"]
     )
 
 
@@ -425,8 +425,8 @@ def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: HostProj
     project.add_task()
     project.run(f'cd $P; $PY -c \'{ASKS_IN_VAIN}; act("execute", code="1")\'; exit 3', SCRIPT)
     observations = [step["observation"] for step in project.steps()]
-    offered = "only POST /v1/chat/completions and GET /v1/models"
+    offered = "only POST /v1/chat/completions, /v1/responses, /v1/messages, and GET /v1/models"
     assert observations[-1].splitlines()[:2] == [
-        f"[The program asked for POST /v1/responses: {offered} are offered here.]",
+        f"[The program asked for POST /v1/embeddings: {offered} are offered here.]",
         "[The program ended with exit code 3.]",
     ]

@@ -106,6 +106,66 @@ def test_a_request_comes_with_its_method_path_and_body_and_nothing_else(host: Ho
     assert host.ask(b"\0\xff body", Authorization="Bearer sk-secret") == (200, b"\0\xff body")
 
 
+def test_of_the_headers_one_comes_with_a_request(host: Host) -> None:
+    host.answer = lambda call: Reply(status=200, body=call.beta.encode())
+    assert host.ask(b"", **{"Anthropic-Beta": "one-2026,two-2026", "X-Other": "x"}) == (
+        200,
+        b"one-2026,two-2026",
+    )
+    assert host.ask(b"", **{"Anthropic-Beta": "x" * 5000}) == (200, b"x" * endpoint.LONGEST_BETA)
+
+
+def test_the_events_of_a_stream_arrive_one_by_one_and_the_connection_stays(host: Host) -> None:
+    go = threading.Semaphore(0)
+
+    def stream(call: HttpRequest) -> None:
+        for number in range(3):
+            assert go.acquire(timeout=30)
+            call.relay(f"data: {number}\n\n".encode())
+
+    host.answer = stream
+    connection = host.connect()
+    for _ in range(2):
+        connection.request("POST", f"{host.place.path}/v1/x", b"{}")
+        for number in range(3):
+            go.release()
+            if not number:
+                response = connection.getresponse()
+                assert response.getheader("Content-Type") == "text/event-stream"
+            assert response.readline() == f"data: {number}\n".encode()
+            assert response.readline() == b"\n"
+        assert response.read() == b""
+    connection.close()
+
+
+@pytest.mark.parametrize("size", [1, PIECE, PIECE + 1, 5 * MIB])
+def test_an_event_of_any_size_arrives_whole(host: Host, size: int) -> None:
+    def stream(call: HttpRequest) -> None:
+        call.relay(b"x" * size)
+        call.relay(b"end")
+
+    host.answer = stream
+    assert host.ask(b"{}") == (200, b"x" * size + b"end")
+
+
+def test_a_client_that_leaves_a_stream_ends_it(host: Host) -> None:
+    ended = threading.Event()
+
+    def stream(call: HttpRequest) -> None:
+        call.when_gone(ended.set)
+        while True:
+            call.relay(b"data: on and on\n\n")
+
+    host.answer = stream
+    connection = host.connect()
+    connection.request("POST", f"{host.place.path}/v1/x", b"{}")
+    assert connection.getresponse().readline() == b"data: on and on\n"
+    connection.close()
+    assert ended.wait(30)
+    host.answer = echo
+    assert host.ask(b"next") == (200, b"next")
+
+
 def test_code_in_a_cell_reaches_the_host(host: Host) -> None:
     code = f"import urllib.request as u; print(u.urlopen({host.url!r} + '/v1/models').read())"
     assert host.kernel.execute(code, timeout=30).text == "b'GET /v1/models'\n"

@@ -20,7 +20,7 @@ from pytest_super.model.token_estimate import (
 )
 
 if TYPE_CHECKING:
-    from pytest_super.model.request import Request
+    from pytest_super.model.protocols.protocol import Request
     from pytest_super.model.token_estimate import MaxUsage
 
 PRICES = Prices(prompt=2.0, answer=3.0, longest_answer=1000)

@@ -42,7 +42,7 @@ class Beside:
         self.server = TrialServer(self.answer)
         self.heard: list[HttpRequest] = []
 
-    def answer(self, call: HttpRequest) -> Reply:
+    def answer(self, call: HttpRequest) -> Reply | None:
         self.heard.append(call)
         return self.endpoint.answer(call)
 
@@ -235,11 +235,10 @@ def test_a_spent_budget_ends_the_trial_whoever_spent_it() -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("POST", "/v1/responses"),
         ("POST", "/v1/completions"),
         ("POST", "/v1/embeddings"),
         ("GET", "/v1/chat/completions"),
-        ("GET", "/v1/models/gpt-4o"),
+        ("DELETE", "/v1/models/gpt-4o"),
     ],
 )
 def test_another_part_of_the_models_api_is_told_what_is_offered(
@@ -250,7 +249,7 @@ def test_another_part_of_the_models_api_is_told_what_is_offered(
         status, answer = asking.ask(f"{path}?beta=true", b"{}", method=method)
     assert status == 404
     assert answer["error"].keys() == {"message", "type", "param", "code"}
-    offered = "only POST /v1/chat/completions and GET /v1/models"
+    offered = "only POST /v1/chat/completions, /v1/responses, /v1/messages, and GET /v1/models"
     assert answer["error"]["message"].startswith(f"{method} {path} is not offered here, {offered}")
     told = f"[The program asked for {method} {path}: {offered} are offered here.]"
     assert asking.endpoint.note == told

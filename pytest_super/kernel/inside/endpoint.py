@@ -1,8 +1,9 @@
 """An HTTP server on the sandbox's loopback; the host answers its requests. Sent into the sandbox on demand.
 
-It understands only HTTP: the host receives the method, the path and the body of each request. The receiver of
-a body asks for each piece, so that at most one piece waits anywhere and the kernel's messages pass between
-them. Requires Python 3.8 or newer.
+It understands only HTTP: the host receives the method, the path, one header and the body of each request. The
+receiver of a body asks for each piece, so that at most one piece waits anywhere and the kernel's messages
+pass between them. An answer whose size is not known yet is a stream, which an empty piece ends. Requires
+Python 3.8 or newer.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 PIECE = 256 * 2**10
 MAX_BODY = 16 * 2**20
 LONGEST_PATH = 1000
+# The header of Anthropic's clients that chooses features of the API, and the characters of it that pass.
+BETA, LONGEST_BETA = "anthropic-beta", 1000
 # Bytes that are still read of a refused request.
 MAX_REFUSED = 2**28
 # Authenticated connections (their path names the secret) served at once. More are refused.
@@ -70,7 +73,8 @@ class Endpoint:
         number = next(self._ids)
         inbox = self._inboxes[number] = queue.Queue()
         try:
-            self._send_message(number, "ask", method=client.command, path=path, size=size)
+            beta = client.headers.get(BETA, "")[:LONGEST_BETA]
+            self._send_message(number, "ask", method=client.command, path=path, size=size, beta=beta)
             self._exchange(number, inbox, client, size)
         finally:
             del self._inboxes[number]
@@ -84,10 +88,20 @@ class Endpoint:
             self._send_message(number, "body", piece)
             fields, payload = client.wait(inbox)
         client.begin_answer(fields["status"], fields["type"], fields["size"])
+        if fields["size"] is None:
+            self._relay(number, inbox, client)
+            return
         left = fields["size"] - client.write_piece(payload)
         while left:
             self._send_message(number, "more")
             left -= client.write_piece(client.wait(inbox)[1])
+
+    def _relay(self, number: int, inbox: queue.Queue[Any], client: EndpointHandler) -> None:
+        piece = b"."
+        while piece:
+            self._send_message(number, "more")
+            piece = client.wait(inbox)[1]
+            client.write_chunk(piece)
 
     def _send_message(self, number: int, what: str, payload: bytes = b"", **fields: Any) -> None:
         self._send(encode_control("call", payload, id=number, what=what, **fields))
@@ -202,7 +216,7 @@ class EndpointHandler(BaseHTTPRequestHandler):
             raise ClientGone
         return piece
 
-    def wait(self, inbox: queue.Queue[tuple[dict[str, Any], bytes]]) -> tuple[dict[str, Any], bytes]:
+    def wait(self, inbox: queue.Queue[Any]) -> Any:
         while True:
             try:
                 return inbox.get(timeout=CHECK_SECONDS)
@@ -215,10 +229,14 @@ class EndpointHandler(BaseHTTPRequestHandler):
         # Peek, because the byte can be the beginning of the client's next request.
         return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 
-    def begin_answer(self, status: int, kind: str, size: int) -> None:
+    def begin_answer(self, status: int, kind: str, size: int | None) -> None:
+        """`size` is None for an answer that comes in chunks."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(size))
+        if size is None:
+            self.send_header("Transfer-Encoding", "chunked")
+        else:
+            self.send_header("Content-Length", str(size))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
@@ -228,3 +246,7 @@ class EndpointHandler(BaseHTTPRequestHandler):
         self.wfile.write(payload)
         self.connection.settimeout(IDLE_SECONDS)
         return len(payload)
+
+    def write_chunk(self, payload: bytes) -> None:
+        """One chunk; an empty one ends the answer."""
+        self.write_piece(b"%x\r\n%s\r\n" % (len(payload), payload))

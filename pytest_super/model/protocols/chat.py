@@ -1,4 +1,4 @@
-"""Requests, and which part of one goes to the provider.
+"""OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat).
 
 A request can come from inside a sandbox, so nothing in it may steer litellm: a field such as `api_base` would
 send the key to whoever asked for it, and the host would fetch an image from any address.
@@ -6,12 +6,16 @@ send the key to whoever asked for it, and the host would fetch an image from any
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.protocols import chat_events
+from pytest_super.model.protocols.protocol import invalid, is_list_of_objects, openai_error
 
-Request = dict[str, Any]
-"""The body of `POST /v1/chat/completions`, in plain JSON values."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.model.protocols.protocol import Body, Request
 
 # The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because streams are
 # made from whole answers, and `web_search_options`, because the model could find a task's solution.
@@ -29,6 +33,30 @@ FIELDS = frozenset(NAMES.split())
 MESSAGE_FIELDS = frozenset(MESSAGE_NAMES.split())
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "image_url")
+
+
+class ChatCompletions:
+    name = "chat completions"
+    path = "/v1/chat/completions"
+
+    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:  # noqa: ARG002
+        # Its tools are functions; `web_search_options` is not among the fields.
+        return accepted(request), []
+
+    def to_chat(self, request: Request) -> Request:
+        return request
+
+    def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
+        return body
+
+    def events(self, body: Body, request: Request) -> Iterator[str]:
+        return chat_events.events(body, usage=chat_events.wants_usage(request))
+
+    def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
+        return openai_error(code, message)
+
+    def error_event(self, code: str, message: str) -> str:
+        return f"data: {json.dumps(openai_error(code, message))}\n\n"
 
 
 def accepted(request: Request) -> Request:
@@ -74,11 +102,3 @@ def check_part(part: Any, place: str) -> None:
         url = image.get("url") if isinstance(image, dict) else image
         if not isinstance(url, str) or not url.startswith("data:"):
             raise invalid(f"{place}.image_url", "must be a data: URL; nothing is fetched for a model")
-
-
-def is_list_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
-
-
-def invalid(place: str, reason: str) -> ModelCallError:
-    return ModelCallError(Failure.INVALID, f"{place} {reason}")

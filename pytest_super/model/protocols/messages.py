@@ -1,0 +1,132 @@
+"""Anthropic's Messages (https://docs.anthropic.com/en/api/messages), which Claude Code speaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_super.model.protocols import messages_chat, messages_events
+from pytest_super.model.protocols.protocol import (
+    Tokens,
+    count,
+    invalid,
+    is_list_of_objects,
+    named_event,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.model.protocols.protocol import Body, Event, Request
+
+NAMES = """
+    messages system max_tokens metadata stop_sequences temperature top_k top_p thinking tools tool_choice
+    service_tier context_management output_config output_format cache_control speed
+"""
+FIELDS = frozenset(NAMES.split())
+REFUSED = {"container": "is not offered: it names a sandbox of the provider"}
+# Typed tools that the client runs itself. Any other typed tool is the provider's: `web_search_…`,
+# `web_fetch_…`, `code_execution_…`, `mcp_toolset`, …
+CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
+# Sources of images and documents that are in the request itself.
+SOURCES = ("base64", "text", "content")
+STATUS_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+# Clients notice by these words that their prompt is too long.
+TOO_LONG = "prompt is too long"
+
+
+class Messages:
+    name = "messages"
+    path = "/v1/messages"
+    harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
+
+    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
+        for name, reason in REFUSED.items():
+            if request.get(name):
+                raise invalid(name, reason)
+        if not is_list_of_objects(request.get("messages")) or not request["messages"]:
+            raise invalid("messages", "must be a list of at least one object")
+        check_sources([request["messages"], request.get("system")])
+        result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
+        if is_open and request.get("mcp_servers"):
+            result["mcp_servers"] = request["mcp_servers"]
+        removed = [] if is_open else remove_hosted_tools(result)
+        if not is_open and request.get("mcp_servers"):
+            removed.append("mcp_servers")
+        return result, removed
+
+    def with_defaults(self, request: Request, parameters: Request) -> Request:
+        names = {"max_tokens", "temperature", "top_p", "top_k", "thinking", "service_tier"}
+        # A length is required; this is what litellm takes when nobody states one.
+        return {"max_tokens": 4096} | {name: parameters[name] for name in names & set(parameters)} | request
+
+    def to_chat(self, request: Request) -> Request:
+        return messages_chat.to_chat(request)
+
+    def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
+        return messages_chat.from_chat(body)
+
+    def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
+        return map(named_event, messages_events.events(body))
+
+    def whole(self, events: list[Event]) -> Body | None:
+        return messages_events.whole(events)
+
+    def tokens(self, body: Body) -> Tokens | None:
+        usage = body.get("usage")
+        if not isinstance(usage, dict):
+            return None
+        read, written = (
+            count(usage.get("cache_read_input_tokens")),
+            count(usage.get("cache_creation_input_tokens")),
+        )
+        prompt = count(usage.get("input_tokens")) + read + written
+        return Tokens(prompt, count(usage.get("output_tokens")), read, written) if prompt else None
+
+    def error(self, status: int, code: str, message: str) -> Body:
+        kind = STATUS_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+        text = f"{TOO_LONG}: {message}" if code == "context_length_exceeded" else message
+        return {"type": "error", "error": {"type": kind, "message": text, "code": code}}
+
+    def error_event(self, code: str, message: str) -> str:
+        return named_event(self.error(500, code, message))
+
+
+def check_sources(value: Any) -> None:
+    """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
+    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left.extend(item)
+        elif isinstance(item, dict):
+            source = item.get("source")
+            if isinstance(source, dict) and source.get("type") not in SOURCES:
+                known = ", ".join(SOURCES)
+                raise invalid("a source", f"must be one of {known}; nothing is fetched for a model")
+            # The input of a tool is data, whatever its fields are called.
+            left.extend(part for part in (item.get("content"), source) if part is not None)
+
+
+def remove_hosted_tools(request: Request) -> list[str]:
+    """Remove from a request the tools that the provider would run; returns their types."""
+    tools = request.pop("tools", None) or []
+    if not is_list_of_objects(tools):
+        raise invalid("tools", "must be a list of objects")
+    kept = [tool for tool in tools if is_clients(tool)]
+    if kept:
+        request["tools"] = kept
+    names = {tool.get("name") for tool in tools if not is_clients(tool)}
+    choice = request.get("tool_choice")
+    if isinstance(choice, dict) and (not kept or choice.get("name") in names - {None}):
+        del request["tool_choice"]
+    return [str(tool.get("type")) for tool in tools if not is_clients(tool)]
+
+
+def is_clients(tool: dict[str, Any]) -> bool:
+    return str(tool.get("type") or "custom").startswith(CLIENT_TOOLS)

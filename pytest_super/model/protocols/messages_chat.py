@@ -1,0 +1,182 @@
+"""Messages as chat completions, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.protocols.protocol import count, is_list_of_objects, load_object, text_of
+
+if TYPE_CHECKING:
+    from pytest_super.model.protocols.protocol import Body, Request
+
+# Fields with the same meaning, and their names in chat completions.
+NAMES = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_sequences": "stop"}
+CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+# How a provider that knows three levels understands the others.
+EFFORTS = {"max": "high", "xhigh": "high"}
+
+
+def to_chat(request: Request) -> Request:
+    chat = {other: request[name] for name, other in NAMES.items() if name in request}
+    chat["messages"] = messages(request)
+    tools = [as_function(tool) for tool in request.get("tools") or []]
+    if tools:
+        chat["tools"] = tools
+        chat |= choice(request.get("tool_choice"))
+    output = request.get("output_config")
+    output = output if isinstance(output, dict) else {}
+    if effort := output.get("effort"):
+        chat["reasoning_effort"] = EFFORTS.get(effort, effort)
+    form = output.get("format") or request.get("output_format")
+    if isinstance(form, dict) and form.get("type") == "json_schema":
+        schema = {"name": "answer", "schema": form.get("schema")}
+        chat["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return chat
+
+
+def choice(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        return {}
+    found: dict[str, Any] = {}
+    if given.get("type") == "tool":
+        found["tool_choice"] = {"type": "function", "function": {"name": given.get("name")}}
+    elif given.get("type") in CHOICES:
+        found["tool_choice"] = CHOICES[given["type"]]
+    if given.get("disable_parallel_tool_use"):
+        found["parallel_tool_calls"] = False
+    return found
+
+
+def as_function(tool: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.get("name"),
+            "description": tool.get("description") or "",
+            "parameters": tool.get("input_schema") or {"type": "object", "properties": {}},
+        },
+    }
+
+
+# The conversation
+
+
+def messages(request: Request) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if request.get("system"):
+        found.append({"role": "system", "content": chat_parts(blocks(request["system"]))})
+    for message in request["messages"]:
+        content = blocks(message.get("content"))
+        if message.get("role") == "assistant":
+            found.append(turn(content))
+        elif message.get("role") == "system":
+            found.append({"role": "system", "content": chat_parts(content)})
+        else:
+            found += answers(content)
+    return found
+
+
+def blocks(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content if is_list_of_objects(content) else []
+
+
+def answers(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages of a user's turn: the results of tools, then what the user says."""
+    results = [block for block in content if block.get("type") == "tool_result"]
+    found = [tool_message(block) for block in results]
+    # A message of a tool has text alone.
+    images = [image for block in results for image in blocks(block.get("content")) if is_image(image)]
+    said = [block for block in content if block.get("type") != "tool_result"]
+    if images or said:
+        found.append({"role": "user", "content": chat_parts(images + said)})
+    return found
+
+
+def tool_message(block: dict[str, Any]) -> dict[str, Any]:
+    text = text_of(block.get("content"))
+    return {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": text}
+
+
+def turn(content: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message of a turn of the model."""
+    message: dict[str, Any] = {"role": "assistant", "content": text_of(content) or None}
+    thoughts = [block for block in content if block.get("type") in ("thinking", "redacted_thinking")]
+    if thoughts:
+        message["thinking_blocks"] = thoughts
+        message["reasoning_content"] = "\n".join(filter(None, (each.get("thinking") for each in thoughts)))
+    calls = [tool_call(block) for block in content if block.get("type") == "tool_use"]
+    return message | ({"tool_calls": calls} if calls else {})
+
+
+def tool_call(block: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": block.get("name"), "arguments": json.dumps(block.get("input") or {})}
+    return {"id": block.get("id"), "type": "function", "function": function}
+
+
+def chat_parts(content: list[dict[str, Any]]) -> Any:
+    """The parts, as one text if they are nothing else: many servers understand nothing else."""
+    if not any(is_image(block) or "cache_control" in block for block in content):
+        return "\n".join(map(said_in, content))
+    return [chat_part(block) for block in content]
+
+
+def chat_part(block: dict[str, Any]) -> dict[str, Any]:
+    if is_image(block):
+        source = block.get("source") or {}
+        url = f"data:{source.get('media_type')};base64,{source.get('data')}"
+        return {"type": "image_url", "image_url": {"url": url}}
+    part = {"type": "text", "text": said_in(block)}
+    return part | ({"cache_control": block["cache_control"]} if "cache_control" in block else {})
+
+
+def said_in(block: dict[str, Any]) -> str:
+    return str(block["text"]) if "text" in block else json.dumps(block)
+
+
+def is_image(block: dict[str, Any]) -> bool:
+    return block.get("type") == "image"
+
+
+# The answer
+
+
+def from_chat(body: Body) -> Body:
+    chosen = body["choices"][0]
+    return {
+        "id": f"msg_{body.get('id', '')}",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model"),
+        "content": content_of(chosen["message"]),
+        "stop_reason": REASONS.get(chosen.get("finish_reason"), "end_turn"),
+        "stop_sequence": None,
+        "usage": usage(body.get("usage") or {}),
+    }
+
+
+def content_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = list(message.get("thinking_blocks") or ())
+    if not content and message.get("reasoning_content"):
+        content.append({"type": "thinking", "thinking": message["reasoning_content"], "signature": ""})
+    if message.get("content"):
+        content.append({"type": "text", "text": message["content"]})
+    for call in message.get("tool_calls") or []:
+        function = call.get("function") or {}
+        used = {"id": call.get("id"), "name": function.get("name")}
+        content.append({"type": "tool_use", **used, "input": load_object(function.get("arguments"))})
+    return content
+
+
+def usage(chat: dict[str, Any]) -> dict[str, Any]:
+    details = chat.get("prompt_tokens_details")
+    cached = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    return {
+        "input_tokens": max(0, count(chat.get("prompt_tokens")) - cached),
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": count(chat.get("completion_tokens")),
+    }

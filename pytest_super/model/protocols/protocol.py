@@ -1,0 +1,138 @@
+"""What every protocol of model APIs can do here: three are spoken, and a provider may speak only one of them.
+
+A request in a protocol that the provider does not speak is converted to chat completions, and the whole
+answer back: see `Converted protocols` in docs/models.md.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from pytest_super.model.failures import Failure, ModelCallError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Request = dict[str, Any]
+"""The body of a POST, in plain JSON values."""
+Body = dict[str, Any]
+"""A whole answer, in plain JSON values."""
+Event = dict[str, Any]
+"""The data of one server-sent event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a provider says that one answer used."""
+
+    prompt: int
+    """All of the prompt, with what was read from a cache and written to it."""
+    completion: int
+    cached: int = 0
+    """Of the prompt: read from a cache."""
+    cache_writes: int = 0
+    """Of the prompt: written to a cache."""
+
+
+class WireProtocol(Protocol):
+    """One protocol. Its methods have no state and need no library."""
+
+    name: str
+    path: str
+    """Of its requests, below the address of a server."""
+
+    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
+        """The fields that a provider may see, and the names of the hosted tools that were removed.
+
+        A provider runs hosted tools itself: they lead to the web, so they are removed unless the task's
+        network is open (`is_open`). Raises ModelCallError, INVALID.
+        """
+        ...
+
+    def to_chat(self, request: Request) -> Request:
+        """An accepted request as one of chat completions. What these have no place for is left out."""
+        ...
+
+    def from_chat(self, body: Body, request: Request) -> Body:
+        """The answer to `request` from a `chat.completion` object."""
+        ...
+
+    def events(self, body: Body, request: Request) -> Iterator[str]:
+        """A whole answer as the server-sent events that a client of the protocol expects."""
+        ...
+
+    def error(self, status: int, code: str, message: str) -> Body:
+        """The body of a response with this HTTP status."""
+        ...
+
+    def error_event(self, code: str, message: str) -> str:
+        """What ends a stream that cannot go on."""
+        ...
+
+
+class StreamedProtocol(WireProtocol, Protocol):
+    """A protocol in which a provider can be asked, too: its answers are read as streams."""
+
+    harmless: ClassVar[Request]
+    """A request with nothing of anybody's prompt in it."""
+
+    def with_defaults(self, request: Request, parameters: Request) -> Request:
+        """The request; where it is silent, with the user's parameters, named as in chat completions."""
+        ...
+
+    def whole(self, events: list[Event]) -> Body | None:
+        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
+        ...
+
+    def tokens(self, body: Body) -> Tokens | None:
+        """What the answer used, as the provider says; None if it does not."""
+        ...
+
+
+class StreamError(Exception):
+    """The provider ended a stream with an error. `data` is the error's JSON."""
+
+    def __init__(self, data: Any) -> None:
+        super().__init__("the stream ended with an error")
+        self.data = data
+
+
+def invalid(place: str, reason: str) -> ModelCallError:
+    return ModelCallError(Failure.INVALID, f"{place} {reason}")
+
+
+def is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def named_event(data: Event) -> str:
+    """A server-sent event that is named by its `type`."""
+    return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n"
+
+
+def openai_error(code: str, message: str) -> Body:
+    return {"error": {"message": message, "type": "pytest_super", "param": None, "code": code}}
+
+
+def count(value: Any) -> int:
+    """A number of tokens; 0 for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def load_object(text: Any) -> dict[str, Any]:
+    """The arguments of a tool as an object, which some protocols state as text."""
+    try:
+        value = json.loads(text or "{}")
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def text_of(content: Any) -> str:
+    """The text of a content, which is a text or a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))

@@ -1,0 +1,154 @@
+"""OpenAI's Responses (https://platform.openai.com/docs/api-reference/responses), which Codex speaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_super.model.protocols import responses_chat, responses_events
+from pytest_super.model.protocols.protocol import (
+    StreamError,
+    Tokens,
+    count,
+    invalid,
+    is_list_of_objects,
+    named_event,
+    openai_error,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.model.protocols.protocol import Body, Event, Request
+
+NAMES = """
+    input instructions tools tool_choice parallel_tool_calls reasoning text include temperature top_p
+    top_logprobs max_output_tokens truncation stream_options prompt_cache_key prompt_cache_retention
+    prompt_cache_options safety_identifier user service_tier metadata client_metadata context_management
+"""
+FIELDS = frozenset(NAMES.split())
+# What leads to something that the provider keeps, or does later: a trial's calls stand for themselves.
+REFUSED = {
+    "previous_response_id": "is not offered, because no answer is stored: send the whole conversation",
+    "conversation": "is not offered, because no conversation is stored: send it whole in `input`",
+    "prompt": "is not offered: send the prompt itself in `input`",
+    "background": "is not offered: ask and wait",
+}
+# Tools that the client runs itself. Any other is the provider's: `web_search`, `code_interpreter`, `mcp`, …
+CLIENT_TOOLS = frozenset(
+    ("function", "custom", "local_shell", "apply_patch", "computer", "computer_use_preview", "namespace")
+)
+# Fields of parts of a prompt by which a provider would fetch a file.
+ADDRESSES = ("image_url", "file_url", "file_id")
+
+
+class Responses:
+    name = "responses"
+    path = "/v1/responses"
+    harmless: ClassVar[Request] = {"input": "Say yes.", "store": False}
+
+    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
+        for name, reason in REFUSED.items():
+            if request.get(name):
+                raise invalid(name, reason)
+        if not isinstance(request.get("input"), str) and not is_list_of_objects(request.get("input")):
+            raise invalid("input", "must be a text or a list of objects")
+        check_addresses(request["input"])
+        result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
+        # A stored answer would outlive the trial.
+        result["store"] = False
+        removed = [] if is_open else remove_hosted_tools(result)
+        return result, removed
+
+    def with_defaults(self, request: Request, parameters: Request) -> Request:
+        names = {"temperature", "top_p", "service_tier", "user", "parallel_tool_calls"}
+        result = {name: value for name, value in parameters.items() if name in names} | request
+        length = parameters.get("max_completion_tokens", parameters.get("max_tokens"))
+        if length is not None:
+            result.setdefault("max_output_tokens", length)
+        if effort := parameters.get("reasoning_effort"):
+            result["reasoning"] = {"effort": effort, **(request.get("reasoning") or {})}
+        return result
+
+    def to_chat(self, request: Request) -> Request:
+        return responses_chat.to_chat(request)
+
+    def from_chat(self, body: Body, request: Request) -> Body:
+        return responses_chat.from_chat(body, request)
+
+    def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
+        return map(named_event, responses_events.events(body))
+
+    def whole(self, events: list[Event]) -> Body | None:
+        for event in reversed(events):
+            if event.get("type") in ("response.failed", "error"):
+                raise StreamError(event.get("response") or event)
+            if event.get("type") in ("response.completed", "response.incomplete"):
+                items = [each["item"] for each in events if each.get("type") == "response.output_item.done"]
+                # Some servers leave the output out of the last event.
+                return {**event["response"], "output": event["response"].get("output") or items}
+        return None
+
+    def tokens(self, body: Body) -> Tokens | None:
+        usage = body.get("usage")
+        if not isinstance(usage, dict) or not count(usage.get("input_tokens")):
+            return None
+        details = usage.get("input_tokens_details")
+        cached = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+        return Tokens(count(usage["input_tokens"]), count(usage.get("output_tokens")), cached)
+
+    def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
+        return openai_error(code, message)
+
+    def error_event(self, code: str, message: str) -> str:
+        response = {"object": "response", "status": "failed", "error": {"code": code, "message": message}}
+        return named_event({"type": "response.failed", "response": {"id": "resp_failed", **response}})
+
+
+def check_addresses(value: Any) -> None:
+    """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
+    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left.extend(item)
+        elif isinstance(item, dict):
+            # The output of a tool is data, whatever its fields are called.
+            left.extend(part for name, part in item.items() if name in ("content", "output"))
+            check_part(item)
+
+
+def check_part(part: dict[str, Any]) -> None:
+    if part.get("type") == "item_reference":
+        raise invalid("input", "has an item_reference, and no answer is stored: send the item itself")
+    for name in ADDRESSES:
+        url = part.get(name)
+        if url is not None and not (isinstance(url, str) and url.startswith("data:")):
+            raise invalid(f"input: {name}", "must be a data: URL; nothing is fetched for a model")
+
+
+def remove_hosted_tools(request: Request) -> list[str]:
+    """Remove from a request the tools that the provider would run; returns their types."""
+    tools = request.pop("tools", None) or []
+    if not is_list_of_objects(tools):
+        raise invalid("tools", "must be a list of objects")
+    kept = [tool for tool in tools if is_clients(tool)]
+    if kept:
+        request["tools"] = kept
+    removed = [str(tool.get("type")) for tool in tools if not is_clients(tool)]
+    choice = request.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") in removed:
+        del request["tool_choice"]
+    return removed
+
+
+def is_clients(tool: dict[str, Any]) -> bool:
+    """Whether the client runs the tool, or all tools of a namespace."""
+    if tool.get("type") in ("shell", "tool_search"):
+        environment = tool.get("environment")
+        kind = environment.get("type") if isinstance(environment, dict) else None
+        return kind == "local" or tool.get("execution") == "client"
+    if tool.get("type") == "namespace":
+        inner: Any = tool.get("tools")
+        return is_list_of_objects(inner) and all(map(is_clients, inner))
+    return tool.get("type") in CLIENT_TOOLS

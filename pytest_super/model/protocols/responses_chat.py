@@ -1,0 +1,241 @@
+"""Responses as chat completions, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.protocols.protocol import count, is_list_of_objects, load_object, text_of
+
+if TYPE_CHECKING:
+    from pytest_super.model.protocols.protocol import Body, Request
+
+    Tools = dict[str, dict[str, Any]]
+
+# Fields that mean the same in both.
+SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "service_tier", "prompt_cache_key")
+# A tool with free text as its input becomes a function with this one parameter.
+FREE_TEXT = "input"
+OUTPUTS = ("function_call_output", "custom_tool_call_output")
+
+
+def to_chat(request: Request) -> Request:
+    chat = {name: request[name] for name in SAME if name in request}
+    chat["messages"] = messages(request)
+    if tools := [as_function(tool, name) for name, tool in tools_by_name(request).items()]:
+        chat["tools"] = tools
+    if (choice := chat_choice(request.get("tool_choice"))) is not None and tools:
+        chat["tool_choice"] = choice
+    if "max_output_tokens" in request:
+        chat["max_tokens"] = request["max_output_tokens"]
+    if effort := part(request, "reasoning", "effort"):
+        chat["reasoning_effort"] = effort
+    if (form := part(request, "text", "format")) and form.get("type") != "text":
+        chat["response_format"] = response_format(form)
+    return chat
+
+
+def part(request: Request, field: str, name: str) -> Any:
+    value = request.get(field)
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def response_format(form: dict[str, Any]) -> dict[str, Any]:
+    if form.get("type") != "json_schema":
+        return form
+    return {"type": "json_schema", "json_schema": {name: form[name] for name in form if name != "type"}}
+
+
+def chat_choice(choice: Any) -> Any:
+    if isinstance(choice, str):
+        return choice
+    if isinstance(choice, dict) and choice.get("type") in ("function", "custom"):
+        return {"type": "function", "function": {"name": choice.get("name")}}
+    return None
+
+
+def tools_by_name(request: Request) -> Tools:
+    """The tools under the names of their functions; those of a namespace are named after both."""
+    found: Tools = {}
+    tools = request.get("tools") or []
+    for tool in tools if is_list_of_objects(tools) else []:
+        if tool.get("type") == "namespace":
+            space = tool.get("name")
+            found |= {f"{space}__{each.get('name')}": {**each, "namespace": space} for each in tool["tools"]}
+        else:
+            found[str(tool.get("name") or tool.get("type"))] = tool
+    return found
+
+
+def as_function(tool: dict[str, Any], name: str) -> dict[str, Any]:
+    parameters = tool.get("parameters") or {"type": "object", "properties": {}}
+    description = str(tool.get("description") or "")
+    if tool.get("type") == "custom":
+        parameters = {
+            "type": "object",
+            "properties": {FREE_TEXT: {"type": "string"}},
+            "required": [FREE_TEXT],
+        }
+        if grammar := part(tool, "format", "definition"):
+            description = f"{description}\n\nThe input follows this grammar:\n{grammar}"
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+# The conversation
+
+
+def messages(request: Request) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if request.get("instructions"):
+        found.append({"role": "system", "content": text_of(request["instructions"])})
+    items = request["input"]
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
+    for item in items:
+        add(found, item)
+    return found
+
+
+def add(found: list[dict[str, Any]], item: dict[str, Any]) -> None:
+    """Add one item of the input to the messages; the items of one turn of the model become one message."""
+    kind = item.get("type", "message")
+    if kind == "message" and item.get("role") != "assistant":
+        role = "user" if item.get("role") == "user" else "system"
+        found.append({"role": role, "content": chat_parts(item.get("content"))})
+    elif kind == "message":
+        message = turn(found)
+        message["content"] = "\n".join(filter(None, (message.get("content"), text_of(item.get("content")))))
+    elif kind == "reasoning":
+        turn(found).update(thinking_of(item))
+    elif kind in ("function_call", "custom_tool_call"):
+        turn(found).setdefault("tool_calls", []).append(tool_call(item))
+    elif kind in OUTPUTS:
+        found.append(tool_message(item))
+        # A message of a tool has text alone.
+        if images := images_in(item.get("output")):
+            found.append({"role": "user", "content": images})
+    else:
+        found.append({"role": "user", "content": json.dumps(item)})
+
+
+def turn(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message of the model's present turn."""
+    if not found or found[-1]["role"] != "assistant":
+        found.append({"role": "assistant", "content": None})
+    return found[-1]
+
+
+def tool_call(item: dict[str, Any]) -> dict[str, Any]:
+    name = str(item.get("name"))
+    name = f"{item['namespace']}__{name}" if item.get("namespace") else name
+    is_free = item["type"] == "custom_tool_call"
+    arguments = json.dumps({FREE_TEXT: item.get("input")}) if is_free else item.get("arguments")
+    function = {"name": name, "arguments": arguments or "{}"}
+    return {"id": item.get("call_id"), "type": "function", "function": function}
+
+
+def tool_message(item: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": item.get("call_id"), "content": text_of(item.get("output"))}
+
+
+def chat_parts(content: Any) -> Any:
+    parts = content if isinstance(content, list) else []
+    if isinstance(content, str) or not images_in(content):
+        return text_of(content)
+    texts = [{"type": "text", "text": each["text"]} for each in parts if each.get("text")]
+    return [*texts, *images_in(content)]
+
+
+def images_in(content: Any) -> list[dict[str, Any]]:
+    parts = content if is_list_of_objects(content) else []
+    return [
+        {"type": "image_url", "image_url": {"url": each["image_url"]}}
+        for each in parts
+        if isinstance(each.get("image_url"), str)
+    ]
+
+
+def thinking_of(item: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a message that have its thoughts, from an item that `reasoning_item` made."""
+    fields: dict[str, Any] = {}
+    if text := text_of(item.get("summary")):
+        fields["reasoning_content"] = text
+    blocks = load_object(item.get("encrypted_content")).get("thinking_blocks")
+    return fields | ({"thinking_blocks": blocks} if is_list_of_objects(blocks) else {})
+
+
+# The answer
+
+
+def from_chat(body: Body, request: Request) -> Body:
+    choice = body["choices"][0]
+    reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(
+        choice.get("finish_reason")
+    )
+    return {
+        "id": f"resp_{body.get('id', '')}",
+        "object": "response",
+        "created_at": body.get("created", 0),
+        "status": "incomplete" if reason else "completed",
+        "incomplete_details": {"reason": reason} if reason else None,
+        "error": None,
+        "model": body.get("model"),
+        "output": output_items(choice["message"], body.get("id", ""), tools_by_name(request)),
+        "usage": usage(body.get("usage") or {}),
+        "instructions": request.get("instructions"),
+        "metadata": request.get("metadata") or {},
+        "parallel_tool_calls": request.get("parallel_tool_calls", True),
+        "temperature": request.get("temperature"),
+        "top_p": request.get("top_p"),
+        "tool_choice": request.get("tool_choice", "auto"),
+        "tools": request.get("tools", []),
+        "store": False,
+    }
+
+
+def output_items(message: dict[str, Any], name: str, tools: Tools) -> list[dict[str, Any]]:
+    items = []
+    if message.get("reasoning_content") or message.get("thinking_blocks"):
+        items.append(reasoning_item(message, f"rs_{name}"))
+    if message.get("content"):
+        text = {"type": "output_text", "text": message["content"], "annotations": []}
+        items.append({"id": f"msg_{name}", "type": "message", "role": "assistant", "content": [text]})
+    calls = message.get("tool_calls") or []
+    items += [call_item(call, f"fc_{name}_{number}", tools) for number, call in enumerate(calls)]
+    return [{**item, "status": "completed"} for item in items]
+
+
+def reasoning_item(message: dict[str, Any], name: str) -> dict[str, Any]:
+    text, blocks = message.get("reasoning_content"), message.get("thinking_blocks")
+    item: dict[str, Any] = {"id": name, "type": "reasoning", "summary": []}
+    if text:
+        item["summary"] = [{"type": "summary_text", "text": text}]
+    # The client sends it back unread: providers want the thoughts before a call of a tool again.
+    item["encrypted_content"] = json.dumps({"thinking_blocks": blocks}) if blocks else None
+    return item
+
+
+def call_item(call: dict[str, Any], name: str, tools: Tools) -> dict[str, Any]:
+    function = call.get("function") or {}
+    tool = tools.get(str(function.get("name")), {})
+    item = {"id": name, "call_id": call.get("id"), "name": tool.get("name") or function.get("name")}
+    if tool.get("namespace"):
+        item["namespace"] = tool["namespace"]
+    if tool.get("type") == "custom":
+        given = load_object(function.get("arguments")).get(FREE_TEXT, function.get("arguments"))
+        return {"type": "custom_tool_call", **item, "input": given}
+    return {"type": "function_call", **item, "arguments": function.get("arguments") or "{}"}
+
+
+def usage(chat: dict[str, Any]) -> dict[str, Any]:
+    prompt, completion = count(chat.get("prompt_tokens")), count(chat.get("completion_tokens"))
+    cached = count(part(chat, "prompt_tokens_details", "cached_tokens"))
+    thought = count(part(chat, "completion_tokens_details", "reasoning_tokens"))
+    return {
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": cached},
+        "output_tokens": completion,
+        "output_tokens_details": {"reasoning_tokens": thought},
+        "total_tokens": prompt + completion,
+    }

@@ -1,0 +1,68 @@
+"""A whole answer of Responses as the events of its stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.protocols.chat_events import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.model.protocols.protocol import Body, Event
+
+# An item before its first part.
+EMPTY: dict[str, dict[str, Any]] = {
+    "message": {"content": []},
+    "reasoning": {"summary": []},
+    "function_call": {"arguments": ""},
+}
+
+
+def events(body: Body) -> Iterator[Event]:
+    begun = {**body, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    for number, event in enumerate(unnumbered(body, begun)):
+        yield {**event, "sequence_number": number}
+
+
+def unnumbered(body: Body, begun: Body) -> Iterator[Event]:
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
+    for index, item in enumerate(body["output"]):
+        yield from item_events(item, index)
+    yield {"type": f"response.{body['status']}", "response": body}
+
+
+def item_events(item: dict[str, Any], index: int) -> Iterator[Event]:
+    place = {"output_index": index, "item_id": item["id"]}
+    begun = {**item, "status": "in_progress", **EMPTY.get(item["type"], {"input": ""})}
+    yield {"type": "response.output_item.added", "output_index": index, "item": begun}
+    if item["type"] == "message":
+        for number, part in enumerate(item["content"]):
+            yield from text_events(part, {**place, "content_index": number})
+    elif item["type"] == "reasoning":
+        for number, part in enumerate(item["summary"]):
+            yield from thought_events(part, {**place, "summary_index": number})
+    elif item["type"] == "function_call":
+        yield from piece_events("response.function_call_arguments", "arguments", item["arguments"], place)
+    else:
+        yield from piece_events("response.custom_tool_call_input", "input", item["input"], place)
+    yield {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def text_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
+    yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
+    yield from piece_events("response.output_text", "text", part["text"], {**place, "logprobs": []})
+    yield {"type": "response.content_part.done", **place, "part": part}
+
+
+def thought_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
+    yield {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}}
+    yield from piece_events("response.reasoning_summary_text", "text", part["text"], place)
+    yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
+
+
+def piece_events(kind: str, field: str, text: Any, place: dict[str, Any]) -> Iterator[Event]:
+    for piece in pieces(str(text)):
+        yield {"type": f"{kind}.delta", **place, "delta": piece}
+    yield {"type": f"{kind}.done", **place, field: text}

@@ -1,0 +1,533 @@
+"""The model door: the clients of OpenAI and Anthropic ask it, and a gateway asks a local provider."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import httpx
+import openai
+import pytest
+
+from pytest_super.model.client import GatewayModel
+from pytest_super.model.gateway_process import Gateway
+from pytest_super.model.settings import ModelSettings
+from pytest_super.programs.trial_server import TrialServer
+from pytest_super.tasks.task import Limits
+from pytest_super.trial.budget import Budget
+from pytest_super.trial.model_endpoint import ModelEndpoint
+from tests.integration.conftest import read_lines
+from tests.openai_server import OpenAIServer, running_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ASK = "What is the accuracy of the model?"
+CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"code": "1 + 1"}'}}
+SCHEMA = {"type": "object", "properties": {"code": {"type": "string"}}}
+FUNCTION = {"type": "function", "name": "run", "parameters": SCHEMA}
+TOOL = {"name": "run", "description": "runs code", "input_schema": SCHEMA}
+OUTPUT = "the output 17"
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 10, "cached_tokens": 600}
+
+
+@dataclass
+class Door:
+    """The door of one trial."""
+
+    server: OpenAIServer
+    endpoint: ModelEndpoint
+    model: GatewayModel
+    budget: Budget
+    url: str
+    token: str
+    calls: Path
+
+    @property
+    def openai(self) -> Any:
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.token, max_retries=0)
+
+    @property
+    def anthropic(self) -> Any:
+        return anthropic.Anthropic(base_url=self.url, api_key=self.token, max_retries=0)
+
+    def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx.post(self.url + path, json=body, headers=headers, timeout=30)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The body of the last request that came to the provider."""
+        return self.server.requests[-1].body
+
+
+@pytest.fixture(scope="module")
+def module_server() -> Iterator[OpenAIServer]:
+    with running_server() as server:
+        yield server
+
+
+@contextmanager
+def gateway_for(model: str, server: OpenAIServer, calls: Path, **parameters: Any) -> Iterator[Gateway]:
+    settings = ModelSettings(
+        name=model,
+        parameters=parameters,
+        max_cost=None,
+        calls=str(calls),
+        record=str(calls.parent / "record"),
+    )
+    with closing(Gateway(f"test-{uuid.uuid4().hex[:8]}", settings, "t0ken")) as gateway:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in server.environment.items():
+                patch.setenv(name, value)
+            gateway.start()
+        gateway.connect().close()
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def gateways(
+    module_server: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Gateway]]:
+    """By provider. They take seconds to start, and trials share nothing in them."""
+    folder = tmp_path_factory.mktemp("run")
+    with (
+        gateway_for("openai/gpt-4o", module_server, folder / "openai.jsonl", timeout=2) as one,
+        gateway_for(
+            "anthropic/claude-sonnet-4-5", module_server, folder / "anthropic.jsonl", timeout=2
+        ) as two,
+    ):
+        yield {"openai": one, "anthropic": two}
+
+
+@pytest.fixture
+def server(module_server: OpenAIServer) -> OpenAIServer:
+    module_server.requests.clear()
+    module_server.pause = 0.0
+    module_server.always("an answer")
+    return module_server
+
+
+@contextmanager
+def door_of(gateway: Gateway, server: OpenAIServer, **limits: Any) -> Iterator[Door]:
+    tokens = limits.pop("tokens", 10**6)
+    budget = Budget(Limits(**limits), tokens=tokens)
+    budget.start_metering(float)
+    model = GatewayModel(
+        gateway,
+        task=uuid.uuid4().hex[:8],
+        epoch=1,
+        rerun=0,
+        token_limit=lambda: budget.tokens_allowed,
+        cost_limit=None,
+        seconds_left=budget.wall_left,
+    )
+    endpoint = ModelEndpoint(model, budget)
+    with TrialServer(endpoint.answer) as trial:
+        yield Door(server, endpoint, model, budget, trial.url, trial.token, Path(gateway.settings.calls))
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def door(
+    request: pytest.FixtureRequest, gateways: dict[str, Gateway], server: OpenAIServer
+) -> Iterator[Door]:
+    """A door to each provider: one protocol passes through, the other is converted."""
+    with door_of(gateways[request.param], server) as door:
+        yield door
+
+
+@pytest.fixture
+def to_openai(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator[Door]:
+    with door_of(gateways["openai"], server) as door:
+        yield door
+
+
+@pytest.fixture
+def to_anthropic(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator[Door]:
+    with door_of(gateways["anthropic"], server) as door:
+        yield door
+
+
+# Answers, whichever the provider
+
+
+def test_a_response_has_its_text_its_usage_and_its_price(door: Door) -> None:
+    door.server.always({"text": "the answer", "usage": USAGE})
+    response = door.openai.responses.create(model="any", input=ASK)
+    assert response.output_text == "the answer"
+    assert response.usage is not None
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (1000, 10)
+    assert (door.budget.prompt_tokens, door.budget.completion_tokens) == (1000, 10)
+    assert door.budget.cost_usd is not None
+
+
+def test_a_message_has_its_text_and_its_usage(door: Door) -> None:
+    door.server.always({"text": "the answer", "usage": USAGE})
+    asked = [{"role": "user", "content": ASK}]
+    message = door.anthropic.messages.create(model="any", max_tokens=100, messages=asked)
+    assert [block.text for block in message.content] == ["the answer"]
+    assert (message.stop_reason, door.budget.prompt_tokens) == ("end_turn", 1000)
+
+
+def test_a_stream_of_a_response_adds_up_to_it(door: Door) -> None:
+    door.server.always({"text": "one two three", "reasoning_content": "let me see", "tool_calls": [CALL]})
+    with door.openai.responses.stream(model="any", input=ASK, tools=[FUNCTION]) as stream:
+        kinds = [event.type for event in stream]
+        response = stream.get_final_response()
+    assert kinds[0] == "response.created"
+    assert kinds[-1] == "response.completed"
+    assert "response.output_text.delta" in kinds
+    calls = [item for item in response.output if item.type == "function_call"]
+    assert [(call.name, call.call_id, call.arguments) for call in calls] == [
+        ("run", "c1", '{"code": "1 + 1"}')
+    ]
+
+
+def test_a_stream_of_a_message_adds_up_to_it(door: Door) -> None:
+    door.server.always({"text": "one two three", "tool_calls": [CALL]})
+    asked = [{"role": "user", "content": ASK}]
+    with door.anthropic.messages.stream(model="any", max_tokens=100, messages=asked, tools=[TOOL]) as stream:
+        text = "".join(stream.text_stream).replace(" ", "")
+        message = stream.get_final_message()
+    assert text == "onetwothree"
+    assert message.content[-1].to_dict() == {
+        "type": "tool_use",
+        "id": "c1",
+        "name": "run",
+        "input": {"code": "1 + 1"},
+    }
+    assert message.stop_reason == "tool_use"
+
+
+def test_a_conversation_with_tools_reaches_every_provider(door: Door) -> None:
+    """What a model said and what its tools printed come in the next request, in both protocols."""
+    door.openai.responses.create(
+        model="any",
+        instructions="be brief",
+        tools=[FUNCTION],
+        input=[
+            {"role": "user", "content": ASK},
+            {"type": "function_call", "call_id": "c1", "name": "run", "arguments": '{"code": "1"}'},
+            {"type": "function_call_output", "call_id": "c1", "output": OUTPUT},
+        ],
+    )
+    first = json.dumps(door.asked)
+    door.anthropic.messages.create(
+        model="any",
+        max_tokens=100,
+        system="be brief",
+        tools=[TOOL],
+        messages=[
+            {"role": "user", "content": ASK},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "run", "input": {}}]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c1", "content": OUTPUT}],
+            },
+        ],
+    )
+    second = json.dumps(door.asked)
+    for request in (first, second):
+        assert all(text in request for text in (ASK, "be brief", '"run"', "c1", OUTPUT))
+
+
+def test_the_models_are_listed_for_both_clients(door: Door) -> None:
+    (of_openai,) = door.openai.models.list().data
+    (of_anthropic,) = door.anthropic.models.list().data
+    assert of_openai.id == of_anthropic.id == door.model.name
+    assert door.openai.models.retrieve("gpt-9").id == "gpt-9"
+
+
+# What passes through
+
+
+def test_a_response_passes_through_as_it_is(to_openai: Door) -> None:
+    thought = {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+    edit = {"type": "custom_tool_call", "call_id": "c9", "name": "apply_patch", "input": "*** Begin"}
+    request = {
+        "input": [{"type": "message", "role": "developer", "content": "x"}, thought, edit],
+        "tools": [FUNCTION, {"type": "custom", "name": "apply_patch", "description": "edits"}],
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": {"summary": "auto"},
+        "prompt_cache_key": "k",
+        "client_metadata": {"a": "b"},
+        "store": False,
+    }
+    sent = {**request, "model": "any", "stream": True, "api_base": "http://thief", "made_up": 1}
+    response = to_openai.post("/v1/responses", sent)
+    assert to_openai.asked == {**request, "model": "gpt-4o", "stream": True}
+    assert "response.of_next_year" in response.text
+
+
+def test_a_message_passes_through_as_it_is(to_anthropic: Door) -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s1"}
+    request = {
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}],
+            },
+            {"role": "assistant", "content": [thought, {"type": "text", "text": "y"}]},
+            {"role": "system", "content": "in the middle"},
+        ],
+        "system": [{"type": "text", "text": "s"}],
+        "max_tokens": 8000,
+        "thinking": {"type": "adaptive"},
+        "context_management": {"edits": []},
+        "output_config": {"effort": "high"},
+        "metadata": {"user_id": "u"},
+        "tools": [TOOL],
+    }
+    client = to_anthropic.anthropic.beta.messages
+    client.create(model="any", betas=["one-2026", "two-2026"], **request, extra_body={"api_base": "thief"})
+    assert to_anthropic.asked == {**request, "model": "claude-sonnet-4-5", "stream": True}
+    headers = to_anthropic.server.requests[-1].headers
+    assert headers["anthropic-beta"] == "one-2026,two-2026"
+    assert to_anthropic.token not in str(headers)
+
+
+def test_cached_tokens_cost_less(to_anthropic: Door) -> None:
+    asked = [{"role": "user", "content": ASK}]
+    costs = []
+    for cached in (0, 600):
+        to_anthropic.server.always({"text": "x", "usage": {**USAGE, "cached_tokens": cached}})
+        before = to_anthropic.budget.cost_usd or 0.0
+        to_anthropic.anthropic.messages.create(model="any", max_tokens=9, messages=asked)
+        costs.append((to_anthropic.budget.cost_usd or 0.0) - before)
+    # 3 dollars a million, 0.30 for what was cached, and 15 for the answer.
+    assert costs == pytest.approx([1000 * 3e-6 + 10 * 15e-6, 400 * 3e-6 + 600 * 0.3e-6 + 10 * 15e-6])
+    assert to_anthropic.budget.cached_tokens == 600
+
+
+def test_events_come_as_the_provider_sends_them(to_openai: Door) -> None:
+    to_openai.server.pause = 0.2
+    to_openai.server.always({"text": "one two three four five"})
+    began = time.monotonic()
+    times = [
+        time.monotonic() - began
+        for event in to_openai.openai.responses.create(model="any", input=ASK, stream=True)
+        if event.type == "response.output_text.delta"
+    ]
+    assert len(times) == 5
+    assert times[-1] - times[0] > 0.5
+
+
+def test_the_parameters_of_a_program_win_over_the_users(server: OpenAIServer, tmp_path: Path) -> None:
+    users = {"temperature": 0.5, "max_tokens": 77, "reasoning_effort": "high"}
+    with (
+        gateway_for("openai/gpt-4o", server, tmp_path / "calls.jsonl", **users) as gateway,
+        door_of(gateway, server) as door,
+    ):
+        door.openai.responses.create(model="any", input=ASK, temperature=0.1)
+        expected = {"temperature": 0.1, "max_output_tokens": 77, "reasoning": {"effort": "high"}}
+        assert expected.items() <= door.asked.items()
+        door.openai.chat.completions.create(
+            model="any", messages=[{"role": "user", "content": ASK}], temperature=0.1
+        )
+        assert (door.asked["temperature"], door.asked["max_tokens"]) == (0.1, 77)
+
+
+def test_a_server_without_responses_is_asked_for_chat_completions(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    server.speaks = frozenset()
+    try:
+        with (
+            gateway_for("openai/local", server, tmp_path / "calls.jsonl") as gateway,
+            door_of(gateway, server) as door,
+        ):
+            for _ in range(2):
+                assert door.openai.responses.create(model="any", input=ASK).output_text == "an answer"
+            # It is tried once.
+            assert ["input" in received.body for received in server.requests] == [True, False, False]
+    finally:
+        server.speaks = frozenset({"/v1/responses", "/v1/messages"})
+
+
+# What is refused, and what is left out
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "named"),
+    [
+        ("/v1/responses", {"input": ASK, "previous_response_id": "resp_1"}, "previous_response_id"),
+        ("/v1/responses", {"input": ASK, "background": True}, "background"),
+        ("/v1/responses", {"input": [{"type": "item_reference", "id": "x"}]}, "item_reference"),
+        (
+            "/v1/responses",
+            {
+                "input": [
+                    {"role": "user", "content": [{"type": "input_image", "image_url": "http://a/b.png"}]}
+                ]
+            },
+            "image_url",
+        ),
+        ("/v1/responses", {}, "input"),
+        ("/v1/messages", {"messages": [], "max_tokens": 9}, "messages"),
+        (
+            "/v1/messages",
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [{"type": "image", "source": {"type": "url", "url": "http://a/b.png"}}],
+                    }
+                ]
+            },
+            "source",
+        ),
+        ("/v1/messages", {"messages": [{"role": "user", "content": "x"}], "container": "c"}, "container"),
+    ],
+)
+def test_what_changes_the_meaning_is_refused_by_name(
+    door: Door, path: str, fields: dict[str, Any], named: str
+) -> None:
+    response = door.post(path, {"model": "any", **fields})
+    assert response.status_code == 400
+    assert named in response.json()["error"]["message"]
+    assert door.server.requests == []
+    assert door.endpoint.failure is None
+
+
+def test_hosted_tools_are_removed_and_named_once(door: Door) -> None:
+    search = {"type": "web_search"}
+    for _ in range(2):
+        door.openai.responses.create(
+            model="any", input=ASK, tools=[FUNCTION, search], tool_choice={"type": "web_search"}
+        )
+    assert "web_search" not in json.dumps(door.asked)
+    fetch = {"type": "web_fetch_20250910", "name": "web_fetch"}
+    asked = {"model": "any", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+    door.post("/v1/messages", {**asked, "tools": [TOOL, fetch], "mcp_servers": [{"url": "http://a"}]})
+    assert "web_fetch" not in json.dumps(door.asked)
+    assert "http://a" not in json.dumps(door.asked)
+    tools = "web_search, web_fetch_20250910, mcp_servers"
+    told = f"[Removed from the program's requests: {tools}, which the provider would run.]"
+    assert door.endpoint.note == told
+
+
+@pytest.mark.parametrize(("kind", "words"), [("context", "prompt is too long"), ("filter", "safety")])
+def test_failures_have_the_form_of_the_protocol(to_anthropic: Door, kind: str, words: str) -> None:
+    to_anthropic.server.always(to_anthropic.server.fault(kind, retry_after=0))
+    asked = {"model": "any", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+    answer = to_anthropic.post("/v1/messages", asked)
+    assert (answer.status_code, answer.json()["type"]) == (400, "error")
+    assert words in answer.json()["error"]["message"]
+
+
+def test_tokens_are_counted_by_an_estimate_where_nobody_counts(to_openai: Door) -> None:
+    asked = [{"role": "user", "content": "word " * 1000}]
+    counted = to_openai.anthropic.messages.count_tokens(model="any", messages=asked)
+    assert 1000 <= counted.input_tokens <= 1500
+    assert to_openai.budget.prompt_tokens == 0
+
+
+# Streams that do not come to their end
+
+
+def stream_of(door: Door, path: str) -> str:
+    asked = {"input": ASK} if path == "/v1/responses" else {"messages": [{"role": "user", "content": ASK}]}
+    return door.post(path, {"model": "any", "stream": True, **asked}).text
+
+
+PATHS = {"openai": "/v1/responses", "anthropic": "/v1/messages"}
+LAST = {"openai": "response.completed", "anthropic": "message_stop"}
+ERROR = {"openai": "response.failed", "anthropic": "error"}
+PART = {"openai": "response.output_text.delta", "anthropic": "content_block_delta"}
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def own(
+    request: pytest.FixtureRequest, gateways: dict[str, Gateway], server: OpenAIServer
+) -> Iterator[tuple[str, Door]]:
+    """A provider's name and a door to it, for its own protocol."""
+    with door_of(gateways[request.param], server) as door:
+        yield request.param, door
+
+
+def test_a_stream_that_breaks_off_ends_with_an_error(own: tuple[str, Door]) -> None:
+    name, door = own
+    door.server.always({"text": "one two", "breaks_at": LAST[name]})
+    text = stream_of(door, PATHS[name])
+    assert PART[name] in text
+    assert text.count(f"event: {ERROR[name]}") == 1
+    assert f"event: {LAST[name]}" not in text
+    assert len(door.server.requests) == 1
+
+
+def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
+    name, door = own
+    door.server.always({"text": "one two", "stops_at": LAST[name]})
+    began = time.monotonic()
+    assert f"event: {ERROR[name]}" in stream_of(door, PATHS[name])
+    assert 1.5 < time.monotonic() - began < 20
+
+
+def test_an_error_before_the_first_part_is_retried(own: tuple[str, Door]) -> None:
+    name, door = own
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+    first = {"openai": "response.output_item.added", "anthropic": "content_block_start"}[name]
+    door.server.reply({"text": "x", "fails_at": first, "with": error})
+    text = stream_of(door, PATHS[name])
+    assert f"event: {LAST[name]}" in text
+    assert "busy" not in text
+    assert len(door.server.requests) == 2
+
+
+def test_a_stream_that_spends_the_budget_is_booked_and_its_end_is_withheld(
+    gateways: dict[str, Gateway], server: OpenAIServer
+) -> None:
+    for name, path in PATHS.items():
+        server.always({"text": "one two", "usage": USAGE})
+        with door_of(gateways[name], server, tokens=500) as door:
+            text = stream_of(door, path)
+            assert PART[name] in text
+            assert f"event: {LAST[name]}" not in text
+            assert "the trial's tokens budget is spent" in text
+            assert (door.endpoint.spent, door.budget.prompt_tokens) == ("tokens", 1000)
+            assert (
+                door.post(path, {"input": ASK, "messages": [{"role": "user", "content": ASK}]}).status_code
+                == 403
+            )
+
+
+def test_a_stream_that_the_wall_limit_cuts_is_booked(
+    gateways: dict[str, Gateway], server: OpenAIServer
+) -> None:
+    server.always({"text": "one two three four five six", "usage": USAGE})
+    server.pause = 0.2
+    with door_of(gateways["openai"], server, wall=0.8) as door:
+        text = stream_of(door, "/v1/responses")
+        assert "response.completed" not in text
+        assert door.endpoint.spent == "wall"
+        booked = door.model.booked_usage(timeout=30)
+        assert booked is not None
+        assert booked.prompt_tokens == 1000
+
+
+def test_a_client_that_leaves_pays_for_its_answer(gateways: dict[str, Gateway], server: OpenAIServer) -> None:
+    server.always({"text": "one two three four five six", "usage": USAGE})
+    server.pause = 0.1
+    with door_of(gateways["anthropic"], server) as door:
+        body = {"messages": [{"role": "user", "content": ASK}], "max_tokens": 9, "stream": True}
+        headers = {"x-api-key": door.token}
+        with httpx.stream("POST", f"{door.url}/v1/messages", json=body, headers=headers) as response:
+            next(response.iter_lines())
+        booked = door.model.booked_usage(timeout=30)
+        assert booked is not None
+        assert booked.prompt_tokens == 1000
+
+
+def test_whole_calls_are_recorded_in_their_protocol(to_openai: Door) -> None:
+    to_openai.openai.responses.create(model="any", input="a question to record")
+    folder = to_openai.calls.parent / "record"
+    name = to_openai.model.trial.name
+    (line,) = read_lines(folder / f"{name}.jsonl")
+    assert line["request"]["input"] == "a question to record"
+    assert line["response"]["object"] == "response"

@@ -1,0 +1,167 @@
+"""What providers send in Responses and in Messages, written down from their documentation, for tests.
+
+`events` makes the events of a whole answer from a mapping like those of tests.openai_server: `text`,
+`reasoning_content`, `tool_calls`, `usage`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATHS = ("/v1/responses", "/v1/messages")
+
+
+def events(path: str, given: dict[str, Any], model: str) -> Iterator[dict[str, Any]]:
+    make = responses_events if path.endswith("responses") else messages_events
+    yield from make(given, model)
+
+
+def whole(path: str, given: dict[str, Any], model: str) -> dict[str, Any]:
+    """The answer to a request without `stream`."""
+    *_, last = events(path, given, model)
+    if path.endswith("responses"):
+        response: dict[str, Any] = last["response"]
+        return response
+    usage = given.get("usage", {"prompt_tokens": 20, "completion_tokens": 3})
+    content: list[dict[str, Any]] = [{"type": "text", "text": given["text"]}] if given.get("text") else []
+    for call in given.get("tool_calls", []):
+        function = call["function"]
+        used = {"id": call["id"], "name": function["name"], "input": json.loads(function["arguments"])}
+        content.append({"type": "tool_use", **used})
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": "tool_use" if given.get("tool_calls") else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
+    }
+
+
+def responses_events(given: dict[str, Any], model: str) -> Iterator[dict[str, Any]]:
+    usage = given.get("usage", {"prompt_tokens": 20, "completion_tokens": 3})
+    response = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_700_000_000,
+        "model": model,
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+    yield {"type": "response.created", "response": {**response, "status": "in_progress"}}
+    output = list(output_items(given))
+    for index, item in enumerate(output):
+        place = {"output_index": index}
+        yield {"type": "response.output_item.added", **place, "item": {**item, "content": []}}
+        if item["type"] == "message":
+            place = {**place, "item_id": item["id"], "content_index": 0}
+            part = {"type": "output_text", "text": "", "annotations": []}
+            yield {"type": "response.content_part.added", **place, "part": part}
+            for word in words(given["text"]):
+                yield {"type": "response.output_text.delta", **place, "delta": word, "logprobs": []}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    yield {"type": "response.of_next_year", "whatever": 1}
+    used = {
+        "input_tokens": usage["prompt_tokens"],
+        "input_tokens_details": {"cached_tokens": usage.get("cached_tokens", 0)},
+        "output_tokens": usage["completion_tokens"],
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"],
+    }
+    whole = {**response, "status": "completed", "output": output, "usage": used}
+    yield {"type": "response.completed", "response": whole}
+
+
+def output_items(given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if given.get("reasoning_content"):
+        summary = [{"type": "summary_text", "text": given["reasoning_content"]}]
+        yield {"id": "rs_1", "type": "reasoning", "summary": summary, "encrypted_content": "gAAA"}
+    if given.get("text"):
+        part = {"type": "output_text", "text": given["text"], "annotations": []}
+        yield {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [part],
+        }
+    for call in given.get("tool_calls", []):
+        function = call["function"]
+        yield {
+            "id": f"fc_{call['id']}",
+            "type": "function_call",
+            "call_id": call["id"],
+            "name": function["name"],
+            "arguments": function["arguments"],
+            "status": "completed",
+        }
+
+
+def messages_events(given: dict[str, Any], model: str) -> Iterator[dict[str, Any]]:
+    usage = given.get("usage", {"prompt_tokens": 20, "completion_tokens": 3})
+    cached = usage.get("cached_tokens", 0)
+    begun: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": usage["prompt_tokens"] - cached,
+            "cache_read_input_tokens": cached,
+            "cache_creation_input_tokens": 0,
+            "output_tokens": 1,
+        },
+    }
+    yield {"type": "message_start", "message": begun}
+    yield {"type": "ping"}
+    for index, (block, deltas) in enumerate(blocks(given)):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    reason = "tool_use" if given.get("tool_calls") else "end_turn"
+    yield {
+        "type": "message_delta",
+        "delta": {"stop_reason": reason, "stop_sequence": None},
+        "usage": {"output_tokens": usage["completion_tokens"]},
+    }
+    yield {"type": "message_stop"}
+
+
+def blocks(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    if thought := given.get("reasoning_content"):
+        deltas = [
+            {"type": "thinking_delta", "thinking": thought},
+            {"type": "signature_delta", "signature": "s1"},
+        ]
+        yield {"type": "thinking", "thinking": "", "signature": ""}, deltas
+    if given.get("text"):
+        deltas = [{"type": "text_delta", "text": word} for word in words(given["text"])]
+        yield {"type": "text", "text": ""}, deltas
+    for call in given.get("tool_calls", []):
+        text = call["function"]["arguments"]
+        halves = [text[: len(text) // 2], text[len(text) // 2 :]]
+        deltas = [{"type": "input_json_delta", "partial_json": half} for half in halves]
+        name = call["function"]["name"]
+        yield {"type": "tool_use", "id": call["id"], "name": name, "input": {}}, deltas
+
+
+def words(text: str) -> list[str]:
+    """The text in pieces that add up to it."""
+    return re.findall(r"\S+\s*", text)
+
+
+def as_text(event: dict[str, Any]) -> str:
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
