@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -37,7 +38,7 @@ pytestmark = [
     pytest.mark.usefixtures("openai_environment"),
 ]
 
-MODEL = "--super-model=openai/gpt-4o"
+OPENAI, ANTHROPIC = "--super-model=openai/gpt-4o", "--super-model=anthropic/claude-sonnet-4-5"
 TASKS = ("vader-demo", "vader-icwsm2014", "langid")
 ANSWER = "/workspace/.super-answer.json"
 # Runs the cells of a solution as the kernel would, and writes the value of the last.
@@ -51,7 +52,8 @@ json.dump(ran.result, open({answer!r}, "w"), default=float)
 
 def tool(name: str, **arguments: Any) -> Answer:
     function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"text": "On I go.", "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    text = "" if name == "write_stdin" else "On I go."
+    return {"text": text, "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
 
 
 def smol_code(command: str) -> str:
@@ -61,7 +63,7 @@ def smol_code(command: str) -> str:
 
 # How the model of each agent runs a command in the sandbox, and how it ends.
 COMMANDS: dict[str, Callable[[str], Answer]] = {
-    "codex": lambda command: tool("exec_command", cmd=command),
+    "codex": lambda command: tool("exec_command", cmd=command, yield_time_ms=30_000),
     "claude-code": lambda command: tool("Bash", command=command, description="on"),
     "mini-swe-agent": lambda command: tool("bash", command=command),
     "smolagents": smol_code,
@@ -86,15 +88,25 @@ class Player:
     end: Answer = "I am done."
 
     def __call__(self, request: dict[str, Any]) -> Answer:
-        text = json.dumps(request["messages"])
+        # Those of Responses are `input`.
+        messages = [json.dumps(message) for message in request.get("messages") or request["input"]]
         [commands] = [
-            commands for query, commands in self.commands.items() if json.dumps(query)[1:-1] in text
+            commands
+            for query, commands in self.commands.items()
+            if json.dumps(query)[1:-1] in "".join(messages)
         ]
         # Not the examples in aider's prompt.
-        said = sum("On I go." in str(message.get("content")) for message in request["messages"])
+        said = sum("On I go." in message for message in messages)
+        if waits := re.search(r"Process running with session ID (\d+)", messages[-1]):
+            return tool("write_stdin", session_id=int(waits[1]), chars="", yield_time_ms=30_000)
         if said < len(commands):
             return COMMANDS[self.name](commands[said])
         return ENDS.get(self.name, self.end)
+
+
+def model_of(name: str) -> str:
+    """One to which what the program speaks is passed through."""
+    return ANTHROPIC if name == "claude-code" else OPENAI
 
 
 def solving(id: str) -> tuple[str, list[str]]:
@@ -167,11 +179,11 @@ def test_a_program_by_its_name_solves_shipped_tasks_fails_and_spends_its_budget(
             {
                 **dict(map(solving, ids)),
                 write_small_task(project, "misses"): [f"echo 41 > {ANSWER}"],
-                write_small_task(project, "spends", compute=4): ["sleep 60"],
+                write_small_task(project, "spends", compute=4): ["python3 -c 'import time; time.sleep(60)'"],
             },
         )
     )
-    ran = project.runpytest_subprocess(f"--super-agent={name}", MODEL, "-n2", ".")
+    ran = project.runpytest_subprocess(f"--super-agent={name}", model_of(name), "-n2", ".")
     results = results_of(project)
     agent = installed_agent(name)
     assert agent is not None
@@ -192,7 +204,7 @@ def test_a_provider_that_refuses_the_key_is_one_error_with_its_message(
     build_image(name)
     write_small_task(project, "t")
     openai_server.always(openai_server.fault("401"))
-    ran = project.runpytest_subprocess(f"--super-agent={name}", MODEL, ".")
+    ran = project.runpytest_subprocess(f"--super-agent={name}", model_of(name), ".")
     assert "Incorrect API key provided" in results_of(project)["t"]["error"]
     assert ran.ret != 0
 
@@ -204,7 +216,7 @@ def test_a_run_that_is_killed_leaves_no_container_of_a_program(
     build_image(name)
     write_small_task(project, "t")
     openai_server.always(openai_server.fault("hang"))
-    command = [sys.executable, "-m", "pytest", f"--super-agent={name}", MODEL, "."]
+    command = [sys.executable, "-m", "pytest", f"--super-agent={name}", model_of(name), "."]
     process = subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL)
     until(lambda: openai_server.requests)
     (run,) = (project.path / ".super/runs").glob("2*")

@@ -41,10 +41,9 @@ CLAUDE_CODE = InstalledAgent(
     version="2.1.330",
     oldest="2.1.110",
     version_command="{place}/bin/claude-code --version",
-    # WebSearch asks the model's provider for a hosted tool, which no model of ours offers.
     command="""
 python3 {home}/show.py {message_file} {place}/bin/claude-code -p --output-format stream-json --verbose \
---dangerously-skip-permissions --disallowed-tools WebSearch --model {model} < {prompt_file}""".strip(),
+--dangerously-skip-permissions --model {model} < {prompt_file}""".strip(),
     environment={
         "CLAUDE_CONFIG_DIR": "{home}/.claude",
         # Without it, it refuses to skip permissions as root.

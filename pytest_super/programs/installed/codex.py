@@ -16,11 +16,11 @@ CODEX = InstalledAgent(
     version="0.169.0",
     oldest="0.123.0",
     version_command="{place}/bin/codex --version",
-    # No model of ours offers its hosted tool. With analytics, each end would wait five seconds for a server.
+    # With analytics, each end would wait five seconds for a server.
     command=f"""
 mkdir -p {{home}}/.codex && {{place}}/bin/codex exec --skip-git-repo-check \
 --dangerously-bypass-approvals-and-sandbox --color never -c model_provider=super \
--c "model_providers.super={{{PROVIDER}}}" -c 'web_search="disabled"' -c analytics.enabled=false \
+-c "model_providers.super={{{PROVIDER}}}" -c analytics.enabled=false \
 -o {{message_file}} -m {{model}} - < {{prompt_file}}""".strip(),
     environment={"CODEX_HOME": "{home}/.codex"},
 )
