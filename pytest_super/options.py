@@ -50,8 +50,8 @@ SPLITS = ("train", "dev", "test")
 
 AGENT = Option(
     name="agent",
-    help="Run tasks with this agent: gold, react, react-super, swe-agent, agentless, replay, "
-    "package.module:Name, `command: …` or `host-command: …`.",
+    help="Run tasks with this agent: gold, react, react-super, swe-agent, agentless, replay, a program in an "
+    "image (such as codex or codex==VERSION), package.module:Name, `command: …` or `host-command: …`.",
 )
 OPTIONS = (
     AGENT,
@@ -170,6 +170,11 @@ OPTIONS = (
         default="execution",
         choices=("execution", "model"),
     ),
+    Option(
+        name="agent-arg", help="Word for an agent that is a program in an image; repeatable.", is_list=True
+    ),
+    Option(name="agent-files", help="Folder that is copied into the home of such an agent."),
+    Option(name="agent-env", help="NAME=VALUE, a variable for it; repeatable. Not for keys.", is_list=True),
     Option(name="prompt", help="File with a system prompt that replaces the agent's own."),
     Option(name="trajectory", help="A run's folder or one trajectory, for --super-agent=replay."),
     Option(name="model", help="The agent's model: a name that litellm knows, or scripted:FILE."),

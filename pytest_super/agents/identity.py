@@ -11,13 +11,15 @@ from typing import Any
 from pytest_super.agents.registry import BUILT_IN, GROUP
 from pytest_super.digests import digest, file_digest, source_of
 
+PACKAGE = "pytest_super"
+
 
 def contents_of(name: str, base: Path) -> str:
     """A digest of the agent's files; "" if it has none that are known.
 
     Of a class, of the whole top-level package that has it; of a built-in agent, of all built-in ones; of a
-    program on this machine, of the files that its command names, relative to `base`. Those of a program in
-    an image are not here.
+    program of ours in an image, of what runs them; of a program on this machine, of the files that its
+    command names, relative to `base`. Files of the user's own programs in an image are not here.
     """
     kind, _, command = name.partition(":")
     if is_in_image(name):
@@ -26,6 +28,9 @@ def contents_of(name: str, base: Path) -> str:
         return digest(source_of(Path(__file__).parent))
     if kind == "host-command":
         return digest([of_file(path) for path in named_files(command, base)])
+    name = name.partition("==")[0]
+    if module_of(name) == PACKAGE:
+        return digest(source_of(Path(__file__).parents[1] / "programs"))
     # A name without a colon can be one that a conftest's hook knows, and by chance that of a module.
     is_import = ":" in name or name in entry_points(group=GROUP).names
     return of_module(module_of(name)) if is_import else ""

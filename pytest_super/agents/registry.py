@@ -15,6 +15,7 @@ import pytest
 
 from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.option_types import Retrieval
+from pytest_super.programs.installed.agent import Additions, InstalledAgent, InstalledProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +40,8 @@ class AgentSettings:
     """The run's folder or trajectory that `replay` replays."""
     retrieval: Retrieval = field(default_factory=Retrieval)
     """What `agentless` puts into its prompts."""
+    additions: Additions = field(default_factory=Additions)
+    """What the user adds to a program in an image."""
     epoch: int = 1
     """The epoch of the trial for which the agent is made."""
 
@@ -46,7 +49,8 @@ class AgentSettings:
 def find_agent(name: str) -> Factory:
     """A factory for a built-in agent, an agent of a package (entry point), or `package.module:Name`.
 
-    The last two are called without arguments. `command: ...` and `host-command: ...` name programs (see
+    The last two are called without arguments, unless they are an InstalledAgent, which can have a version:
+    `NAME==VERSION`. `command: ...` and `host-command: ...` name programs (see
     `programs.command` and `programs.host_command`). The factory calls pytest.skip for a task that the agent
     cannot try. Raises SuperError for an unknown name, and for a class that is no agent.
     """
@@ -55,7 +59,26 @@ def find_agent(name: str) -> Factory:
     kind, _, command = name.partition(":")
     if kind in ("command", "host-command"):
         return make_program(kind, command)
+    if (installed := installed_agent(name)) is not None:
+        return lambda _task, settings: InstalledProgram(installed, settings.additions)
     return own_agent(name, import_agent(name))
+
+
+def installed_agent(name: str) -> InstalledAgent | None:
+    """The agent of this name, perhaps `NAME==VERSION`, if it is a program in an image. Raises SuperError."""
+    base, equals, version = name.partition("==")
+    if base not in entry_points(group=GROUP).names:
+        return None
+    made = import_agent(base)
+    if not isinstance(made, InstalledAgent):
+        return None
+    return made.at(version) if equals else made
+
+
+def installed_names() -> list[str]:
+    """The names of all agents that are programs in images."""
+    names = sorted(entry_points(group=GROUP).names)
+    return [name for name in names if isinstance(import_agent(name), InstalledAgent)]
 
 
 def import_agent(name: str) -> Any:

@@ -1,12 +1,21 @@
 """`pytest-super image build`: build the image that containers run."""
 
-import os
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
+from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.kernel.providers.docker.image import DEFAULT_PROFILE, PROFILES, build
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.report.live_command import LiveCommand
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
+
+    from pytest_super.programs.installed.agent import InstalledAgent
 
 HELP = "build the kernel image that containers run"
 
@@ -21,8 +30,21 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="what the image is for: the shipped tasks, the tasks of SUPER's data set, or a kernel on top of "
         "any image that has python3",
     )
-    action.add_argument("--base", help=f"Debian-like image with python3 ({defaults('base')})")
-    action.add_argument("--tag", help=f"name of the image ({defaults('tag')})")
+    action.add_argument(
+        "--agent",
+        metavar="NAME[==VERSION]",
+        help="build an image with the program of this agent, such as codex, on top of a kernel image",
+    )
+    action.add_argument(
+        "--base",
+        help=f"Debian-like image with python3 ({defaults('base')}); with --agent the kernel image "
+        f"({defaults('tag')}), or any image that a task names",
+    )
+    action.add_argument(
+        "--tag",
+        help=f"name of the image ({defaults('tag')}; with --agent the base's with the agent's name and "
+        "version behind it)",
+    )
     action.add_argument("--packages", help="system packages, separated by blanks, in place of the profile's")
     action.add_argument(
         "--requirements",
@@ -58,16 +80,54 @@ def run(arguments: Namespace) -> int:
             activity.begin(line)
             live.print_line(line)
 
-        tag = build(
-            profile=arguments.profile,
-            base=arguments.base,
-            tag=arguments.tag,
-            packages=None if arguments.packages is None else arguments.packages.split(),
-            requirements=arguments.requirements,
-            ca_bundle=arguments.ca_bundle,
-            pip_config=arguments.pip_config,
-            network=arguments.network,
-            print_line=show,
-        )
+        tag = build_agent(arguments, show) if arguments.agent else build_kernel(arguments, show)
     print(f"built {tag}")
     return 0
+
+
+def build_kernel(arguments: Namespace, print_line: Callable[[str], None]) -> str:
+    return build(
+        profile=arguments.profile,
+        base=arguments.base,
+        tag=arguments.tag,
+        packages=None if arguments.packages is None else arguments.packages.split(),
+        requirements=arguments.requirements,
+        ca_bundle=arguments.ca_bundle,
+        pip_config=arguments.pip_config,
+        network=arguments.network,
+        print_line=print_line,
+    )
+
+
+def build_agent(arguments: Namespace, print_line: Callable[[str], None]) -> str:
+    """An image with the program of an agent. Raises SuperError."""
+    from pytest_super.programs.installed.image import build_image
+
+    if arguments.packages is not None or arguments.requirements is not None:
+        raise SuperError("--packages and --requirements are for the kernel image: build that one first")
+    base = arguments.base or PROFILES[arguments.profile].tag
+    if base is None:
+        raise SuperError(
+            f"an image of the profile {arguments.profile} has no name of its own: --base names it"
+        )
+    return build_image(
+        agent_named(arguments.agent),
+        base=base,
+        tag=arguments.tag,
+        ca_bundle=arguments.ca_bundle,
+        pip_config=arguments.pip_config,
+        network=arguments.network,
+        print_line=print_line,
+    )
+
+
+def agent_named(name: str) -> InstalledAgent:
+    """Raises SuperError if there is no agent of this name that is a program in an image."""
+    from pytest_super.agents.registry import installed_agent, installed_names
+
+    found = installed_agent(name)
+    if found is None:
+        known = installed_names()
+        hint = did_you_mean(name.partition("==")[0], known)
+        raise SuperError(f"--agent {name}: choose from {', '.join(known)}{hint}")
+    return found

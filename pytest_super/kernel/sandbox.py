@@ -35,12 +35,30 @@ class Stream(Protocol):
         """End both directions, which ends the bridge; a blocked `read` returns b"". Idempotent."""
 
 
+AGENTS = "/opt/super/agents"
+"""The folder, in images, in which the programs of agents are installed, each in a folder of its name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProgramInImage:
+    """The program of an agent, which the sandbox's image must have."""
+
+    name: str
+    version: str
+    oldest: str
+    """The oldest version that works."""
+    is_exact: bool
+    """Whether the user has named the version. Else an image with another one will do."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SandboxSettings:
     """A run's settings for all its sandboxes. A provider ignores fields that it does not support."""
 
     image: str | None = None
     """The image of tasks that name none; None for the provider's default."""
+    program: ProgramInImage | None = None
+    """The agent's program; None for an agent without one."""
     ca_bundle: Path | None = None
     """Certificates (PEM) to trust where there is a network."""
     pip_config: Path | None = None
@@ -78,7 +96,8 @@ class Sandbox(Protocol):
     """A place for one kernel, made for one trial and removed after it.
 
     It sets the variables of FIXED_ENVIRONMENT, and then those of the task.
-    Attributes `name` and `software` and a method `require_running` are optional: see the functions below.
+    Attributes `name`, `software` and `agent_version` and a method `require_running` are optional: see the
+    functions below.
     """
 
     capabilities: Capabilities
@@ -147,6 +166,11 @@ def software_of(sandbox: Sandbox, spec: SandboxSpec) -> str:
         return str(software)
     names = sorted({re.split(r"[^\w.-]", one.strip(), maxsplit=1)[0].lower() for one in spec.packages})
     return " ".join([f"Python {platform.python_version()}", *map(installed, names)])
+
+
+def agent_version_of(sandbox: Sandbox) -> str:
+    """The version of the agent's program, as far as the sandbox knows it. Raises EngineError."""
+    return str(getattr(sandbox, "agent_version", ""))
 
 
 def installed(package: str) -> str:

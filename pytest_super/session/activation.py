@@ -124,8 +124,9 @@ def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
 
 
 def refuse_missing_options(settings: Settings) -> None:
-    """Raises pytest.UsageError if an option is missing that the built-in agent needs."""
-    if settings.agent in NEED_MODEL and settings.model is None:
+    """Raises pytest.UsageError if an option is missing that the agent needs."""
+    needs_model = settings.agent in NEED_MODEL or settings.for_sandboxes.program is not None
+    if needs_model and settings.model is None:
         raise pytest.UsageError(
             f"--super-agent={settings.agent} needs --super-model, for example --super-model=openai/gpt-4o"
         )

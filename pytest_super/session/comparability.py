@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_super.metrics import Metric
+    from pytest_super.programs.installed.agent import Additions
     from pytest_super.session.settings import Settings
     from pytest_super.store.results import TrialResult
     from pytest_super.tasks.task import Task
@@ -69,9 +70,20 @@ def subject_of(settings: Settings, base: Path) -> dict[str, Any]:
         "script": script,
         "parameters": dict(settings.model_parameters),
         "prompt": digest(agent.prompt) if agent.prompt else "",
+        "additions": additions_of(agent.additions),
         "retrieval": [agent.retrieval.source, agent.retrieval.tokens],
         "attempts": settings.attempts,
     }
+
+
+def additions_of(additions: Additions) -> dict[str, Any]:
+    """What the user adds to an agent's program, without what is not given."""
+    given = {
+        "arguments": list(additions.arguments),
+        "files": digest_of_file(additions.files) if additions.files else "",
+        "environment": dict(additions.environment),
+    }
+    return {name: value for name, value in given.items() if value}
 
 
 def model_of(settings: Settings) -> tuple[str | None, str]:
@@ -86,6 +98,8 @@ def model_of(settings: Settings) -> tuple[str | None, str]:
 def digests_of_trial(task: Task, subject: Mapping[str, Any], sandbox: Mapping[str, Any]) -> dict[str, str]:
     """The fields of a result that are known when the sandbox is made. `sandbox` has its facts."""
     around, tried = {name: sandbox[name] for name in AROUND}, dict(subject)
+    if version := sandbox.get("agent_version"):
+        tried["version"] = version
     if is_in_image(str(subject["agent"])):
         tried["software"] = around.pop("software")
     return {"conditions": conditions_of(task, around), "subject": digest(tried)}

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.providers.registry import find_provider
-from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT, name_of, refuse_missing, software_of
+from pytest_super.kernel.sandbox import (
+    FIXED_ENVIRONMENT,
+    agent_version_of,
+    name_of,
+    refuse_missing,
+    software_of,
+)
 from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
 from pytest_super.session.masked_code import prepare_copy, without_bodies
 from pytest_super.session.private_pytest import fixture_definitions, is_own
@@ -143,6 +149,7 @@ def facts_of(sandbox: Sandbox, task: Task) -> dict[str, Any]:
     return {
         "sandbox": name_of(sandbox),
         "software": software_of(sandbox, task.sandbox),
+        "agent_version": agent_version_of(sandbox),
         "isolated": sandbox.capabilities.isolation,
         "environment": {name: task.sandbox.env.get(name, value) for name, value in FIXED_ENVIRONMENT.items()},
     }

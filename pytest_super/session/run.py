@@ -12,7 +12,7 @@ import pytest
 
 from pytest_super.agents.registry import TRUSTED
 from pytest_super.errors import SuperError
-from pytest_super.kernel.providers.registry import AUTO, choose_provider, find_provider
+from pytest_super.kernel.providers.registry import AUTO, Choice, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
 from pytest_super.session.comparability import subject_of
 from pytest_super.session.machines import calls_file, machines, this_machine
@@ -155,11 +155,23 @@ def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None,
         return None, ""
     is_trusted = settings.agent in TRUSTED
     try:
-        return choose_provider(settings.sandbox, settings.for_sandboxes, is_trusted=is_trusted)
+        choice = choose_provider(settings.sandbox, settings.for_sandboxes, is_trusted=is_trusted)
+        refuse_without_image(choice, settings)
+        return choice
     except SuperError as error:
         if settings.sandbox == AUTO and makes_sandboxes(config):
             return None, "made by the project"
         raise pytest.UsageError(str(error)) from None
+
+
+def refuse_without_image(choice: Choice, settings: Settings) -> None:
+    """Raises SuperError if the agent is a program in an image, and the sandboxes have none."""
+    if settings.for_sandboxes.program is not None and find_provider(choice.name).uses_host_python:
+        note = f" ({choice.note})" if choice.note else ""
+        raise SuperError(
+            f"the agent {settings.agent} is a program in an image, and the sandbox {choice.name} has no image"
+            f"{note}: use --super-sandbox=docker, or run a program of this machine by `command: …`"
+        )
 
 
 def makes_sandboxes(config: pytest.Config) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.registry import AgentSettings
+from pytest_super.agents.registry import AgentSettings, installed_agent
 from pytest_super.errors import SuperError, did_you_mean
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.kernel.sandbox import SandboxSettings
@@ -20,8 +20,10 @@ from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs, Retrieval
 from pytest_super.options import OPTIONS, SETS, SPLITS, value_of
+from pytest_super.programs.installed.agent import Additions
 
 if TYPE_CHECKING:
+    from pytest_super.kernel.sandbox import ProgramInImage
     from pytest_super.option_types import Sample
 
 
@@ -80,6 +82,7 @@ def read_settings(config: pytest.Config) -> Settings:
         if unknown := [value for value in values[f"super_{name}"] if value not in known]:
             hint = did_you_mean(unknown[0], known)
             raise pytest.UsageError(f"--super-{name}={unknown[0]}: choose from {', '.join(known)}{hint}")
+    program = program_of(values["super_agent"])
     return Settings(
         agent=values["super_agent"],
         sandbox=values["super_sandbox"],
@@ -108,8 +111,9 @@ def read_settings(config: pytest.Config) -> Settings:
             prompt=prompt_text(config, values),
             trajectory=trajectory(config, values),
             retrieval=values["super_retrieval"] or Retrieval(),
+            additions=additions(config, values),
         ),
-        for_sandboxes=sandbox_settings(config, values),
+        for_sandboxes=sandbox_settings(config, values, program),
         model=model_name(config, values),
         model_parameters=model_parameters(values),
         max_cost=values["super_max_cost"],
@@ -173,9 +177,45 @@ def existing(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | 
     return path
 
 
-def sandbox_settings(config: pytest.Config, values: dict[str, Any]) -> SandboxSettings:
+def program_of(agent: str) -> ProgramInImage | None:
+    """The program that the agent needs in its sandbox's image, if any. Raises pytest.UsageError."""
+    try:
+        installed = installed_agent(agent)
+    except SuperError as error:
+        raise pytest.UsageError(str(error)) from None
+    return None if installed is None else installed.program(is_exact="==" in agent)
+
+
+def additions(config: pytest.Config, values: dict[str, Any]) -> Additions:
+    """What the user adds to the agent's program. Raises pytest.UsageError."""
+    files = absolute(config, "super_agent_files", values)
+    if files is not None and not files.is_dir():
+        raise pytest.UsageError(f"--super-agent-files: there is no folder {files}")
+    for text in (*values["super_agent_arg"], *values["super_agent_env"]):
+        # Command lines and variables are written to disk, and code in the sandbox can read them.
+        if may_hold_secret(text):
+            name = text.partition("=")[0]
+            raise pytest.UsageError(f"{name}: no key goes into a sandbox; the gateway has that of the model")
+    return Additions(
+        arguments=tuple(values["super_agent_arg"]),
+        files=files,
+        environment=tuple(map(parse_variable, values["super_agent_env"])),
+    )
+
+
+def parse_variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name.isidentifier() and equals):
+        raise pytest.UsageError(f"--super-agent-env={text}: write it as NAME=VALUE")
+    return name, value
+
+
+def sandbox_settings(
+    config: pytest.Config, values: dict[str, Any], program: ProgramInImage | None
+) -> SandboxSettings:
     return SandboxSettings(
         image=values["super_image"] or None,
+        program=program,
         # By default the certificates that this machine trusts, as in local sandboxes.
         ca_bundle=existing(config, "super_ca_bundle", values) or trusted_certificates(os.environ),
         pip_config=existing(config, "super_pip_config", values),

@@ -52,6 +52,8 @@ class TrialResult:
     rerun: int
     """0, or more if the trial was run again because its worker died."""
     agent: str
+    agent_version: str = ""
+    """The version of the agent's program in the sandbox's image; "" for an agent without one."""
     model: str | None = None
     sandbox: str = ""
     isolated: bool | None = None

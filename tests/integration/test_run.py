@@ -482,6 +482,8 @@ GIVEN = {
     "pip-config": "given.txt",
     "mount": "/a:/b",
     "prompt": "given.txt",
+    "agent-files": "given",
+    "agent-env": "A=b",
     "trajectory": "given.txt",
     "model": "openai/gpt-4o",
     "model-arg": "seed=1",

@@ -26,7 +26,8 @@ from pytest_super.kernel.providers.docker.container_config import (
 from pytest_super.kernel.providers.docker.death import EndReport
 from pytest_super.kernel.providers.docker.disk_use import bytes_with_holes, bytes_written
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS, DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, software_of_image
+from pytest_super.kernel.providers.docker.image.agent import image_with, version_in
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
@@ -58,11 +59,14 @@ class DockerSandbox:
     ) -> None:
         """`command` replaces the bridge, for tests.
 
-        Raises EngineError when the task needs GPUs and no engine answers.
+        Raises EngineError when the task needs GPUs, or the run an agent's program, and no engine answers;
+        InfrastructureError when no image has that program.
         """
         self.spec = spec
         self.settings = settings
         self.image = spec.image or settings.image or DEFAULT_IMAGE
+        if settings.program is not None:
+            self.image = image_with(self.image, settings.program, is_shared=not spec.image)
         self.disk = spec.disk or DISK
         self.capabilities = Capabilities(
             isolation=True,
@@ -191,13 +195,13 @@ class DockerSandbox:
     @property
     def software(self) -> str:
         """Equal wherever the same recipe was built or the same image was pulled. Raises EngineError."""
-        image = self._image()
-        labels = image["Config"].get("Labels") or {}
-        if labels.get(BUILT_AS) == self.image:
-            return str(labels[BUILT])
-        # Without the name of the registry, which can be a mirror.
-        digests = sorted(name.rpartition("@")[2] for name in image.get("RepoDigests") or ())
-        return str(next(iter([*digests, image["Id"]])))
+        return software_of_image(self.image, self._image())
+
+    @property
+    def agent_version(self) -> str:
+        """The version of the agent's program in the image; "" without one. Raises EngineError."""
+        program = self.settings.program
+        return "" if program is None else version_in(self.image, program) or ""
 
     def _image(self) -> dict[str, Any]:
         with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):

@@ -16,9 +16,8 @@ from pytest_super.kernel.providers.docker.archive import read_file, tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from docker import APIClient
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import IO
 
 RECIPE = ("Dockerfile", "requirements.txt")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -107,9 +106,8 @@ def build(
     name = digest({name: data.hex() for name, data in files.items()})
     api = connect()
     with engine_errors("build the image"):
-        for line in progress_lines(
-            start_build(api, name, context(files, ca_bundle, pip_config), tag, arguments, network)
-        ):
+        labels = {BUILT: digest([name, arguments]), BUILT_AS: tag}
+        for line in printed_build(context(files, ca_bundle, pip_config), tag, arguments, network, labels):
             print_line(line)
         # The stage that installs packages contains the certificates and pip settings.
         api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
@@ -136,23 +134,43 @@ def build_folder(
             print_line(line)
 
 
-def start_build(
-    api: APIClient, recipe: str, files: io.BytesIO, tag: str, arguments: dict[str, str], network: str | None
-) -> Iterator[dict[str, Any]]:
-    """Start a build of a recipe, by its digest; returns the engine's progress events."""
-    events: Iterator[dict[str, Any]] = api.build(
+def printed_build(
+    files: IO[bytes],
+    tag: str,
+    arguments: Mapping[str, str],
+    network: str | None,
+    labels: Mapping[str, str],
+) -> Iterator[str]:
+    """Build an image of a context, a tar file. The lines that the engine prints.
+
+    Raises InfrastructureError if a step fails, and what docker-py raises.
+    """
+    events: Iterator[dict[str, Any]] = connect().build(
         fileobj=files,
         custom_context=True,
         tag=tag,
-        buildargs=arguments | proxies(),
+        buildargs={**arguments, **proxies()},
         network_mode=network,
-        labels={BUILT: digest([recipe, arguments]), BUILT_AS: tag},
+        labels=dict(labels),
         rm=True,
         forcerm=True,
         decode=True,
         timeout=BUILD_SECONDS,
     )
-    return events
+    return progress_lines(events)
+
+
+def software_of_image(name: str, image: Mapping[str, Any]) -> str:
+    """What tasks find installed in an image, as the engine describes it.
+
+    Equal wherever the same recipe was built or the same image was pulled.
+    """
+    labels = image["Config"].get("Labels") or {}
+    if labels.get(BUILT_AS) == name:
+        return str(labels[BUILT])
+    # Without the name of the registry, which can be a mirror.
+    digests = sorted(digest.rpartition("@")[2] for digest in image.get("RepoDigests") or ())
+    return str(next(iter([*digests, image["Id"]])))
 
 
 def context(files: dict[str, bytes], ca_bundle: Path | None, pip_config: Path | None) -> io.BytesIO:

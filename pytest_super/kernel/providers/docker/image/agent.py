@@ -1,0 +1,142 @@
+"""Images with the program of an agent, on top of a kernel image: their names, labels and build."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import Version
+
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.providers.docker.engine import connect, engine_errors, missing_image
+from pytest_super.kernel.providers.docker.image import (
+    BUILT,
+    BUILT_AS,
+    DEFAULT_IMAGE,
+    STAGES,
+    printed_build,
+    software_of_image,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_super.kernel.sandbox import ProgramInImage
+
+# With the name of the agent behind it, the label that has the version of its program.
+LABEL = "pytest-super.agent."
+_NOT_IN_TAGS = re.compile(r"[^\w.-]")
+
+
+def name_with(image: str, program: ProgramInImage) -> str:
+    """The name of the image that has the program on top of `image`: `repository:tag-codex-0.169.0`."""
+    repository, _, pinned = image.partition("@")
+    if not pinned:
+        repository, colon, tag = image.rpartition(":")
+        # The colon of a registry's port.
+        if not colon or "/" in tag:
+            repository, tag = image, "latest"
+    else:
+        tag = pinned.rpartition(":")[2][:12]
+    return f"{repository}:{_NOT_IN_TAGS.sub('-', f'{tag}-{program.name}-{program.version}')}"
+
+
+def image_with(image: str, program: ProgramInImage, *, is_shared: bool) -> str:
+    """`image`, if it has the program, or else the image that was built on top of it.
+
+    Raises InfrastructureError if neither has it, in a version that works and was asked for.
+    """
+    places = (image, name_with(image, program))
+    for name in places:
+        version = version_in(name, program)
+        if version is None or (program.is_exact and version != program.version):
+            continue
+        if Version(version) < Version(program.oldest):
+            raise InfrastructureError(
+                f"the image {name} has {program.name} {version}, and {program.oldest} is the oldest that "
+                f"works here: {how_to_build(image, program)}",
+                is_final=is_shared,
+            )
+        return name
+    if inspect(image) is None:
+        raise missing_image(image, is_final=is_shared)
+    raise InfrastructureError(
+        f"neither the image {' nor '.join(places)} has {words_of(program)}: {how_to_build(image, program)}",
+        is_final=is_shared,
+    )
+
+
+def words_of(program: ProgramInImage) -> str:
+    return f"{program.name} {program.version}" if program.is_exact else f"the agent {program.name}"
+
+
+def how_to_build(image: str, program: ProgramInImage) -> str:
+    exact = f"=={program.version}" if program.is_exact else ""
+    base = "" if image == DEFAULT_IMAGE else f" --base {image}"
+    return f"build one with `pytest-super image build --agent {program.name}{exact}{base}`"
+
+
+def version_in(image: str, program: ProgramInImage) -> str | None:
+    """The version of the program in an image; None if it is not there, or there is no such image."""
+    found = inspect(image)
+    labels = {} if found is None else found["Config"].get("Labels") or {}
+    version = labels.get(LABEL + program.name)
+    return None if version is None else str(version)
+
+
+def inspect(image: str) -> dict[str, Any] | None:
+    """What the engine knows of an image; None if it has none of this name. Raises EngineError."""
+    from docker.errors import ImageNotFound
+
+    with engine_errors("look for an image"), suppress(ImageNotFound):
+        found: dict[str, Any] = connect().inspect_image(image)  # type: ignore[no-untyped-call]
+        return found
+    return None
+
+
+def architecture_of(image: str) -> str:
+    """Such as `amd64`. Raises InfrastructureError if the engine does not have the image."""
+    found = inspect(image)
+    if found is None:
+        raise missing_image(image, is_final=True)
+    return str(found["Architecture"])
+
+
+def build_with(
+    program: ProgramInImage,
+    *,
+    recipe: str,
+    base: str,
+    tag: str | None,
+    arguments: Mapping[str, str],
+    files: Mapping[str, Path],
+    network: str | None,
+    print_line: Callable[[str], None],
+) -> str:
+    """Build an image with the program on top of `base`, and print the engine's progress. Returns its name.
+
+    `recipe` is the folder of a Dockerfile, which takes `arguments` and copies `files`. Trials in the image
+    can be compared with those in `base`: the label of what tasks find installed is that of `base`.
+    Raises EngineError, and InfrastructureError when a step of the build fails.
+    """
+    tag = tag or name_with(base, program)
+    files = {"Dockerfile": Path(__file__).parent / recipe / "Dockerfile", **files}
+    given = {"BASE": base, "NAME": program.name, "VERSION": program.version, **arguments}
+    found = inspect(base)
+    if found is None:
+        raise missing_image(base, is_final=True)
+    labels = {LABEL + program.name: program.version, BUILT: software_of_image(base, found), BUILT_AS: tag}
+    # A file, because programs can have hundreds of megabytes.
+    with tempfile.TemporaryFile() as context, engine_errors("build the image"):
+        with tarfile.open(fileobj=context, mode="w") as archive:
+            for name, path in files.items():
+                archive.add(path, name)
+        context.seek(0)
+        for line in printed_build(context, tag, given, network, labels):
+            print_line(line)
+        connect().prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
+    return tag

@@ -1,0 +1,139 @@
+"""Agents that are programs in an image: what installs each, its command line, where its answer comes from."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from pytest_super.errors import SuperError
+from pytest_super.kernel.sandbox import AGENTS, ProgramInImage
+from pytest_super.programs.command import ENVIRONMENT, fill, model_name
+from pytest_super.programs.installed.answer import take_answer
+from pytest_super.store.trajectory import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.programs.installed.packages import NpmPackage, PipPackages
+    from pytest_super.trial.trial import Trial
+
+HOME = "/opt/super/home"
+PROMPT = """\
+{query}
+
+When you are done, write your answer as JSON, and nothing else, into the file {answer_file}. \
+End with a message that contains the same JSON.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstalledAgent:
+    """What there is to say about a program. A package offers one as an entry point of `pytest_super.agents`.
+
+    `command`, the values of `environment` and the arguments of the user can have placeholders: `{place}`, the
+    folder in which the program is installed; `{home}`, a folder for its settings and its state;
+    `{prompt_file}`; `{answer_file}`, into which it is to write its answer; `{message_file}`; `{workdir}`;
+    `{model}`. In `command` they are quoted for the shell.
+    """
+
+    name: str
+    """As the entry point."""
+    package: NpmPackage | PipPackages
+    version: str
+    """The one that `pytest-super image build` installs unless another is named."""
+    oldest: str
+    """The oldest that works with `command`."""
+    version_command: str
+    """A line for `sh` that prints the version of the installed program."""
+    command: str
+    """A line for the sandbox's `sh`."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files in its home, by their relative path."""
+
+    def at(self, version: str) -> InstalledAgent:
+        """The agent at another version. Raises SuperError for one that is too old or is not a version."""
+        try:
+            is_old = Version(version) < Version(self.oldest)
+        except InvalidVersion:
+            raise SuperError(f"the agent `{self.name}=={version}`: {version!r} is not a version") from None
+        if is_old:
+            raise SuperError(f"{self.name} {version} is too old: {self.oldest} is the oldest that works here")
+        return replace(self, version=version)
+
+    def program(self, *, is_exact: bool) -> ProgramInImage:
+        return ProgramInImage(name=self.name, version=self.version, oldest=self.oldest, is_exact=is_exact)
+
+    @property
+    def place(self) -> str:
+        return f"{AGENTS}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Additions:
+    """What the user adds to an agent's program."""
+
+    arguments: tuple[str, ...] = ()
+    """Words at the end of its command line."""
+    files: Path | None = None
+    """A folder whose content goes into the program's home."""
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+class InstalledProgram:
+    """Runs the program of an agent in the kernel's current directory."""
+
+    def __init__(self, agent: InstalledAgent, additions: Additions) -> None:
+        self._agent = agent
+        self._added = additions
+
+    def run(self, trial: Trial) -> None:
+        agent, values = self._agent, self.values(trial)
+        if self._added.files is not None:
+            self._copy_files(trial, self._added.files)
+        prompt = PROMPT.format(query=trial.task.query, answer_file=values["answer_file"])
+        files = {f"{HOME}/{name}": text for name, text in agent.files.items()}
+        step = trial.run_program(
+            self.line(values), self.environment(values), {**files, values["prompt_file"]: prompt}
+        )
+        take_answer(trial, step, values["answer_file"], values["message_file"])
+
+    def values(self, trial: Trial) -> dict[str, str]:
+        """The values of the placeholders."""
+        workdir = trial.kernel.workdir
+        return {
+            "place": self._agent.place,
+            "home": HOME,
+            "prompt_file": f"{HOME}/prompt.md",
+            "answer_file": f"{workdir}/.super-answer.json",
+            "message_file": f"{HOME}/last-message.md",
+            "workdir": workdir,
+            "model": model_name(trial),
+        }
+
+    def line(self, values: dict[str, str]) -> str:
+        added = [shlex.quote(filled(word, values)) for word in self._added.arguments]
+        return " ".join([fill(self._agent.command.strip(), values), *added])
+
+    def environment(self, values: dict[str, str]) -> dict[str, str]:
+        given = {**ENVIRONMENT, **self._agent.environment, **dict(self._added.environment)}
+        return {name: filled(value, values) for name, value in given.items()}
+
+    def _copy_files(self, trial: Trial, folder: Path) -> None:
+        def copy(kernel: Kernel) -> tuple[str, str]:
+            kernel.upload(folder, HOME)
+            return "", "ok"
+
+        trial.use(Action(type="copy_agent_files", content=HOME), copy)
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """The text with the placeholders replaced, not quoted."""
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text

@@ -1,0 +1,121 @@
+"""The answer of an agent's program: its answer file, else its last message, else one question."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.programs.command import NO_ANSWER, AnswerReader
+from pytest_super.programs.ending import exit_code_in, explain_no_answer
+from pytest_super.store.trajectory import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.store.trajectory import Step
+    from pytest_super.trial.trial import Trial
+
+# A message is read from its end, where its answer is.
+LONGEST_MESSAGE = 50_000
+MOST_BYTES = 2**20
+NONE = "NONE"
+QUESTION = """\
+An agent has worked on the task below, and ended with the message below. State the answer that the message \
+gives, as the JSON that the task asks for, without any other text. Take all values from the message. If it \
+gives no answer, say {none}.
+
+# The task
+
+{query}
+
+# The message
+
+{message}
+"""
+_BLOCK = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
+_OPENING = re.compile(r"[{\[]")
+
+
+def take_answer(trial: Trial, step: Step, answer_file: str, message_file: str) -> None:
+    """Submit the answer that a program has left in one of two files, whose `step` has ended.
+
+    A message counts only if the program ended well: else it tells of an error. If it has no JSON, the model
+    is asked for it once, which is less than to resume the program, and the same for every program.
+    """
+    reader = AnswerReader(answer_file)
+    code = exit_code_in(step.observation)
+    message = ""
+
+    def read(kernel: Kernel) -> tuple[str, str]:
+        nonlocal message
+        told = reader.read(kernel.read_file)
+        if reader.is_found:
+            return told
+        message = read_message(kernel, message_file) if code == 0 else ""
+        if found := list(answers_in(message)):
+            reader.is_found, reader.value = True, found[0]
+            return f"{told[0]}\n[The answer is that of the last message.]\n{message}", "ok"
+        if code is not None:
+            explain_no_answer(trial, code, step.outputs, reader.problem, has_acted=False)
+        return f"{told[0]}\n{message}".strip(), told[1]
+
+    # In `use`, because there an InfrastructureError is not the agent's own exception.
+    trial.use(Action(type="read_answer", content=answer_file), read)
+    if not reader.is_found and message and trial.model is not None:
+        ask_for_answer(trial, message, reader)
+    if reader.is_found:
+        trial.submit(reader.value)
+
+
+def read_message(kernel: Kernel, path: str) -> str:
+    """The end of the program's last message; "" if there is none."""
+    try:
+        return kernel.read_file(path, MOST_BYTES).decode("utf-8", "replace").strip()[-LONGEST_MESSAGE:]
+    except OSError:
+        return ""
+
+
+def ask_for_answer(trial: Trial, message: str, reader: AnswerReader) -> None:
+    question = QUESTION.format(query=trial.task.query, message=message, none=NONE)
+    text = trial.complete([{"role": "user", "content": question}]).text
+    found = list(answers_in(text))
+    trial.use(
+        Action(type="ask_for_answer", content=question),
+        lambda _kernel: (text, "ok") if found else (f"{text}\n{NO_ANSWER}", "error"),
+    )
+    if found:
+        reader.is_found, reader.value = True, found[0]
+        trial.error = None
+
+
+def answers_in(message: str) -> Iterator[Any]:
+    """The JSON values that can be the answer of a message, the best first.
+
+    It is the whole text, the last fenced block that is JSON, or the last JSON object (else array) within.
+    """
+    blocks = [match[1] for match in _BLOCK.finditer(message)]
+    for text in (message, *reversed(blocks)):
+        try:
+            yield json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+    values = list(values_within(message))
+    yield from reversed([value for value in values if isinstance(value, dict)])
+    yield from reversed([value for value in values if isinstance(value, list)])
+
+
+def values_within(text: str) -> Iterator[Any]:
+    """The outermost objects and arrays in a text, in order."""
+    decoder, at = json.JSONDecoder(), 0
+    while opening := _OPENING.search(text, at):
+        try:
+            value, at = decoder.raw_decode(text, opening.start())
+        except RecursionError:
+            # From each of thousands of brackets, it would come as deep again.
+            return
+        except ValueError:
+            at = opening.end()
+        else:
+            yield value

@@ -1,0 +1,199 @@
+"""Agents by name, by one whose program is a shell script in an image: what it is given, how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.kernel.providers.docker.engine import connect
+from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS, DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.image.agent import LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.docker
+
+MODULE = """
+from pytest_super.programs.installed.agent import InstalledAgent
+from pytest_super.programs.installed.packages import PipPackages
+
+TOOL = InstalledAgent(
+    name="tool",
+    package=PipPackages(requirements=()),
+    version="2.0",
+    oldest="1.5",
+    version_command="true",
+    command="sh {home}/script.sh {message_file} {answer_file} {prompt_file} {model}",
+    environment={"KIND": "of the agent", "PLACE": "{place}"},
+    files={"own.txt": "its own file"},
+)
+"""
+ENTRY_POINTS = "[pytest_super.agents]\ntool = tools:TOOL\n"
+VERSION = "2.1"
+
+
+@pytest.fixture(scope="module")
+def images(image: str) -> Iterator[dict[str, str]]:  # noqa: ARG001
+    """Images by the version of the program in them; that of no version has none."""
+    api: Any = connect()
+    token = uuid.uuid4().hex[:8]
+    tags = {version: f"pytest-super-tool:{token}-{version}" for version in ("none", "1.0", VERSION)}
+    for version, tag in tags.items():
+        recipe = f"FROM {DEFAULT_IMAGE}\nRUN mkdir -p /opt/super/home\n"
+        labels = {} if version == "none" else {LABEL + "tool": version, BUILT: "base", BUILT_AS: tag}
+        list(api.build(fileobj=io.BytesIO(recipe.encode()), tag=tag, labels=labels, rm=True, decode=True))
+    yield tags
+    for tag in tags.values():
+        api.remove_image(tag, force=True)
+
+
+class ToolProject:
+    """A project with a task whose answer is 42, and a package that offers the agent `tool`."""
+
+    def __init__(self, pytester: pytest.Pytester, images: dict[str, str]) -> None:
+        self.pytester, self.images = pytester, images
+        self.path = pytester.path
+        pytester.makeini("[pytest]\nsuper_sandbox = docker\n")
+        (self.path / "tools.py").write_text(MODULE)
+        metadata = self.path / "tools-1.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tools\nVersion: 1\n")
+        (metadata / "entry_points.txt").write_text(ENTRY_POINTS)
+        (self.path / "setup").mkdir()
+        self.answers()
+
+    def answers(self, *answers: Any) -> None:
+        """Those of the model."""
+        (self.path / "script.yaml").write_text(json.dumps(answers or ("unused",)))
+
+    def run(
+        self, script: str, *arguments: str, version: str = VERSION, agent: str = "tool"
+    ) -> pytest.RunResult:
+        """The script is the program: with the message file as $1, the answer file as $2, the prompt as $3."""
+        task = {"id": "t", "set": "expert", "query": "What is it?", "answer": 42, "limits": {"compute": 30}}
+        (self.path / "t.task.yaml").write_text(json.dumps(task))
+        (self.path / "setup/script.sh").write_text(script)
+        return self.pytester.runpytest(
+            f"--super-agent={agent}",
+            "--super-agent-files=setup",
+            f"--super-image={self.images[version]}",
+            "--super-model=scripted:script.yaml",
+            ".",
+            *arguments,
+        )
+
+    @property
+    def result(self) -> dict[str, Any]:
+        (line,) = (self.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+        result: dict[str, Any] = json.loads(line)
+        return result
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        (file,) = (self.path / ".super/runs/latest/trials").glob("t/*/trajectory.jsonl")
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.fixture
+def project(
+    pytester: pytest.Pytester, images: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> ToolProject:
+    monkeypatch.syspath_prepend(pytester.path)
+    return ToolProject(pytester, images)
+
+
+def test_a_program_gets_its_prompt_files_words_and_variables(project: ToolProject) -> None:
+    (project.path / "setup/skills").mkdir()
+    (project.path / "setup/skills/one.md").write_bytes(b"a skill \xff")
+    project.run(
+        "cat $3; cd /opt/super/home; cat own.txt; tr -d '\\377' < skills/one.md; "
+        'echo "; $5; $4; $KIND; $MINE; $HOME"; echo 42 > $2; ls -A /workspace',
+        "--super-agent-arg=a word of {home}",
+        "--super-agent-env=MINE={place}",
+    )
+    copied, command, _, _ = project.steps
+    assert (copied["action"]["type"], command["action"]["type"]) == ("copy_agent_files", "command")
+    said = command["observation"]
+    assert said.startswith("What is it?\n\nWhen you are done, write your answer as JSON")
+    assert "into the file /workspace/.super-answer.json" in said
+    told = "a word of /opt/super/home; scripted; of the agent; /opt/super/agents/tool; /root\n"
+    assert f"its own filea skill ; {told}.super-answer.json\n[The program" in said
+    result = project.result
+    assert (result["solved"], result["agent_version"]) == (True, VERSION)
+
+
+@pytest.mark.parametrize(
+    ("script", "read"),
+    [
+        ("echo 42 > $2; echo 7 > $1", "42"),
+        ("echo 42 > $1", "[The answer is that of the last message.]"),
+        ("echo broken > $2; echo 42 > $1", "[The answer is that of the last message.]"),
+        ("printf 'It is\\n```json\\n42\\n```\\n' > $1", "[The answer is that of the last message.]"),
+    ],
+)
+def test_the_answer_is_that_of_the_file_else_that_of_the_last_message(
+    project: ToolProject, script: str, read: str
+) -> None:
+    project.run(script)
+    assert read in project.steps[-2]["observation"]
+    assert project.result["solved"]
+    assert project.result["prompt_tokens"] == 0
+
+
+@pytest.mark.parametrize(("answer", "is_submitted"), [("42", True), ("NONE", False), ("It is 42.", False)])
+def test_a_message_without_json_is_repaired_by_one_question(
+    project: ToolProject, answer: str, is_submitted: bool
+) -> None:
+    project.answers(answer, "not asked")
+    project.run("echo It is forty-two. > $1")
+    question = next(step for step in project.steps if step["action"]["type"] == "ask_for_answer")
+    assert "What is it?" in question["action"]["content"]
+    assert "It is forty-two." in question["action"]["content"]
+    result = project.result
+    assert (result["submitted"], result["solved"]) == (is_submitted, is_submitted)
+    assert result["completion_tokens"] > 0
+    assert result["error"] is None
+    assert (result["agent_error"] is None) == is_submitted
+
+
+def test_the_message_of_a_program_that_failed_does_not_count(project: ToolProject) -> None:
+    project.run("echo 42 > $1; echo no model here; exit 3")
+    assert project.result["agent_error"] == "exit code 3: no model here"
+    assert not project.result["submitted"]
+    assert project.result["prompt_tokens"] == 0
+
+
+def test_the_version_is_part_of_what_is_tried_and_the_base_of_the_conditions(project: ToolProject) -> None:
+    project.run("echo 42 > $2")
+    one = project.result
+    project.run("echo 42 > $2", "--super-agent-env=A=b")
+    other = project.result
+    assert one["software"] == other["software"] == "base"
+    assert one["conditions"] == other["conditions"]
+    assert one["subject"] != other["subject"]
+
+
+@pytest.mark.parametrize(
+    ("version", "agent", "told"),
+    [
+        ("none", "tool", "neither the image * nor *-none-tool-2.0 has the agent tool: build *"),
+        (
+            "1.0",
+            "tool",
+            "* has tool 1.0, and 1.5 is the oldest that works here: build one with *tool --base *",
+        ),
+        (VERSION, "tool==2.0", "neither * has tool 2.0: build one with *--agent tool==2.0 --base *"),
+    ],
+)
+def test_an_image_without_the_right_program_stops_the_run_with_one_message(
+    project: ToolProject, version: str, agent: str, told: str
+) -> None:
+    ran = project.run("echo 42 > $2", version=version, agent=agent)
+    ran.stdout.fnmatch_lines([f"*{told}*"])
+    assert ran.ret != 0
+    assert "build one with" in project.result["error"]
