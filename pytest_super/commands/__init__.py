@@ -24,6 +24,7 @@ COMMANDS = (
     "rescore",
     "stats",
     "view",
+    "export",
     "compare",
     "baseline",
     "runs",
