@@ -473,6 +473,31 @@ def test_trials_that_go_on_are_left_out(
         assert members(run.path, tmp_path)["header.json"]["status"] == "started"
 
 
+def nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("depth", [200, 280, 460, 930])
+@pytest.mark.parametrize("name", FORMATS)
+def test_values_that_are_nested_deeply_stop_no_export(tmp_path: Path, name: str, depth: int) -> None:
+    run = a_run(tmp_path, versions=nested(depth))
+    steps = [a_step(1, outputs=[{"data": nested(depth)}])]
+    add_trial(run, a_result(), [] if depth > 300 else steps)
+    line = {
+        "number": 9,
+        "origin": "agent",
+        "action": {"type": "execute"},
+        "processes": [{"p": nested(depth)}],
+    }
+    append_line(run.path / "trials/mean/1.0/trajectory.jsonl", line)
+    exported = export_run(run.path, name, tmp_path / "out")
+    if depth > 900:
+        assert "run.json is nested too deeply" in exported.unread
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_run_without_trials_is_exported(tmp_path: Path, name: str) -> None:
     assert export_run(a_run(tmp_path).path, name, tmp_path / "out").trials == 0

@@ -25,10 +25,13 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re
 
 def write_atif(trials: StoredTrials, folder: Path) -> None:
     """Write `ID.EPOCH.json` for each trial into a folder. Raises OSError."""
-    facts = trials.facts
-    for record in trials.records():
-        result = record.result
-        (folder / f"{result.id}.{result.epoch}.json").write_text(to_json(trajectory_of(record, facts)) + "\n")
+
+    def file_of(record: TrialRecord) -> tuple[str, str]:
+        name = f"{record.result.id}.{record.result.epoch}.json"
+        return name, to_json(trajectory_of(record, trials.facts))
+
+    for name, text in trials.converted(file_of):
+        (folder / name).write_text(f"{text}\n")
 
 
 def trajectory_of(record: TrialRecord, facts: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_super.report.export.trials import StoredTrials
+    from pytest_super.report.export.trials import StoredTrials, TrialRecord
     from pytest_super.store.results import TrialResult
 
 VERSION = 2
@@ -33,11 +33,9 @@ def write_inspect(trials: StoredTrials, path: Path) -> None:
     """Raises OSError."""
     summaries = []
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for record in trials.records():
-            sample = sample_of(record)
-            name = f"samples/{record.result.id}_epoch_{record.result.epoch}.json"
-            archive.writestr(name, to_json(sample))
-            summaries.append(summary_of(sample))
+        for name, text, summary in trials.converted(member_of):
+            archive.writestr(name, text)
+            summaries.append(summary)
         spec, plan = spec_of(trials), plan_of(trials)
         start = {"version": VERSION, "eval": spec, "plan": plan}
         archive.writestr("_journal/start.json", to_json(start))
@@ -51,6 +49,13 @@ def write_inspect(trials: StoredTrials, path: Path) -> None:
             "stats": stats_of(trials.results),
         }
         archive.writestr("header.json", to_json(header))
+
+
+def member_of(record: TrialRecord) -> tuple[str, str, dict[str, Any]]:
+    """The name and the content of a sample's file, and its summary."""
+    sample = sample_of(record)
+    name = f"samples/{record.result.id}_epoch_{record.result.epoch}.json"
+    return name, to_json(sample), summary_of(sample)
 
 
 def spec_of(trials: StoredTrials) -> dict[str, Any]:

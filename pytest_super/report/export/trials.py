@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_super.model.redaction import is_secret_name
 from pytest_super.report.export.measured import known_values
@@ -16,13 +16,14 @@ from pytest_super.report.page.trial import TRAJECTORY
 from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pytest_super.report.page.stored import ShownRun, ShownTrial
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
 
+T = TypeVar("T")
 # It can hold a secret, and an export is made to be passed on.
 ARGUMENTS = "arguments"
 PARAMETERS = "model_parameters"
@@ -58,32 +59,26 @@ class StoredTrials:
     """The trials of a run that have ended, ordered by task and epoch; each one's last rerun."""
 
     run: ShownRun
+    facts: dict[str, Any]
+    """What was run, without what can hold a secret."""
     results: list[TrialResult]
     unfinished: int
     unread: list[str] = field(default_factory=list)
     """What could not be read, so far."""
 
-    def records(self) -> Iterator[TrialRecord]:
-        """Reads one trial after the other: their steps do not fit into memory together."""
+    def converted(self, convert: Callable[[TrialRecord], T]) -> Iterator[T]:
+        """Reads and converts one trial after the other: their steps do not fit into memory together."""
         for one in self.run.trials:
             if one.outcome == GOING_ON:
                 continue
             try:
                 record = read_record(self.run, one)
+                found = convert(record)
             except RecursionError:
                 self.unread.append(f"the trial {one.result.name} is nested too deeply")
                 continue
             self.unread += [f"{one.folder}: {text}" for text in record.unread]
-            yield record
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What was run, without what can hold a secret."""
-        facts = {name: value for name, value in self.run.facts.items() if name != ARGUMENTS}
-        if PARAMETERS in facts:
-            facts[PARAMETERS] = without_secrets(facts[PARAMETERS])
-        known: dict[str, Any] = escape_surrogates(facts)
-        return known
+            yield found
 
 
 def read_trials(folder: Path) -> StoredTrials:
@@ -91,9 +86,26 @@ def read_trials(folder: Path) -> StoredTrials:
     run = read_run(folder)
     run.trials.sort(key=lambda one: (one.result.id, one.result.epoch))
     ended = [one.result for one in run.trials if one.outcome != GOING_ON]
+    unread = list(run.unread)
     return StoredTrials(
-        run=run, results=ended, unfinished=len(run.trials) - len(ended), unread=list(run.unread)
+        run=run,
+        facts=public_facts(run, unread),
+        results=ended,
+        unfinished=len(run.trials) - len(ended),
+        unread=unread,
     )
+
+
+def public_facts(run: ShownRun, unread: list[str]) -> dict[str, Any]:
+    facts = {name: value for name, value in run.facts.items() if name != ARGUMENTS}
+    try:
+        if PARAMETERS in facts:
+            facts[PARAMETERS] = without_secrets(facts[PARAMETERS])
+        known: dict[str, Any] = json.loads(to_json(escape_surrogates(facts)))
+    except RecursionError:
+        unread.append("run.json is nested too deeply")
+        return {}
+    return known
 
 
 def read_record(run: ShownRun, trial: ShownTrial) -> TrialRecord:
