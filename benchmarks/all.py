@@ -30,6 +30,7 @@ SCRIPTS: dict[str, list[str]] = {
     "steps.py": [],
     "page.py": [],
     "comparison.py": [],
+    "export.py": [],
     "load.py": [],
     "agents_peer.py": [],
 }

@@ -25,6 +25,7 @@ COMMANDS = (
     "rescore",
     "stats",
     "view",
+    "export",
     "compare",
     "baseline",
     "runs",

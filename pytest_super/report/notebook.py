@@ -6,6 +6,7 @@ It contains the gold answer, so it is only written into the folder of the run's 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import printable_line
@@ -26,14 +27,24 @@ Cell = dict[str, Any]
 
 NOTEBOOK = "trajectory.ipynb"
 VALUE_LIMIT = 2000
+QUERY, EXPECTED, UNKNOWN = "**Query**\n\n", "expected", "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What a notebook has of its trial's task: texts that are stored nowhere else."""
+
+    query: str | None = None
+    expected: str | None = None
+    """The gold answer as JSON, clipped; None if the task has none."""
 
 
 def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[Step]) -> None:
     """Write trajectory.ipynb (nbformat 4.5) into the trial's folder."""
-    figures = "\n".join(f"{name:<9}  {value}" for name, value in figures_of(task, result, steps))
+    figures = "\n".join(f"{labelled(name)}{value}" for name, value in figures_of(task, result, steps))
     cells = [
         markdown("figures", f"# {result.name}\n\n{quoted(figures)}"),
-        markdown("query", f"**Query**\n\n{quoted(task.query)}"),
+        markdown("query", f"{QUERY}{quoted(task.query)}"),
     ]
     for step in steps:
         cells += step_cells(step)
@@ -50,16 +61,32 @@ def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[St
         write_atomically(folder / NOTEBOOK, json.dumps(notebook, indent=1))
 
 
+def told_in(notebook: Any) -> Told:
+    """What `write_notebook` has written of the task. Raises one of UNREADABLE for another notebook."""
+    sources = {cell["id"]: cell["source"] for cell in notebook["cells"]}
+    query = sources["query"]
+    if not query.startswith(QUERY):
+        raise ValueError("it has no query")
+    figures = unquoted(sources["figures"]).splitlines()
+    label = labelled(EXPECTED)
+    [expected, *_] = [line.removeprefix(label) for line in figures if line.startswith(label)]
+    return Told(query=unquoted(query.removeprefix(QUERY)), expected=None if expected == UNKNOWN else expected)
+
+
+def labelled(name: str) -> str:
+    return f"{name:<9}  "
+
+
 def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[tuple[str, str]]:
     """How the trial went, each value on one line of bounded length."""
-    answer = json.dumps(task.answer, ensure_ascii=False) if "answer" in task.model_fields_set else "unknown"
+    answer = json.dumps(task.answer, ensure_ascii=False) if "answer" in task.model_fields_set else UNKNOWN
     submitted = [step.action.content for step in steps if step.action.type == "submit"]
     values = [f"{name} {value:.3g}" for name, value in result.metrics.items() if value is not None]
     yield "score", clipped(", ".join(values) or f"none: {result.error}")
     if result.masked:
         facts = (f"{name} {value}" for name, value in result.masked.items() if not isinstance(value, list))
         yield "masked", clipped(", ".join(facts))
-    yield "expected", clipped(answer)
+    yield EXPECTED, clipped(answer)
     yield "submitted", clipped(submitted[-1]) if submitted else "nothing"
     for value in result.graded:
         yield "graded", clipped(graded_line(value))
@@ -101,6 +128,10 @@ def step_cells(step: Step) -> Iterator[Cell]:
 def quoted(text: str) -> str:
     """Text that others wrote, indented as a block without markup."""
     return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def unquoted(text: str) -> str:
+    return "\n".join(line.removeprefix("    ") for line in text.split("\n"))
 
 
 def markdown(name: str, source: str) -> Cell:

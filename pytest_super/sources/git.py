@@ -29,6 +29,8 @@ ENVIRONMENT = {
     "GIT_LFS_SKIP_SMUDGE": "1",
     "LC_ALL": "C",
 }
+# All branches and tags.
+ALL = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "credential.interactive=false", "-c", "gc.auto=0")
 
 
@@ -63,7 +65,7 @@ def _fetch(bare: Path, url: str, commit: str, base: Path) -> None:
     try:
         run_git(*fetch, "--depth=1", "--no-tags", "--", url, commit, cwd=base)
     except InfrastructureError:
-        run_git(*fetch, "--", url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", cwd=base)
+        run_git(*fetch, "--", url, *ALL, cwd=base)
     try:
         run_git(f"--git-dir={bare}", "cat-file", "-e", f"{commit}^{{commit}}", cwd=base)
     except InfrastructureError:
@@ -73,7 +75,14 @@ def _fetch(bare: Path, url: str, commit: str, base: Path) -> None:
 
 
 def run_git(*arguments: str, cwd: Path, advice: str = ADVICE, timeout: float = TIMEOUT) -> str:
-    """Run git without prompts and hooks; returns its output. Raises InfrastructureError."""
+    """Run git without prompts and hooks; returns its output as text. Raises InfrastructureError."""
+    return git_bytes(*arguments, cwd=cwd, advice=advice, timeout=timeout).decode("utf-8", "replace")
+
+
+def git_bytes(
+    *arguments: str, cwd: Path, advice: str = ADVICE, timeout: float = TIMEOUT, input: bytes = b""
+) -> bytes:
+    """The same, with an input and the output as bytes."""
     # When pytest runs inside a git hook, these point to another repository.
     inherited = {name: os.environ[name] for name in os.environ if not re.match("GIT_(DIR|WORK|INDEX)", name)}
     try:
@@ -81,7 +90,7 @@ def run_git(*arguments: str, cwd: Path, advice: str = ADVICE, timeout: float = T
             ["git", *OPTIONS, *arguments],
             cwd=cwd,
             env={**inherited, **ENVIRONMENT},
-            stdin=subprocess.DEVNULL,
+            input=input,
             capture_output=True,
             timeout=timeout,
         )
@@ -92,7 +101,7 @@ def run_git(*arguments: str, cwd: Path, advice: str = ADVICE, timeout: float = T
     if done.returncode:
         reason = redacted(done.stderr.decode("utf-8", "replace").strip()[-500:])
         raise InfrastructureError(f"git failed: {_shown(arguments)}: {reason}; {advice}")
-    return done.stdout.decode("utf-8", "replace")
+    return done.stdout
 
 
 def _shown(arguments: tuple[str, ...]) -> str:

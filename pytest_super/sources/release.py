@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.sources.archive import SUFFIXES, check_one_folder, unpack
@@ -64,13 +67,33 @@ def find_release(index: Index, project: str, version: str, sha256: str) -> Index
     raise InfrastructureError(f"{project} {version}: {_why_not_found(files, sources, sha256)}")
 
 
+def later_releases(project: str, version: str, most: int) -> list[tuple[str, IndexFile]]:
+    """The source distributions of the newest versions after this one, at most so many, newest first.
+
+    Withdrawn files are among them. Raises InfrastructureError.
+    """
+    found: dict[Version, IndexFile] = {}
+    with Index(read_pip_settings()) as index:
+        for url in index.urls:
+            for file in index.files(url, normalized(project)):
+                name, _, text = _without_suffix(file.name).rpartition("-")
+                if file.name.endswith(SUFFIXES) and normalized(name) == normalized(project):
+                    with suppress(InvalidVersion):
+                        found.setdefault(Version(text), file)
+    later = sorted((one for one in found if one > Version(version)), reverse=True)
+    return [(str(one), found[one]) for one in later[:most]]
+
+
 def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _stem(name: str) -> str:
-    suffix = next(suffix for suffix in SUFFIXES if name.endswith(suffix))
-    return normalized(name.removesuffix(suffix))
+    return normalized(_without_suffix(name))
+
+
+def _without_suffix(name: str) -> str:
+    return name.removesuffix(next((suffix for suffix in SUFFIXES if name.endswith(suffix)), ""))
 
 
 def _why_not_found(files: list[IndexFile], sources: list[IndexFile], sha256: str) -> str:

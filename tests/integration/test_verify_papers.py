@@ -249,6 +249,22 @@ def test_what_gives_code_or_values_away_is_named(
     assert leak in printed
 
 
+@pytest.mark.slow
+def test_code_that_the_network_gives_away_is_named(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(code.parent / "cache"))
+    for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "code"]):
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(code), *arguments]
+        subprocess.run(command, check=True)
+    head = subprocess.run(["git", "-C", str(code), "rev-parse", "HEAD"], capture_output=True, text=True)
+    commit = head.stdout.strip()
+    repository = {"git": code.as_uri(), "commit": commit, "provide": True}
+    for sandbox, status in (({"network": True}, 1), ({}, 0)):
+        printed, data = verify(code, ["mean"], MEAN, status=status, repository=repository, sandbox=sandbox)
+        assert verdicts(data) == {"mean": "valid"}
+        told = f"the agent can fetch the masked functions: {code.as_uri()} at commit {commit}"
+        assert (told in printed) == bool(status)
+
+
 def test_a_paper_that_cannot_be_proven_is_unknown(code: Path) -> None:
     printed, data = verify(
         code, ["mean"], MEAN, status=1, pre_execute=["!exit 0", "1/0"], sandbox={"gpus": 1}

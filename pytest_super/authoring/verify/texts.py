@@ -58,14 +58,19 @@ def repository_texts(folder: Path) -> list[Text]:
     tree, left = Tree(folder), MOST_READ
     # The sort is stable: within READMEs, other prose and the rest, files near the top stay first.
     for name in sorted(tree.files, key=least_digits_of):
-        most = min(left, LARGEST_NOTEBOOK if name.endswith(".ipynb") else LARGEST)
+        most = min(left, largest(name))
         size = (folder / name).lstat().st_size
-        if size <= most and is_text(tree, name):
+        if size <= most and is_text(tree.read(name, 8192)):
             left -= size
             place, least_digits = f"{folder.name}/{name}", least_digits_of(name)
             for part, text in parts_of(tree.read(name, most), name):
                 texts.append(Text(place=place + part, text=text, least_digits=least_digits))
     return texts
+
+
+def largest(name: str) -> int:
+    """Bytes of the largest file with this name that is read."""
+    return LARGEST_NOTEBOOK if name.endswith(".ipynb") else LARGEST
 
 
 def least_digits_of(name: str) -> int:
@@ -75,8 +80,8 @@ def least_digits_of(name: str) -> int:
     return LEAST_DIGITS_OF_PROSE if path.suffix in PROSE else LEAST_DIGITS_OF_DATA
 
 
-def is_text(tree: Tree, name: str) -> bool:
-    return b"\0" not in tree.read(name, 8192)
+def is_text(data: bytes) -> bool:
+    return b"\0" not in data[:8192]
 
 
 def parts_of(data: bytes, name: str) -> Iterator[tuple[str, str]]:

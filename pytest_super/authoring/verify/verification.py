@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import leaks
+from pytest_super.authoring.verify.network import network_leaks
 from pytest_super.authoring.verify.outcome import failures, variations, weak_graders
 from pytest_super.authoring.verify.texts import repository_texts
+from pytest_super.authoring.verify.versions import other_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_super.authoring.verify.gold_run import GoldTrial
     from pytest_super.authoring.verify.leaks import ReadTexts
+    from pytest_super.authoring.verify.network import ReadVersions
     from pytest_super.tasks.task import Task
 
 
@@ -36,7 +39,8 @@ def verify(tasks: Sequence[Task], gold: Mapping[str, Sequence[GoldTrial]]) -> Ve
     trials = [trial for task in tasks for trial in gold.get(task.id, ())]
     # Tasks that share a repository follow each other, and its texts can be many.
     read_texts = lru_cache(maxsize=1)(repository_texts)
-    found = (findings_of(task, gold.get(task.id, ()), read_texts) for task in tasks)
+    read_versions = lru_cache(maxsize=1)(other_versions)
+    found = (findings_of(task, gold.get(task.id, ()), read_texts, read_versions) for task in tasks)
     return Verification(
         findings=[finding for findings in found for finding in findings],
         tasks=len(tasks),
@@ -46,7 +50,9 @@ def verify(tasks: Sequence[Task], gold: Mapping[str, Sequence[GoldTrial]]) -> Ve
     )
 
 
-def findings_of(task: Task, trials: Sequence[GoldTrial], read_texts: ReadTexts) -> Iterator[Finding]:
+def findings_of(
+    task: Task, trials: Sequence[GoldTrial], read_texts: ReadTexts, read_versions: ReadVersions
+) -> Iterator[Finding]:
     if task.solution is not None and not trials:
         yield Finding(kind="unknown", task=task.id, text=f"{task.id}: the run has no trial of it")
     yield from failures(task, trials)
@@ -54,3 +60,4 @@ def findings_of(task: Task, trials: Sequence[GoldTrial], read_texts: ReadTexts) 
     yield from variations(task, trials)
     prefixes = [trial.prefix for trial in trials if trial.prefix]
     yield from leaks(task, prefixes[0] if prefixes else [], read_texts)
+    yield from network_leaks(task, read_texts, read_versions)

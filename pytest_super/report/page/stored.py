@@ -71,12 +71,18 @@ class ShownRun:
     """The content of run.json; empty if it cannot be read."""
     trials: list[ShownTrial]
     """Unsolved ones first."""
-    trouble: list[str] = field(default_factory=list)
-    """What could not be read, and failures after trials."""
+    unread: list[str] = field(default_factory=list)
+    """What could not be read."""
+    failures: list[str] = field(default_factory=list)
+    """What failed after trials."""
 
     @property
     def name(self) -> str:
         return self.folder.name
+
+    @property
+    def trouble(self) -> list[str]:
+        return limited([*self.unread, *self.failures])
 
     @property
     def max_errors(self) -> float | None:
@@ -95,19 +101,20 @@ class ShownRun:
 
 def read_run(folder: Path) -> ShownRun:
     """The run in `folder`, which can be going on."""
-    trouble: list[str] = []
-    results = list(read_listed(folder, trouble))
+    unread: list[str] = []
+    results = list(read_listed(folder, unread))
     listed = {(one.id, one.epoch, one.rerun) for one in results}
-    results += read_unlisted(folder, listed, trouble)
+    results += read_unlisted(folder, listed, unread)
     trials = []
     for result in last_reruns(results):
         try:
             trials.append(ShownTrial(result=result, why=why_of(result, folder)))
         except UNREADABLE as error:
-            trouble.append(f"the result of {result.name} is damaged: {error!r}")
-    trouble += read_trouble(folder)
+            unread.append(f"the result of {result.name} is damaged: {error!r}")
+    facts = read_facts(folder, unread)
     trials.sort(key=lambda one: ORDER.index(one.outcome))
-    return ShownRun(folder=folder, facts=read_facts(folder, trouble), trials=trials, trouble=limited(trouble))
+    failures = list(read_trouble(folder))
+    return ShownRun(folder=folder, facts=facts, trials=trials, unread=unread, failures=failures)
 
 
 def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:

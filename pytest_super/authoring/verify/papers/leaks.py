@@ -20,6 +20,7 @@ from pytest_super.grading.collected import CollectionError, collect
 from pytest_super.metrics.self_report import expected
 from pytest_super.session.grading import after_prefix
 from pytest_super.sources.paper import paper_text
+from pytest_super.sources.redact import redacted
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 def paper_leaks(paper: Task, start: Callable[[Task], ReadyKernel]) -> Iterator[Finding]:
     """Raises InfrastructureError."""
+    yield from fetchable_code(paper)
     yield from found_in(paper, texts_of_task(paper), list(distinctive_values(expected_values(paper))))
     with after_prefix(start(Items(paper).item((0,)))) as kernel, tempfile.TemporaryDirectory() as name:
         yield from installed_copies(paper, kernel)
@@ -48,6 +50,19 @@ def paper_leaks(paper: Task, start: Callable[[Task], ReadyKernel]) -> Iterator[F
         values = list(distinctive_values(expected_values(paper)))
         yield from found_in(paper, repository_texts(tree), values)
         yield from code_leaks(paper, tree)
+
+
+def fetchable_code(paper: Task) -> Iterator[Finding]:
+    """With the network, an agent can fetch what is masked from where the paper's code was fetched."""
+    repository = paper.repository
+    if not paper.sandbox.network or repository is None or repository.path is not None:
+        return
+    if repository.git is not None:
+        place = f"{redacted(repository.git)} at commit {repository.commit}"
+    else:
+        place = f"the release {repository.pypi} {repository.version}"
+    text = f"{paper.id}: with the network, the agent can fetch the masked functions: {place}"
+    yield Finding(kind="leaks", task=paper.id, text=text, facts={"kind": "network", "place": place})
 
 
 def texts_of_task(paper: Task) -> Iterator[Text]:

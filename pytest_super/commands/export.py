@@ -1,0 +1,54 @@
+"""`pytest-super export`: a stored run in the forms that other tools read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import printable_line
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
+
+    from pytest_super.report.export.formats import Exported
+
+HELP = "write a run as a log of Inspect AI, as ATIF, as CSV or as Parquet"
+# The names of report/export/formats, which is only imported when something is exported.
+FORMATS = ("inspect", "atif", "csv", "parquet")
+MOST_UNREAD = 20
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = "Exit status: 0 everything is exported, 1 something could not be read or written."
+    parser.add_argument(
+        "run_name", nargs="?", default="latest", metavar="RUN", help="an id, a folder, or latest (default)"
+    )
+    parser.add_argument("--format", required=True, choices=FORMATS, help="the form of the other tool")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="the file (atif: the folder); default: RUN.FORMAT"
+    )
+    parser.add_argument("--dir", type=Path, default=Path(".super"), help="default: .super")
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.report.export.formats import export_run
+    from pytest_super.report.text import counted
+    from pytest_super.store.stored_runs import find_run
+
+    exported = export_run(find_run(arguments.dir, arguments.run_name), arguments.format, arguments.output)
+    for line in notes_of(exported):
+        print(f"pytest-super: {printable_line(line)}", file=sys.stderr)
+    print(f"{exported.path}: {counted(exported.trials, 'trial')}")
+    return 1 if exported.unread else 0
+
+
+def notes_of(exported: Exported) -> Iterator[str]:
+    from pytest_super.report.text import counted
+
+    yield from exported.unread[:MOST_UNREAD]
+    if (more := len(exported.unread) - MOST_UNREAD) > 0:
+        yield f"and {more} more that cannot be read"
+    if exported.unfinished:
+        yield f"left out, because they have not ended: {counted(exported.unfinished, 'trial')}"
