@@ -197,6 +197,39 @@ def test_a_program_by_its_name_solves_shipped_tasks_fails_and_spends_its_budget(
     assert {result["software"] for result in results.values()} == {software_of_base()}
 
 
+@pytest.mark.parametrize(
+    ("name", "file"), [("codex", ".codex/AGENTS.md"), ("claude-code", ".claude/CLAUDE.md")]
+)
+def test_a_model_that_speaks_only_chat_completions_gets_the_users_instructions(
+    project: pytest.Pytester, openai_server: OpenAIServer, name: str, file: str
+) -> None:
+    build_image(name)
+    openai_server.speaks = frozenset()
+    query = write_small_task(project, "t")
+    openai_server.by(Player(name, {query: [f"echo 42 > {ANSWER}"]}))
+    instructions = project.path / "setup" / file
+    instructions.parent.mkdir(parents=True)
+    instructions.write_text("Speak of ferrets.")
+    project.runpytest_subprocess(f"--super-agent={name}", OPENAI, "--super-agent-files=setup", ".")
+    result = results_of(project)["t"]
+    assert (result["solved"], result["error"]) == (True, None)
+    asked = [one.body for one in openai_server.requests if "messages" in one.body]
+    assert all("Speak of ferrets." in json.dumps(body) for body in asked)
+    assert len(asked) == 2
+
+
+def test_a_hosted_tool_that_a_program_offers_is_named_once_and_removed(
+    project: pytest.Pytester, openai_server: OpenAIServer
+) -> None:
+    build_image("codex")
+    openai_server.by(Player("codex", {write_small_task(project, "t"): [f"echo 42 > {ANSWER}"]}))
+    project.runpytest_subprocess("--super-agent=codex", OPENAI, ".")
+    (step,) = [step for step in steps_of(project, "t") if step["action"]["type"] == "command"]
+    assert step["observation"].count("[Removed from the program's requests: web_search") == 1
+    assert "web_search" not in json.dumps([one.body.get("tools") for one in openai_server.requests])
+    assert results_of(project)["t"]["solved"]
+
+
 @BY_NAME
 def test_a_provider_that_refuses_the_key_is_one_error_with_its_message(
     project: pytest.Pytester, openai_server: OpenAIServer, name: str
