@@ -32,6 +32,7 @@ SCRIPTS: dict[str, list[str]] = {
     "comparison.py": [],
     "export.py": [],
     "load.py": [],
+    "door.py": [],
     "agents_peer.py": [],
 }
 

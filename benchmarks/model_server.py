@@ -1,4 +1,6 @@
-"""A model for the benchmarks: OpenAI's chat completions, answered from a list after a fixed latency.
+"""A model for the benchmarks: answers from a list after a fixed latency.
+
+It speaks OpenAI's chat completions, and streams Responses and Messages with an event for each word.
 
 It runs in a separate process, so that it costs both sides of a comparison the same. The k-th request that
 contains the same word `conversation-...` gets the k-th answer; after the last answer the list starts again.
@@ -43,6 +45,8 @@ def serving(answers: Sequence[str], latency: float = 0.0) -> Iterator[dict[str, 
                 "OPENAI_BASE_URL": url,
                 "OPENAI_API_BASE": url,
                 "OPENAI_API_KEY": "sk-nobody-asks",
+                "ANTHROPIC_BASE_URL": url.removesuffix("/v1"),
+                "ANTHROPIC_API_KEY": "sk-nobody-asks",
                 "NO_PROXY": HOST,
                 "no_proxy": HOST,
                 "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -71,6 +75,34 @@ def completion(text: str, prompt: bytes) -> dict[str, Any]:
     }
 
 
+def response_events(text: str) -> Iterator[dict[str, Any]]:
+    """The stream of a response."""
+    response = {"id": "resp_1", "object": "response", "model": "benchmark", "output": []}
+    yield {"type": "response.created", "response": {**response, "status": "in_progress"}}
+    for word in text.split(" "):
+        yield {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "delta": word}
+    part = {"type": "output_text", "text": text, "annotations": []}
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [part]}
+    usage = {"input_tokens": 100, "output_tokens": 100, "total_tokens": 200}
+    done = {**response, "status": "completed", "output": [item], "usage": usage}
+    yield {"type": "response.completed", "response": done}
+
+
+def message_events(text: str) -> Iterator[dict[str, Any]]:
+    """The stream of a message."""
+    begun = {"id": "msg_1", "type": "message", "role": "assistant", "model": "benchmark", "content": []}
+    used = {"input_tokens": 100, "output_tokens": 1}
+    yield {"type": "message_start", "message": {**begun, "usage": used}}
+    yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    for word in text.split(" "):
+        delta = {"type": "text_delta", "text": word}
+        yield {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield {"type": "content_block_stop", "index": 0}
+    ended = {"stop_reason": "end_turn", "stop_sequence": None}
+    yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 100}}
+    yield {"type": "message_stop"}
+
+
 def application(answers: Sequence[str], latency: float) -> web.Application:
     from aiohttp import web
 
@@ -83,11 +115,20 @@ def application(answers: Sequence[str], latency: float) -> web.Application:
         text = answers[asked[conversation] % len(answers)]
         asked[conversation] += 1
         await asyncio.sleep(latency)
+        if http.path in STREAMS:
+            lines = (
+                f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in STREAMS[http.path](text)
+            )
+            return web.Response(text="".join(lines), content_type="text/event-stream")
         return web.json_response(completion(text, body))
 
     served = web.Application(client_max_size=MAX_REQUEST)
-    served.router.add_post("/v1/chat/completions", answer)
+    for path in ("/v1/chat/completions", *STREAMS):
+        served.router.add_post(path, answer)
     return served
+
+
+STREAMS = {"/v1/responses": response_events, "/v1/messages": message_events}
 
 
 async def serve(answers: Sequence[str], latency: float) -> None:

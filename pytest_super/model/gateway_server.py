@@ -134,8 +134,7 @@ class GatewayServer:
         if not is_stream:
             return web.json_response(answer.body, headers={FACTS: json.dumps(facts)})
         if not stream.has_begun:
-            for event in protocol.events(answer.body, given):
-                await stream.relay(event)
+            await stream.relay("".join(protocol.events(answer.body, given)))
         return await stream.end(facts)
 
     async def count_tokens(self, http: web.Request) -> web.Response:
@@ -160,13 +159,13 @@ class EventStream:
     def has_begun(self) -> bool:
         return self._response is not None
 
-    async def relay(self, event: str) -> None:
-        """Send one event. Does nothing when the client has left: its answer is booked all the same."""
+    async def relay(self, events: str) -> None:
+        """Send events. Does nothing when the client has left: its answer is booked all the same."""
         with suppress(ConnectionError):
             if self._response is None:
                 self._response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
                 await self._response.prepare(self._http)
-            await self._response.write(event.encode())
+            await self._response.write(events.encode())
 
     async def end(self, facts: dict[str, Any]) -> web.StreamResponse:
         """Send the last line. Only for a stream that has begun."""
@@ -179,7 +178,7 @@ def two_lines(body: Any, facts: dict[str, Any]) -> web.Response:
     return web.Response(text=f"{json.dumps(body)}\n{json.dumps(facts)}\n", content_type=TWO_LINES)
 
 
-async def discard(_event: str) -> None:
+async def discard(_events: str) -> None:
     """Relay nothing: the client wants the whole answer."""
 
 

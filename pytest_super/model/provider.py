@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_super.model.token_estimate import MaxUsage
 
     Relay = Callable[[str], Awaitable[None]]
-    """Passes one event of a stream on to the client: its text, with the blank line that ends it."""
+    """Passes events of a stream on to the client: their text, with the blank line that ends each."""
 
 # A provider chooses its model's name, and one line of an HTTP header must stay far below 64 KiB.
 MAX_NAME = 200

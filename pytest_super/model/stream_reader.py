@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 # Seconds. No trial waits longer for one event.
 LONGEST_SILENCE = 3600.0
+PIECE = 256 * 2**10
+# The end of each event.
+BETWEEN = b"\n\n"
 
 
 class StreamReader:
@@ -46,19 +49,25 @@ class StreamReader:
         return HttpResponse(status=200, headers=response.headers, body=last)
 
     def _relay_events(self, connection: UnixConnection, response: http.client.HTTPResponse) -> bytes:
-        event = b""
+        """Relay the events, those that came together at once. Returns the last line without its mark."""
+        data = bytearray()
         while True:
             # No longer than the trial may last; a silent provider ends the stream much earlier.
             connection.limit(max(0.01, min(self._seconds_left(), LONGEST_SILENCE)))
-            line = response.readline()
-            if line.startswith(COMMENT.encode()):
-                return line.removeprefix(COMMENT.encode())
-            if not line:
+            piece = response.read1(PIECE)
+            if not piece:
                 raise ConnectionError
-            event += line
-            if not line.strip():
-                self._relay(event)
-                event = b""
+            data += piece
+            if BETWEEN not in data[-len(piece) - 1 :]:
+                continue
+            whole, _, rest = data.rpartition(BETWEEN)
+            before, _, last = whole.rpartition(BETWEEN)
+            is_end = last.startswith(COMMENT.encode())
+            if events := before if is_end else whole:
+                self._relay(bytes(events + BETWEEN))
+            if is_end:
+                return bytes(last.removeprefix(COMMENT.encode()))
+            data = rest
 
 
 def body_and_facts(response: HttpResponse) -> tuple[bytes, dict[str, Any]]:

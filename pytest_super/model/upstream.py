@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ SPOKEN = {"openai": "/v1/responses", "anthropic": "/v1/messages"}
 # Events before the first part of an answer, and those that end a stream with an error.
 BEFORE = ("response.created", "response.in_progress", "response.queued", "message_start", "ping")
 ERRORS = ("error", "response.failed")
+BETWEEN = re.compile(r"\r?\n\r?\n")
 # Statuses of a server that has no such path.
 NO_PATH = (404, 405)
 RATE_LIMITED = frozenset({"rate_limit_error", "rate_limit_exceeded"})
@@ -52,15 +54,15 @@ class Relaying:
         self.has_begun = False
         self._relay = relay
 
-    async def take(self, event: Event) -> None:
-        self.events.append(event)
-        kind = event.get("type")
-        if kind in ERRORS or (kind in BEFORE and not self.has_begun):
+    async def take(self, events: list[Event]) -> None:
+        before = len(self.events)
+        self.events += [event for event in events if isinstance(event, dict)]
+        if not self.has_begun and all(event.get("type") in (*BEFORE, *ERRORS) for event in self.events):
             return
-        waiting = [event] if self.has_begun else self.events
+        waiting = self.events[before:] if self.has_begun else self.events
         self.has_begun = True
-        for each in waiting:
-            await self._relay(named_event(each))
+        # At once: each piece is a round trip between the sandbox and us.
+        await self._relay("".join(named_event(event) for event in waiting if event.get("type") not in ERRORS))
 
 
 class Upstream:
@@ -95,8 +97,8 @@ class Upstream:
         relaying = Relaying(relay)
         try:
             async with self._stream(protocol, request, beta) as response:
-                async for event in events_of(response):
-                    await relaying.take(event)
+                async for events in events_of(response):
+                    await relaying.take(events)
             answer = protocol.whole(relaying.events)
         except (NotSpokenError, ModelCallError):
             raise
@@ -173,16 +175,24 @@ def first(*names: str) -> str:
     return next(filter(None, map(os.environ.get, names)), "")
 
 
-async def events_of(response: httpx.Response) -> AsyncIterator[Event]:
-    """The server-sent events of a response; comments and what is not JSON are left out."""
-    data: list[str] = []
-    async for line in response.aiter_lines():
-        if line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
-        elif not line and data:
-            event, data = "\n".join(data), []
-            if event != "[DONE]":
-                yield plain(json.loads(event))
+async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
+    """The server-sent events of a response, those that came together in one list; comments are left out."""
+    unfinished: list[str] = []
+    async for text in response.aiter_text():
+        # The end of an event can come in two pieces.
+        end = unfinished[-1][-3:] if unfinished else ""
+        unfinished.append(text)
+        if BETWEEN.search(end + text):
+            *blocks, rest = BETWEEN.split("".join(unfinished))
+            unfinished = [rest]
+            yield [event for event in map(event_in, blocks) if event is not None]
+
+
+def event_in(block: str) -> Event | None:
+    """The event of a block of lines; None if it has no data. Raises ValueError if they are not JSON."""
+    lines = [line[5:].removeprefix(" ") for line in block.splitlines() if line.startswith("data:")]
+    data = "\n".join(lines)
+    return None if data in ("", "[DONE]") else plain(json.loads(data))
 
 
 def stream_failure(model: str, data: Event) -> ModelCallError:

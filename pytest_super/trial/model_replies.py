@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.http_requests import Reply
 from pytest_super.model.protocols.protocol import openai_error
+from pytest_super.model.stream_reader import BETWEEN
 
 if TYPE_CHECKING:
     from pytest_super.kernel.http_requests import HttpRequest
@@ -35,10 +36,11 @@ class HeldStream:
         self._request = request
         self._held = b""
 
-    def send(self, event: bytes) -> None:
-        if self._held:
-            self._request.relay(self._held)
-        self._held = event
+    def send(self, events: bytes) -> None:
+        ready, end, last = (self._held + events).removesuffix(BETWEEN).rpartition(BETWEEN)
+        self._held = last + BETWEEN
+        if ready:
+            self._request.relay(ready + end)
 
     def end(self) -> bool:
         """Send the last event. Whether there was a stream."""
