@@ -57,6 +57,8 @@ def add_task(folder: Path, settings: str = SETTINGS, *, base: str = "python:3.11
         "environment/Dockerfile": f'FROM {base}\nWORKDIR /app\nRUN printf "1\\n4\\n" > numbers.txt\n',
         "tests/test.sh": test,
         "tests/check.py": CHECK,
+        # A usual name, which pytest must not collect on this machine.
+        "tests/test_outputs.py": "raise SystemExit(3)\n",
         "solution/solve.sh": SOLVE,
     }
     for name, text in files.items():

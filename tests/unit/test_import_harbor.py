@@ -61,10 +61,10 @@ def test_a_folder_becomes_a_task_file_with_a_grader(harbor: Import) -> None:
     assert task.metadata["harbor"]["metadata"]["created"] == "2026-11-01"
     grade = task.grade
     assert grade is not None
-    assert (grade.where, grade.timeout, grade.files) == ("same", 60, {"/tests": "mean/tests"})
+    assert (grade.where, grade.timeout, grade.files) == ("same", 60, {"/tests": ".tests/mean"})
     assert "export WANTED=2.5 && cd /app && bash /tests/test.sh" in grade.command
-    assert (harbor.output / "mean/tests/check.py").is_file()
-    assert not (harbor.output / "mean/solution").exists()
+    assert (harbor.output / ".tests/mean/check.py").is_file()
+    assert not list(harbor.output.rglob("solve.sh"))
 
 
 def test_what_the_format_does_not_know_is_ignored_and_an_import_can_be_repeated(harbor: Import) -> None:
@@ -89,7 +89,7 @@ def test_a_separate_verifier_gets_the_artifacts_in_a_fresh_sandbox(harbor: Impor
     grade = harbor.task(SEPARATE).grade
     assert grade is not None
     assert (grade.where, grade.collect) == ("fresh", ["/app/mean.txt", "/logs/artifacts"])
-    assert (grade.files, grade.sandbox) == ({"/tests": "mean/tests"}, None)
+    assert (grade.files, grade.sandbox) == ({"/tests": ".tests/mean"}, None)
 
 
 def test_a_verifiers_own_environment_means_a_separate_one(harbor: Import) -> None:
@@ -104,7 +104,7 @@ def test_a_verifiers_own_environment_means_a_separate_one(harbor: Import) -> Non
     assert str(spec.image).startswith("pytest-super-harbor:")
     assert spec.image != task.sandbox.image
     # Its image has the tests, maybe with what its build has added.
-    assert (task.grade.files, list(harbor.output.glob("mean/*"))) == ({}, [])
+    assert (task.grade.files, list(harbor.output.glob(".tests/mean"))) == ({}, [])
     assert "cd /tests && bash /tests/test.sh" in task.grade.command
 
 
@@ -185,7 +185,7 @@ def test_a_task_that_cannot_be_used_is_left_out_by_name(
     status, lines = harbor.run()
     assert (status, lines[0]) == (1, f"{bad}: left out")
     assert reason.format(bad) in lines[1]
-    assert lines[-2] == f"1 task in {harbor.output} (files: 3 new); 1 left out"
+    assert lines[-2] == f"1 task in {harbor.output} (files: 4 new); 1 left out"
     assert [path.name for path in harbor.output.glob("*.yaml")] == ["good.task.yaml"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.importing.harbor.settings import Unusable
-from pytest_super.authoring.importing.harbor.task import SETTINGS, TESTS, read_task
+from pytest_super.authoring.importing.harbor.task import SETTINGS, place_of, read_task
 from pytest_super.authoring.importing.store import write_files
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import SuperError, printable_line
@@ -85,7 +85,7 @@ def checked_text(task: HarborTask, name: str) -> str:
     """The text of the task's file, checked next to its other files. Raises ValueError."""
     with tempfile.TemporaryDirectory() as folder:
         if task.tests is not None:
-            place = Path(folder) / task.fields["id"]
-            place.mkdir()
-            (place / TESTS).symlink_to(task.tests)
+            place = Path(folder) / place_of(task.fields["id"])
+            place.parent.mkdir()
+            place.symlink_to(task.tests)
         return task_text(task.fields, Path(folder) / name)

@@ -40,13 +40,15 @@ class HarborTask:
     @property
     def copied(self) -> dict[str, Path]:
         """The verifier's files, by their paths relative to the task file."""
-        place = f"{self.fields['id']}/{TESTS}"
-        tests = self.tests
-        return (
-            {}
-            if tests is None
-            else {f"{place}/{path.relative_to(tests)}": path for path in files_below(tests)}
-        )
+        if self.tests is None:
+            return {}
+        place = place_of(self.fields["id"])
+        return {f"{place}/{path.relative_to(self.tests)}": path for path in files_below(self.tests)}
+
+
+def place_of(name: str) -> str:
+    """The folder of a verifier's files. pytest does not collect tests in hidden folders."""
+    return f".{TESTS}/{name}"
 
 
 def read_task(folder: Path, shown: str) -> HarborTask:
@@ -66,7 +68,7 @@ def read_task(folder: Path, shown: str) -> HarborTask:
     workdir = workdir_of(settings, image, "environment")
     if workdir is None:
         settings.remarks.append(f"{shown}: no WORKDIR is stated: cells and test.sh start in /workspace")
-    grade, verifier_image = grade_of(settings, tests, f"{name}/{TESTS}", workdir)
+    grade, verifier_image = grade_of(settings, tests, place_of(name), workdir)
     sandbox = {"image": image.name, "network": True, **sandbox_of(settings, "environment")}
     fields = {
         "id": name,
