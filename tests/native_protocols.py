@@ -163,5 +163,6 @@ def words(text: str) -> list[str]:
     return re.findall(r"\S+\s*", text)
 
 
-def as_text(event: dict[str, Any]) -> str:
-    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+def as_text(event: dict[str, Any], *, is_raw: bool = False) -> str:
+    """`is_raw`: characters beyond ASCII are not escaped."""
+    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=not is_raw)}\n\n"

@@ -209,7 +209,7 @@ class OpenAIServer:
             if event["type"] == given.get("fails_at"):
                 yield native_protocols.as_text(given["with"])
                 return
-            yield native_protocols.as_text(event)
+            yield native_protocols.as_text(event, is_raw="is_raw" in given)
             self._closing.wait(self.pause)
 
     def _fail(self, fault: Fault, http: Request, body: dict[str, Any]) -> Response:

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, error_data
+from pytest_super.model.json_values import has_type
 from pytest_super.model.ledger import Ledger
 from pytest_super.model.protocols.known import CHAT
+from pytest_super.model.protocols.protocol import reading
 from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.retry import Tries
-from pytest_super.model.token_estimate import count_characters
+from pytest_super.model.token_estimate import UNBOUNDED, count_characters
 from pytest_super.store.json_lines import append, to_line
 from pytest_super.store.trajectory import now
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from pytest_super.model.settings import ModelSettings
     from pytest_super.model.token_estimate import MaxUsage
 
+# The parts of native requests whose tokens nothing bounds.
+FILE_TYPES = frozenset(("input_file", "input_audio", "document"))
 # Seconds that all other calls wait for the end of the very first.
 HEAD_START = 5.0
 NO_PRICE = (
@@ -47,8 +51,8 @@ class Asked:
     request: Request
     beta: str
     """The header `anthropic-beta`."""
-    relay: Relay
-    """Gets the events of the answer, if the provider speaks the client's protocol."""
+    relay: Relay | None
+    """Gets the events of the answer, if the client wants a stream and the provider speaks its protocol."""
 
 
 # Compared by identity: calls are kept in a set, and two of them can have the same request.
@@ -154,23 +158,29 @@ class Caller:
             raise
 
     def _new_call(self, trial: CallingTrial, asked: Asked) -> ModelCall:
+        with reading():
+            call = self._read_call(trial, asked)
+        call.result = asyncio.ensure_future(self._make(call))
+        self.under_way[call.trial].add(call)
+        call.result.add_done_callback(lambda _: self._end(call))
+        return call
+
+    def _read_call(self, trial: CallingTrial, asked: Asked) -> ModelCall:
         own = asked.request
         if asked.protocol is not CHAT:
             own = cast("StreamedProtocol", asked.protocol).with_defaults(own, self.settings.parameters)
         request = self._prepare(trial, asked.protocol.to_chat(own))
-        call = ModelCall(
+        # A chat completion has no place for them, so they cannot be measured there.
+        has_files = asked.protocol is not CHAT and has_type(own, FILE_TYPES)
+        return ModelCall(
             trial=trial.name,
             task=trial.task,
             asked=asked,
             own=own,
             request=request,
             characters=count_characters(request),
-            most=self.provider.max_usage(request),
+            most=UNBOUNDED if has_files else self.provider.max_usage(request),
         )
-        call.result = asyncio.ensure_future(self._make(call))
-        self.under_way[call.trial].add(call)
-        call.result.add_done_callback(lambda _: self._end(call))
-        return call
 
     def _prepare(self, trial: CallingTrial, chat: Request) -> Request:
         """The request with the user's parameters. Epochs get different seeds, so that they differ."""
@@ -222,7 +232,7 @@ class Caller:
         # A script chooses an answer by the number of calls that have ended, so a retry gets the same one.
         try:
             with account.waiting.attempt(), call.asking():
-                answer = await self._ask(call, account.answered + 1)
+                answer, is_chat = await self._ask(call, account.answered + 1)
         except ModelCallError as error:
             # A final failure uses up an answer, too, or a script could not continue after an error.
             account.answered += error.is_final
@@ -240,17 +250,19 @@ class Caller:
         self._book(call, answer.usage, **facts)
         call.answer = answer
         self._check_price(answer.usage, answer.model)
-        return answer
+        # After the booking: whatever the answer looks like, it is paid.
+        return (
+            replace(answer, body=call.asked.protocol.from_chat(answer.body, call.own)) if is_chat else answer
+        )
 
-    async def _ask(self, call: ModelCall, number: int) -> Answer:
-        """The provider's answer in the client's protocol. Raises ModelCallError."""
+    async def _ask(self, call: ModelCall, number: int) -> tuple[Answer, bool]:
+        """The provider's answer, and whether it is a chat completion. Raises ModelCallError."""
         asked = call.asked
         if self.provider.speaks(asked.protocol):
             with suppress(NotSpokenError):
                 spoken = cast("StreamedProtocol", asked.protocol)
-                return await self.provider.stream(spoken, call.own, asked.beta, asked.relay)
-        answer = await self.provider.complete(call.request, task=call.task, call=number)
-        return replace(answer, body=asked.protocol.from_chat(answer.body, asked.request))
+                return await self.provider.stream(spoken, call.own, asked.beta, asked.relay), False
+        return await self.provider.complete(call.request, task=call.task, call=number), True
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
         call.usage += usage

@@ -142,9 +142,9 @@ class GatewayModel:
             self._waiting.paused = self._paused(facts["waited_seconds"])
         return Forwarded(answer, facts, monotonic() - began)
 
-    def count_tokens(self, body: bytes) -> bytes | None:
+    def count_tokens(self, body: bytes, beta: str = "") -> bytes | None:
         """The gateway's answer to a request for a number of tokens; None if it is wrong."""
-        response = self._send_in_time(COUNT_TOKENS, body)
+        response = self._send_in_time(COUNT_TOKENS, body, headers={BETA: beta} if beta else {})
         return response.body if response.status == 200 else None
 
     def booked_usage(self, timeout: float) -> Usage | None:

@@ -23,7 +23,6 @@ from aiohttp import web
 from pytest_super.model.api import (
     AUTHORIZATION,
     BETA,
-    COMMENT,
     COUNT_TOKENS,
     FACTS,
     TRIAL,
@@ -35,11 +34,12 @@ from pytest_super.model.api import (
 )
 from pytest_super.model.caller import Asked, Caller
 from pytest_super.model.completion import BudgetSpentError
+from pytest_super.model.event_stream import EventStream
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.json_values import plain
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.known import PROTOCOLS
-from pytest_super.model.protocols.protocol import invalid
+from pytest_super.model.protocols.protocol import invalid, reading
 from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED
@@ -113,16 +113,20 @@ class GatewayServer:
             failure = invalid("the request", f"cannot be read: {error.reason}")
         except Exception as error:
             failure = internal_error(error)
+        # The client has left.
+        except asyncio.CancelledError:
+            stream.abandon()
+            raise
         return await stream.end({"error": error_data(failure)}) if stream.has_begun else refusal(failure)
 
     async def _answer(
         self, http: web.Request, protocol: WireProtocol, stream: EventStream
     ) -> web.StreamResponse:
         given, trial = plain(await read_request(http)), trial_of(http)
-        request, removed = protocol.accepted(given, is_open=trial.is_open)
+        with reading():
+            request, removed = protocol.accepted(given, is_open=trial.is_open)
         is_stream = bool(given.get("stream"))
-        relay = stream.relay if is_stream else discard
-        asked = Asked(protocol, request, http.headers.get(BETA, ""), relay)
+        asked = Asked(protocol, request, http.headers.get(BETA, ""), stream.relay if is_stream else None)
         answer = await self.caller.complete(trial, asked)
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
@@ -141,45 +145,17 @@ class GatewayServer:
         """By an estimate where the provider does not count."""
         try:
             protocol = PROTOCOLS[COUNT_TOKENS.rpartition("/")[0]]
-            request, _ = protocol.accepted(plain(await read_request(http)), is_open=False)
+            given = plain(await read_request(http))
+            with reading():
+                request, _ = protocol.accepted(given, is_open=False)
         except (ModelCallError, RecursionError):
             return refusal(invalid("the request", "is no request of Messages"))
         counted = await self.caller.provider.count_tokens(request, http.headers.get(BETA, ""))
         return web.json_response(counted or {"input_tokens": estimate_tokens(request)})
 
 
-class EventStream:
-    """The response to a request for a stream, which begins with its first event."""
-
-    def __init__(self, http: web.Request) -> None:
-        self._http = http
-        self._response: web.StreamResponse | None = None
-
-    @property
-    def has_begun(self) -> bool:
-        return self._response is not None
-
-    async def relay(self, events: str) -> None:
-        """Send events. Does nothing when the client has left: its answer is booked all the same."""
-        with suppress(ConnectionError):
-            if self._response is None:
-                self._response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-                await self._response.prepare(self._http)
-            await self._response.write(events.encode())
-
-    async def end(self, facts: dict[str, Any]) -> web.StreamResponse:
-        """Send the last line. Only for a stream that has begun."""
-        assert self._response is not None
-        await self.relay(f"{COMMENT}{json.dumps(facts)}\n\n")
-        return self._response
-
-
 def two_lines(body: Any, facts: dict[str, Any]) -> web.Response:
     return web.Response(text=f"{json.dumps(body)}\n{json.dumps(facts)}\n", content_type=TWO_LINES)
-
-
-async def discard(_events: str) -> None:
-    """Relay nothing: the client wants the whole answer."""
 
 
 def trial_of(http: web.Request) -> CallingTrial:

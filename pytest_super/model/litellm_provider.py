@@ -20,7 +20,7 @@ from pytest_super.model.protocols.protocol import Tokens
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.token_estimate import LENGTHS, entry_of, estimate_tokens, max_usage, prices_of
-from pytest_super.model.upstream import Upstream
+from pytest_super.model.upstream import BrokenStreamError, Upstream
 from pytest_super.model.usage import cached_tokens, is_plausible, priced, register_prices, stated_tokens
 
 if TYPE_CHECKING:
@@ -89,15 +89,23 @@ class LitellmProvider(ModelProvider):
     def speaks(self, protocol: WireProtocol) -> bool:
         return self._upstream.speaks(protocol)
 
-    async def stream(self, protocol: StreamedProtocol, request: Request, beta: str, relay: Relay) -> Answer:
-        async def ask(request: Request, relay: Relay) -> Answer:
-            body = await self._upstream.ask(protocol, request, beta, relay)
-            return self._streamed(protocol, request, body)
+    async def stream(
+        self, protocol: StreamedProtocol, request: Request, beta: str, relay: Relay | None
+    ) -> Answer:
+        async def ask_harmless() -> Answer:
+            # With what the user chose for every call, and nothing that this program did.
+            harmless = protocol.with_defaults(protocol.harmless, self.parameters)
+            return self._streamed(protocol, harmless, await self._upstream.ask(protocol, harmless))
 
         try:
-            return await ask(request, relay)
+            return self._streamed(protocol, request, await self._upstream.ask(protocol, request, beta, relay))
+        except BrokenStreamError as broken:
+            said = [event.get("delta") for event in broken.events]
+            tokens = Tokens(estimate_tokens(request), estimate_tokens(said))
+            broken.usage = priced(self._litellm, self.model, tokens)
+            raise
         except ModelCallError as error:
-            raise await self._decided(error, partial(ask, protocol.harmless, discard)) from None
+            raise await self._decided(error, ask_harmless) from None
 
     def _streamed(self, protocol: StreamedProtocol, request: Request, body: Body) -> Answer:
         stated = protocol.tokens(body) if is_plausible(body) else None
@@ -202,10 +210,6 @@ class LitellmProvider(ModelProvider):
         hidden = getattr(response, "_hidden_params", None) or {}
         cost = hidden.get("response_cost")
         return replace(usage, cost_usd=float(cost)) if cost else usage
-
-
-async def discard(_event: str) -> None:
-    """Relay nothing: nobody waits for the answer to a harmless question."""
 
 
 def import_litellm() -> Any:

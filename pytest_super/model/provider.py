@@ -82,12 +82,12 @@ class ModelProvider(Protocol):
         protocol: StreamedProtocol,  # noqa: ARG002
         request: Request,  # noqa: ARG002
         beta: str,  # noqa: ARG002
-        relay: Relay,  # noqa: ARG002
+        relay: Relay | None,  # noqa: ARG002
     ) -> Answer:
         """One call in another protocol, without a retry; its events are relayed as they come.
 
-        `beta` is the client's header BETA. Raises NotSpokenError, once, and ModelCallError, which is final if
-        events were relayed before.
+        `beta` is the client's header BETA, `relay` None for a client that wants no stream. Raises
+        NotSpokenError, once, and ModelCallError, which is final if events were relayed before.
         """
         raise NotSpokenError
 

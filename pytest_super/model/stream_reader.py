@@ -27,7 +27,6 @@ class StreamReader:
     """Reads the gateway's answer, and relays its events if it is a stream."""
 
     def __init__(self, relay: Callable[[bytes], None], seconds_left: Callable[[], float]) -> None:
-        self.has_begun = False
         self._relay = relay
         self._seconds_left = seconds_left
 
@@ -39,7 +38,6 @@ class StreamReader:
         with connection.getresponse() as response:
             if response.headers.get_content_type() != EVENTS:
                 return HttpResponse(status=response.status, headers=response.headers, body=response.read())
-            self.has_begun = True
             try:
                 last = self._relay_events(connection, response)
             except TimeoutError:

@@ -6,6 +6,7 @@ and they drop fields, such as `thinking`, of models that they do not know. litel
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -33,6 +34,8 @@ SPOKEN = {"openai": "/v1/responses", "anthropic": "/v1/messages"}
 # Events before the first part of an answer, and those that end a stream with an error.
 BEFORE = ("response.created", "response.in_progress", "response.queued", "message_start", "ping")
 ERRORS = ("error", "response.failed")
+# Not `splitlines`: JSON can have other separators as they are.
+LINE_END = re.compile(r"\r\n|\n|\r")
 BETWEEN = re.compile(r"\r?\n\r?\n")
 # Statuses of a server that has no such path.
 NO_PATH = (404, 405)
@@ -41,6 +44,15 @@ LONGEST_MESSAGE = 400
 ANTHROPIC_VERSION = "2023-06-01"
 # Two events of an answer come this far apart at most, by default: what is silent for longer is dead.
 SILENCE_SECONDS = 120.0
+LONGEST_STREAM = 3600.0
+
+
+class BrokenStreamError(ModelCallError):
+    """A stream failed after a part of it was relayed, which cannot be taken back."""
+
+    def __init__(self, failure: ModelCallError, events: list[Event]) -> None:
+        super().__init__(failure.failure, failure.message, is_final=True)
+        self.events = events
 
 
 class Relaying:
@@ -49,7 +61,7 @@ class Relaying:
     Until then nothing is lost by asking the provider again.
     """
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: Relay | None) -> None:
         self.events: list[Event] = []
         self.has_begun = False
         self._relay = relay
@@ -57,6 +69,8 @@ class Relaying:
     async def take(self, events: list[Event]) -> None:
         before = len(self.events)
         self.events += [event for event in events if isinstance(event, dict)]
+        if self._relay is None:
+            return
         if not self.has_begun and all(event.get("type") in (*BEFORE, *ERRORS) for event in self.events):
             return
         waiting = self.events[before:] if self.has_begun else self.events
@@ -89,14 +103,17 @@ class Upstream:
         """Whether the provider does, as far as its name and its answers until now say."""
         return SPOKEN.get(self._provider) == protocol.path and protocol.path not in self._unspoken
 
-    async def ask(self, protocol: StreamedProtocol, request: Request, beta: str, relay: Relay) -> Body:
+    async def ask(
+        self, protocol: StreamedProtocol, request: Request, beta: str = "", relay: Relay | None = None
+    ) -> Body:
         """The whole answer, whose events have been relayed as they came.
 
-        Raises NotSpokenError, once, and ModelCallError, which is final if events were relayed before.
+        Raises NotSpokenError, once, and ModelCallError: BrokenStreamError if events were relayed before.
         """
         relaying = Relaying(relay)
         try:
-            async with self._stream(protocol, request, beta) as response:
+            # A server that sends signs of life for ever would keep its place among the calls.
+            async with asyncio.timeout(LONGEST_STREAM), self._stream(protocol, request, beta) as response:
                 async for events in events_of(response):
                     await relaying.take(events)
             answer = protocol.whole(relaying.events)
@@ -113,9 +130,7 @@ class Upstream:
         return answer
 
     def _final(self, failure: ModelCallError, relaying: Relaying) -> ModelCallError:
-        # What was relayed cannot be taken back: the client has to ask again.
-        failure.is_final |= relaying.has_begun
-        return failure
+        return BrokenStreamError(failure, relaying.events) if relaying.has_begun else failure
 
     async def count(self, request: Request, beta: str) -> Body | None:
         """What Anthropic says to `count_tokens`; None if it says nothing that helps."""
@@ -190,7 +205,7 @@ async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
 
 def event_in(block: str) -> Event | None:
     """The event of a block of lines; None if it has no data. Raises ValueError if they are not JSON."""
-    lines = [line[5:].removeprefix(" ") for line in block.splitlines() if line.startswith("data:")]
+    lines = [line[5:].removeprefix(" ") for line in LINE_END.split(block) if line.startswith("data:")]
     data = "\n".join(lines)
     return None if data in ("", "[DONE]") else plain(json.loads(data))
 

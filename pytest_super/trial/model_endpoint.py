@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -11,9 +12,11 @@ from pytest_super.kernel.http_requests import EVENTS, Gone, Reply
 from pytest_super.model.api import COUNT_TOKENS
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
-from pytest_super.model.failures import ModelCallError
+from pytest_super.model.failures import RETRIED, ModelCallError
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.known import PROTOCOLS
+from pytest_super.model.protocols.protocol import reading
+from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 from pytest_super.store.trajectory import now
 from pytest_super.trial.model_replies import (
     MODELS,
@@ -37,10 +40,14 @@ if TYPE_CHECKING:
 
     OnCall = Callable[[dict[str, Any], Usage, str], None]
     """Gets an exchange (see model.protocols.exchange), its usage, and when it began."""
+    Answering = Callable[[HttpRequest, WireProtocol, "HeldStream"], Reply | None]
 
 OFFERED = f"POST {', '.join(PROTOCOLS)}, and GET {MODELS}"
 # Refused requests and removed tools shown in the trajectory: how many, and the characters of each.
 MOST_NAMED, LONGEST_NAMED = 5, 100
+MOST_BROKEN = 5
+MESSAGES = "/v1/messages"
+BETA_NAMES = re.compile(r"[\w.,\- ]*", re.ASCII)
 # Errors of the request, not of the model, as codes of OpenAI's API. Agents use the first one to notice that
 # their prompt is too long.
 CODES = {
@@ -69,6 +76,8 @@ class ModelEndpoint:
         self._since = 0.0
         self._waited = 0.0
         self._is_closed = False
+        self._broken = 0
+        """Streams in a row that failed after a part of them was relayed."""
         # Ordered sets.
         self._refused: dict[str, None] = {}
         self._removed: dict[str, None] = {}
@@ -81,9 +90,9 @@ class ModelEndpoint:
             name = path.removeprefix(MODELS)[1:] or getattr(self._model, "name", "model")
             return reply(model_card(name, path))
         if (method, path) == ("POST", COUNT_TOKENS):
-            return self._count_tokens(request)
+            return self._ask(request, PROTOCOLS[MESSAGES], self._count_tokens)
         if method == "POST" and path in PROTOCOLS:
-            return self._ask(request, PROTOCOLS[path])
+            return self._ask(request, PROTOCOLS[path], self._call)
         return self._refuse(f"{method} {path}"[:LONGEST_NAMED])
 
     def _refuse(self, request: str) -> Reply:
@@ -145,15 +154,15 @@ class ModelEndpoint:
                         self._stop_clock()
                     self._running -= 1
 
-    def _ask(self, request: HttpRequest, protocol: WireProtocol) -> Reply | None:
+    def _ask(self, request: HttpRequest, protocol: WireProtocol, answer: Answering) -> Reply | None:
         stream = HeldStream(request)
+        if not BETA_NAMES.fullmatch(request.beta):
+            return stream.refuse(protocol, 400, "invalid_request", "anthropic-beta must be a list of names")
         try:
             if limit := self.spent or self._budget.spent_besides_compute():
                 raise BudgetSpentError(limit)
             with self._clocked():
-                if hasattr(self._model, "forward"):
-                    return self._forward(cast("GatewayModel", self._model), request, stream)
-                return self._complete(self._model, request, protocol)
+                return answer(request, protocol, stream)
         except Gone:
             raise
         except BudgetSpentError as spent:
@@ -169,6 +178,11 @@ class ModelEndpoint:
             # Clients do not retry a 403, as they do a 5xx.
             return stream.refuse(protocol, 403, "model_error", str(error))
 
+    def _call(self, request: HttpRequest, protocol: WireProtocol, stream: HeldStream) -> Reply | None:
+        if hasattr(self._model, "forward"):
+            return self._forward(cast("GatewayModel", self._model), request, stream)
+        return self._complete(self._model, request, protocol)
+
     def _forward(self, model: GatewayModel, request: HttpRequest, stream: HeldStream) -> Reply | None:
         def opened(connection: UnixConnection) -> None:
             # A client that leaves cancels its call.
@@ -177,46 +191,54 @@ class ModelEndpoint:
         path = request.path.partition("?")[0]
         forwarded = model.forward(path, request.body, opened, stream.send, request.beta)
         if forwarded.error is not None:
-            if code := CODES.get(forwarded.error["code"]):
-                raise RefusedError(code, forwarded.error["message"])
+            code = forwarded.error["code"]
+            self._broken += stream.has_begun and code in RETRIED
+            # Nothing of it can be retried here, but the program can ask again.
+            is_forgiven = stream.has_begun and code in RETRIED and self._broken <= MOST_BROKEN
+            if code in CODES or is_forgiven:
+                raise RefusedError(CODES.get(code, code), forwarded.error["message"])
             raise error_of(forwarded.error)
+        self._broken = 0
         for tool in forwarded.facts["removed"]:
             self._name(self._removed, tool)
-        try:
-            self._charge(forwarded.usage, forwarded.seconds)
-        finally:
-            self._on_call(forwarded.facts["exchange"], forwarded.usage, forwarded.facts["started"])
+        told = forwarded.facts["exchange"], forwarded.usage, forwarded.facts["started"]
+        self._charge(forwarded.usage, forwarded.seconds, told)
         return None if stream.end() else Reply(status=200, body=forwarded.body)
 
-    def _count_tokens(self, request: HttpRequest) -> Reply:
+    def _count_tokens(self, request: HttpRequest, _protocol: WireProtocol, _stream: HeldStream) -> Reply:
         count = getattr(self._model, "count_tokens", None)
         if count is None:
-            return reply({"input_tokens": len(request.body) // 4})
-        counted = count(request.body)
+            return reply({"input_tokens": len(request.body) // CHARACTERS_PER_TOKEN})
+        counted = count(request.body, request.beta)
         if counted is None:
-            return refusal(400, "invalid_request", "the body must be a request of Messages")
+            raise RefusedError("invalid_request", "the body must be a request of Messages")
         return Reply(status=200, body=counted)
 
-    def _charge(self, usage: Usage, seconds: float) -> None:
-        """Charge a request. Raises BudgetSpentError if it spent the budget: its answer is then withheld."""
+    def _charge(self, usage: Usage, seconds: float, told: tuple[dict[str, Any], Usage, str]) -> None:
+        """Charge a request, and tell of it.
+
+        Raises BudgetSpentError if it spent the budget: its answer is then withheld.
+        """
         with self._lock:
             # After the end, the trial takes the totals from the model's ledger.
             if self._is_closed:
                 raise Gone
             self._budget.charge_call(usage, seconds)
+        self._on_call(*told)
         if limit := self._budget.spent_besides_compute():
             raise BudgetSpentError(limit)
 
     def _complete(self, model: Model, request: HttpRequest, protocol: WireProtocol) -> Reply:
         """Answer by a model without `forward`, for example one from a fixture."""
         try:
-            fields = json.loads(request.body)
-            accepted, _ = protocol.accepted(fields, is_open=False)
-            chat = protocol.to_chat(accepted)
+            with reading():
+                fields = json.loads(request.body)
+                accepted, _ = protocol.accepted(fields, is_open=False)
+                chat = protocol.to_chat(accepted)
         except ModelCallError as error:
             raise RefusedError("invalid_request", error.message) from None
-        except (ValueError, AttributeError, TypeError, RecursionError):
-            raise RefusedError("invalid_request", "the body must be a JSON object") from None
+        except RecursionError:
+            raise RefusedError("invalid_request", "the request is nested too deeply") from None
         try:
             others = {name: chat[name] for name in chat if name != "messages"}
             completion = model.complete(chat["messages"], **others)
@@ -224,10 +246,7 @@ class ModelEndpoint:
             raise RefusedError("invalid_request", str(error)) from None
         answer = chat_completion(completion)
         told = exchange(chat["messages"], answer["choices"][0]["message"])
-        try:
-            self._charge(completion.usage, completion.seconds)
-        finally:
-            self._on_call(told, completion.usage, now())
+        self._charge(completion.usage, completion.seconds, (told, completion.usage, now()))
         body = protocol.from_chat(answer, accepted)
         if not fields.get("stream"):
             return reply(body)

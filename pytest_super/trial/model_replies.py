@@ -36,6 +36,10 @@ class HeldStream:
         self._request = request
         self._held = b""
 
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._held)
+
     def send(self, events: bytes) -> None:
         ready, end, last = (self._held + events).removesuffix(BETWEEN).rpartition(BETWEEN)
         self._held = last + BETWEEN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 import uuid
 from contextlib import closing, contextmanager
@@ -24,6 +25,7 @@ from pytest_super.trial.budget import Budget
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer, running_server
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -412,6 +414,81 @@ def test_hosted_tools_are_removed_and_named_once(door: Door) -> None:
     assert door.endpoint.note == told
 
 
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "web_search_20250305", "name": "web_search"},
+        {"type": "mcp", "server_url": "https://evil.example/sse", "server_label": "x"},
+        {"googleSearch": {}},
+        {"type": "function", "function": {"name": "f"}, "googleSearch": {}},
+    ],
+)
+def test_hosted_tools_of_chat_completions_are_removed_as_well(door: Door, tool: dict[str, Any]) -> None:
+    asked = {"model": "any", "messages": [{"role": "user", "content": ASK}]}
+    function = {"type": "function", "function": {"name": "run", "parameters": SCHEMA}}
+    assert door.post("/v1/chat/completions", {**asked, "tools": [function, tool]}).status_code == 200
+    assert "run" in json.dumps(door.asked["tools"])
+    assert len(door.asked["tools"]) == 1
+    assert "mcp_servers" not in door.asked
+    assert "Removed from the program's requests" in door.endpoint.note
+
+
+def test_tools_that_an_item_of_the_conversation_adds_are_removed_as_well(to_openai: Door) -> None:
+    remote = {"type": "mcp", "server_url": "https://evil.example/sse"}
+    shell = {"type": "shell", "environment": {"type": "container_auto"}, "execution": "client"}
+    item = {"type": "additional_tools", "role": "developer", "tools": [FUNCTION, remote, shell]}
+    to_openai.post("/v1/responses", {"input": [{"role": "user", "content": ASK}, item]})
+    assert to_openai.asked["input"][1]["tools"] == [FUNCTION]
+    assert "mcp, shell" in to_openai.endpoint.note
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/responses", {"input": ASK, "tools": [{"type": []}]}),
+        ("/v1/responses", {"input": ASK, "tools": 5}),
+        ("/v1/responses", {"input": ASK, "text": {"format": "json"}}),
+        ("/v1/responses", {"input": [{"type": "function_call_output", "output": [[5]]}]}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": [1]}]}]}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": ASK}], "tool_choice": {"type": [1]}}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": ASK}], "output_config": {"effort": [1]}}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": ASK}], "tools": [[]]}),
+    ],
+)
+def test_fields_of_wrong_types_are_the_programs_own_mistake(
+    door: Door, path: str, fields: dict[str, Any]
+) -> None:
+    assert door.post(path, {"model": "any", **fields}).status_code in (200, 400)
+    assert door.endpoint.failure is None
+
+
+@pytest.mark.parametrize("beta", ["caf\u00e9".encode("latin-1"), b"a;b: c"])
+def test_an_odd_header_is_the_programs_own_mistake(to_anthropic: Door, beta: bytes) -> None:
+    body = {"messages": [{"role": "user", "content": ASK}], "max_tokens": 9}
+    headers = {b"x-api-key": to_anthropic.token.encode(), b"anthropic-beta": beta}
+    answer = httpx.post(f"{to_anthropic.url}/v1/messages", json=body, headers=headers)
+    assert answer.status_code == 400
+    assert to_anthropic.endpoint.failure is None
+    assert to_anthropic.server.requests == []
+
+
+def test_a_header_that_the_provider_refuses_stops_no_other_trial(
+    gateways: dict[str, Gateway], server: OpenAIServer
+) -> None:
+    def answer(_body: dict[str, Any]) -> Any:
+        refuses = "nonsense" in server.requests[-1].headers.get("anthropic-beta", "")
+        return server.fault("400") if refuses else "an answer"
+
+    server.by(answer)
+    asked = [{"role": "user", "content": ASK}]
+    with door_of(gateways["anthropic"], server) as door:
+        body = {"messages": asked, "max_tokens": 9}
+        headers = {"x-api-key": door.token, "anthropic-beta": "nonsense"}
+        assert httpx.post(f"{door.url}/v1/messages", json=body, headers=headers).status_code == 400
+    with door_of(gateways["anthropic"], server) as other:
+        assert other.anthropic.messages.create(model="any", max_tokens=9, messages=asked).content
+
+
 @pytest.mark.parametrize(("kind", "words"), [("context", "prompt is too long"), ("filter", "safety")])
 def test_failures_have_the_form_of_the_protocol(to_anthropic: Door, kind: str, words: str) -> None:
     to_anthropic.server.always(to_anthropic.server.fault(kind, retry_after=0))
@@ -426,6 +503,9 @@ def test_tokens_are_counted_by_an_estimate_where_nobody_counts(to_openai: Door) 
     counted = to_openai.anthropic.messages.count_tokens(model="any", messages=asked)
     assert 1000 <= counted.input_tokens <= 1500
     assert to_openai.budget.prompt_tokens == 0
+    to_openai.endpoint.spent = "tokens"
+    answer = to_openai.post("/v1/messages/count_tokens", {"messages": asked})
+    assert (answer.status_code, answer.json()["type"]) == (403, "error")
 
 
 # Streams that do not come to their end
@@ -459,6 +539,58 @@ def test_a_stream_that_breaks_off_ends_with_an_error(own: tuple[str, Door]) -> N
     assert text.count(f"event: {ERROR[name]}") == 1
     assert f"event: {LAST[name]}" not in text
     assert len(door.server.requests) == 1
+    # The program can ask again, and pays for what it got.
+    assert door.endpoint.failure is None
+    booked = door.model.booked_usage(timeout=30)
+    assert booked is not None
+    assert booked.prompt_tokens > 0
+    door.server.always("an answer")
+    assert f"event: {LAST[name]}" in stream_of(door, PATHS[name])
+
+
+def test_streams_that_break_off_again_and_again_end_the_trial(own: tuple[str, Door]) -> None:
+    name, door = own
+    door.server.always({"text": "one two", "breaks_at": LAST[name]})
+    for _ in range(5):
+        stream_of(door, PATHS[name])
+        assert door.endpoint.failure is None
+    stream_of(door, PATHS[name])
+    assert "broke off" in str(door.endpoint.failure)
+
+
+def test_a_broken_stream_is_retried_for_a_client_that_wants_none(own: tuple[str, Door]) -> None:
+    name, door = own
+    door.server.reply({"text": "one two", "breaks_at": LAST[name]})
+    # The provider's answer is a stream, whatever the client wants.
+    asked = {"messages": [{"role": "user", "content": ASK}], "max_tokens": 9}
+    fields = asked if name == "anthropic" else {"input": ASK}
+    assert door.post(PATHS[name], {"model": "any", **fields}).status_code == 200
+    assert len(door.server.requests) == 2
+
+
+def test_separators_of_lines_that_are_none_in_json_arrive(own: tuple[str, Door]) -> None:
+    name, door = own
+    door.server.always({"text": "a\u2028b\u2029c\u0085d", "is_raw": True})
+    assert f"event: {LAST[name]}" in stream_of(door, PATHS[name])
+
+
+def test_programs_that_do_not_read_hold_up_no_other_trial(
+    gateways: dict[str, Gateway], server: OpenAIServer
+) -> None:
+    server.always({"text": "word" * 400_000})
+    body = json.dumps({"input": ASK, "stream": True}).encode()
+    with door_of(gateways["openai"], server) as idle, door_of(gateways["openai"], server) as other:
+        place = httpx.URL(idle.url)
+        head = f"POST /v1/responses HTTP/1.1\r\nAuthorization: Bearer {idle.token}\r\n"
+        data = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        idlers = [socket.create_connection((place.host, place.port), timeout=30) for _ in range(40)]
+        for connection in idlers:
+            connection.sendall(data)
+        until(lambda: len(server.requests) >= 33, 60)
+        server.always("an answer")
+        assert other.openai.responses.create(model="any", input=ASK).output_text == "an answer"
+        for connection in idlers:
+            connection.close()
 
 
 def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:

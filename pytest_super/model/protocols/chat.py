@@ -30,6 +30,7 @@ MESSAGE_NAMES = """
     cache_control provider_specific_fields
 """
 FIELDS = frozenset(NAMES.split())
+TOOL_KEYS = frozenset(("type", "function", "cache_control"))
 MESSAGE_FIELDS = frozenset(MESSAGE_NAMES.split())
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "image_url")
@@ -39,9 +40,9 @@ class ChatCompletions:
     name = "chat completions"
     path = "/v1/chat/completions"
 
-    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:  # noqa: ARG002
-        # Its tools are functions; `web_search_options` is not among the fields.
-        return accepted(request), []
+    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
+        result = accepted(request)
+        return result, [] if is_open else remove_hosted_tools(result)
 
     def to_chat(self, request: Request) -> Request:
         return request
@@ -80,6 +81,24 @@ def accepted(request: Request) -> Request:
     if not tools:
         result.pop("tools", None)
     return result
+
+
+def remove_hosted_tools(request: Request) -> list[str]:
+    """Remove from a request the tools that are no functions, which litellm knows of some providers."""
+    tools = request.pop("tools", [])
+    kept = [tool for tool in tools if is_function(tool)]
+    if kept:
+        request["tools"] = kept
+    choice = request.get("tool_choice")
+    if not kept or (isinstance(choice, dict) and choice.get("type") != "function"):
+        request.pop("tool_choice", None)
+    return [str(tool.get("type")) for tool in tools if not is_function(tool)]
+
+
+def is_function(tool: dict[str, Any]) -> bool:
+    return (
+        tool.get("type") == "function" and isinstance(tool.get("function"), dict) and tool.keys() <= TOOL_KEYS
+    )
 
 
 def accepted_message(message: Any, place: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NAMES = """
     messages system max_tokens metadata stop_sequences temperature top_k top_p thinking tools tool_choice
-    service_tier context_management output_config output_format cache_control speed
+    context_management output_config output_format cache_control
 """
 FIELDS = frozenset(NAMES.split())
 REFUSED = {"container": "is not offered: it names a sandbox of the provider"}
@@ -52,6 +52,8 @@ class Messages:
             raise invalid("messages", "must be a list of at least one object")
         check_sources([request["messages"], request.get("system")])
         result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
+        if not is_list_of_objects(result.get("tools", [])):
+            raise invalid("tools", "must be a list of objects")
         if is_open and request.get("mcp_servers"):
             result["mcp_servers"] = request["mcp_servers"]
         removed = [] if is_open else remove_hosted_tools(result)
@@ -108,6 +110,8 @@ def check_sources(value: Any) -> None:
         if isinstance(item, list):
             left.extend(item)
         elif isinstance(item, dict):
+            if item.get("type") == "container_upload":
+                raise invalid("a container_upload", "is not offered: it names a file of the provider")
             source = item.get("source")
             if isinstance(source, dict) and source.get("type") not in SOURCES:
                 known = ", ".join(SOURCES)

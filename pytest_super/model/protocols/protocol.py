@@ -7,6 +7,8 @@ answer back: see `Converted protocols` in docs/models.md.
 from __future__ import annotations
 
 import json
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -14,6 +16,8 @@ from pytest_super.model.failures import Failure, ModelCallError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+TYPE = re.compile(r"[\w.-]+", re.ASCII)
 
 Request = dict[str, Any]
 """The body of a POST, in plain JSON values."""
@@ -111,9 +115,21 @@ def is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
+@contextmanager
+def reading() -> Iterator[None]:
+    """The block reads a request, whose fields can be of any type. Raises ModelCallError, INVALID."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise invalid("the request", "has a field of a wrong type") from None
+
+
 def named_event(data: Event) -> str:
     """A server-sent event that is named by its `type`."""
-    return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n"
+    kind = str(data.get("type"))
+    # A provider's type could begin another line.
+    name = f"event: {kind}\n" if TYPE.fullmatch(kind) else ""
+    return f"{name}data: {json.dumps(data)}\n\n"
 
 
 def openai_error(code: str, message: str) -> Body:

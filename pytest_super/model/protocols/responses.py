@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAMES = """
     input instructions tools tool_choice parallel_tool_calls reasoning text include temperature top_p
     top_logprobs max_output_tokens truncation stream_options prompt_cache_key prompt_cache_retention
-    prompt_cache_options safety_identifier user service_tier metadata client_metadata context_management
+    prompt_cache_options safety_identifier user metadata client_metadata context_management
 """
 FIELDS = frozenset(NAMES.split())
 # What leads to something that the provider keeps, or does later: a trial's calls stand for themselves.
@@ -44,7 +44,7 @@ ADDRESSES = ("image_url", "file_url", "file_id")
 class Responses:
     name = "responses"
     path = "/v1/responses"
-    harmless: ClassVar[Request] = {"input": "Say yes.", "store": False}
+    harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         for name, reason in REFUSED.items():
@@ -56,8 +56,9 @@ class Responses:
         result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
         # A stored answer would outlive the trial.
         result["store"] = False
-        removed = [] if is_open else remove_hosted_tools(result)
-        return result, removed
+        if not is_list_of_objects(result.get("tools", [])):
+            raise invalid("tools", "must be a list of objects")
+        return result, [] if is_open else remove_hosted_tools(result)
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
         names = {"temperature", "top_p", "service_tier", "user", "parallel_tool_calls"}
@@ -122,7 +123,8 @@ def check_addresses(value: Any) -> None:
 
 
 def check_part(part: dict[str, Any]) -> None:
-    if part.get("type") == "item_reference":
+    is_bare = "id" in part and not part.keys() & {"type", "role", "content"}
+    if part.get("type") == "item_reference" or is_bare:
         raise invalid("input", "has an item_reference, and no answer is stored: send the item itself")
     for name in ADDRESSES:
         url = part.get(name)
@@ -132,26 +134,42 @@ def check_part(part: dict[str, Any]) -> None:
 
 def remove_hosted_tools(request: Request) -> list[str]:
     """Remove from a request the tools that the provider would run; returns their types."""
-    tools = request.pop("tools", None) or []
-    if not is_list_of_objects(tools):
-        raise invalid("tools", "must be a list of objects")
-    kept = [tool for tool in tools if is_clients(tool)]
-    if kept:
-        request["tools"] = kept
-    removed = [str(tool.get("type")) for tool in tools if not is_clients(tool)]
+    removed: list[str] = []
+    items = request["input"] if isinstance(request["input"], list) else []
+    # Items of the conversation can add tools as well.
+    request["input"] = [without_hosted(item, removed) for item in items] or request["input"]
+    request |= without_hosted({"tools": request.pop("tools", [])}, removed)
     choice = request.get("tool_choice")
-    if isinstance(choice, dict) and choice.get("type") in removed:
-        del request["tool_choice"]
+    named = [choice.get("type"), *map(type_of, choice.get("tools") or ())] if isinstance(choice, dict) else []
+    if not request["tools"]:
+        del request["tools"]
+    if "tools" not in request or not set(removed).isdisjoint(named):
+        request.pop("tool_choice", None)
     return removed
+
+
+def without_hosted(holder: dict[str, Any], removed: list[str]) -> dict[str, Any]:
+    """The object with those of its `tools` that the client runs; the types of the others are added."""
+    if "tools" not in holder:
+        return holder
+    if not is_list_of_objects(holder["tools"]):
+        raise invalid("tools", "must be a list of objects")
+    removed += [type_of(tool) for tool in holder["tools"] if not is_clients(tool)]
+    return {**holder, "tools": [tool for tool in holder["tools"] if is_clients(tool)]}
+
+
+def type_of(tool: Any) -> str:
+    return str(tool.get("type")) if isinstance(tool, dict) else ""
 
 
 def is_clients(tool: dict[str, Any]) -> bool:
     """Whether the client runs the tool, or all tools of a namespace."""
-    if tool.get("type") in ("shell", "tool_search"):
-        environment = tool.get("environment")
-        kind = environment.get("type") if isinstance(environment, dict) else None
-        return kind == "local" or tool.get("execution") == "client"
-    if tool.get("type") == "namespace":
+    kind = type_of(tool)
+    if kind == "shell":
+        return type_of(tool.get("environment")) == "local"
+    if kind == "tool_search":
+        return tool.get("execution") == "client"
+    if kind == "namespace":
         inner: Any = tool.get("tools")
         return is_list_of_objects(inner) and all(map(is_clients, inner))
-    return tool.get("type") in CLIENT_TOOLS
+    return kind in CLIENT_TOOLS
