@@ -7,12 +7,15 @@ request, so a step is written then, or when the program has ended.
 from __future__ import annotations
 
 import json
+import re
 import threading
+from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
+from pytest_super.model.json_values import texts
 from pytest_super.store.trajectory import MESSAGE, TOOL_CALL, Action, now
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_super.trial.step_log import StepLog
 
 UNSEEN = "[No later request has shown what came of it.]"
+ESCAPED_QUOTE = re.compile(r"""\\(["'])""")
 
 
 @dataclass(slots=True)
@@ -30,6 +34,8 @@ class PendingCall:
     """A call of a tool whose result no request has shown yet."""
 
     content: str
+    source: str
+    """What the call says itself: a tool that prints it achieves nothing."""
     thought: str
     started: str
     tokens: dict[str, int]
@@ -45,28 +51,58 @@ class ProgramSteps:
         self._query = query
         self._lock = threading.Lock()
         self._threads: dict[str, int] = {}
-        self._pending: dict[str, PendingCall] = {}
+        # By conversation and id. Some servers use an id again in each answer, or for all its calls.
+        self._pending: dict[tuple[int, str], deque[PendingCall]] = {}
+        self._is_over = False
 
     def take(self, exchange: dict[str, Any], usage: Usage, started: str) -> None:
-        """Write the steps that are complete now; see model.protocols.exchange for the exchange."""
+        """Write the steps that are complete now; see model.protocols.exchange for the exchange.
+
+        A call that is answered after the end of the program is not told.
+        """
         with self._lock:
+            if self._is_over:
+                return
+            is_new = exchange["thread"] not in self._threads
             number = self._threads.setdefault(exchange["thread"], len(self._threads) + 1)
             for id, result in exchange["results"].items():
-                if pending := self._pending.pop(id, None):
-                    self._write(TOOL_CALL, pending, result)
-            self._add(exchange, f"[sub-agent {number}] " if number > 1 else "", usage, started)
+                self._show(self._asked(number, id, is_new=is_new), result)
+            self._add(exchange, number, usage, started)
 
-    def _add(self, exchange: dict[str, Any], mark: str, usage: Usage, started: str) -> None:
+    def _asked(self, number: int, id: str, *, is_new: bool) -> tuple[int, str]:
+        """The key of the call to which a result belongs."""
+        # A program that rewrites the beginning of its conversation goes on with its calls in a new one.
+        others = [key for key in self._pending if key[1] == id] if is_new else []
+        return others[0] if len(others) == 1 else (number, id)
+
+    def _show(self, key: tuple[int, str], result: str) -> None:
+        calls = self._pending.get(key)
+        if calls:
+            call = calls.popleft()
+            self._write(TOOL_CALL, call, result, f"{call.source}\n{self._query}")
+            if not calls:
+                del self._pending[key]
+
+    def _add(self, exchange: dict[str, Any], number: int, usage: Usage, started: str) -> None:
         tokens = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+        mark = f"[conversation {number}] " if number > 1 else ""
         said = exchange["text"] if exchange["tool_calls"] else ""
         thought = mark + "\n".join(filter(None, (exchange["thought"], said)))
         if not exchange["tool_calls"]:
-            self._write(MESSAGE, PendingCall(exchange["text"], thought, started, tokens), "")
+            self._write(MESSAGE, PendingCall(exchange["text"], "", thought, started, tokens), "")
+        for id in dict.fromkeys(call["id"] for call in exchange["tool_calls"]):
+            self._give_up((number, id))
         for call in exchange["tool_calls"]:
             content = json.dumps({"name": call["name"], "arguments": call["arguments"]}, ensure_ascii=False)
-            self._pending[call["id"]] = PendingCall(content, thought, started, tokens)
+            pending = PendingCall(content, source_of(call["arguments"]), thought, started, tokens)
+            self._pending.setdefault((number, call["id"]), deque()).append(pending)
             # The other calls of the same answer came with it.
             thought, tokens = mark, {"prompt_tokens": 0, "completion_tokens": 0}
+
+    def _give_up(self, key: tuple[int, str]) -> None:
+        """Write the calls whose result can no longer be told."""
+        for call in self._pending.pop(key, ()):
+            self._write(TOOL_CALL, call, UNSEEN)
 
     @contextmanager
     def of(self, command: str) -> Iterator[None]:
@@ -77,21 +113,31 @@ class ProgramSteps:
             yield
         finally:
             with self._lock:
-                for pending in self._pending.values():
-                    self._write(TOOL_CALL, pending, UNSEEN)
-                self._pending.clear()
-            # The program's own step comes next.
-            self._landmarks.place(self._log.next_number)
+                self._is_over = True
+                for key in list(self._pending):
+                    self._give_up(key)
+                # The program's own step comes next.
+                self._landmarks.place(self._log.next_number)
 
-    def _write(self, kind: str, call: PendingCall, observation: str) -> None:
-        source = f"{call.content}\n{self._query}"
-        self._landmarks.search_apart(source, observation, step=self._log.next_number)
+    def _write(self, kind: str, call: PendingCall, observation: str, source: str | None = None) -> None:
         # The trial has ended meanwhile: what it has done until then is on disk.
         with suppress(TrialEnded):
-            self._log.add(
+            self._log.add_apart(
                 Action(type=kind, content=call.content),
                 call.thought.strip(),
                 call.started or now(),
+                source,
                 observation=observation,
                 **call.tokens,
             )
+
+
+def source_of(arguments: str) -> str:
+    """The texts in a call's arguments, as a tool gets them."""
+    try:
+        source = "\n".join(texts(json.loads(arguments)))
+    except (ValueError, RecursionError):
+        source = arguments
+    # What prints a quoted text leaves out the backslashes before its quotes.
+    printed = ESCAPED_QUOTE.sub(r"\1", source)
+    return f"{source}\n{printed}"

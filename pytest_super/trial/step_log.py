@@ -62,6 +62,10 @@ class StepLog:
         self._budget = budget
         self._landmarks = landmarks
         self._before = before
+        # Running sums of all steps, because a program can tell of thousands.
+        self._prompt_tokens = sum(step.prompt_tokens for step in before)
+        self._completion_tokens = sum(step.completion_tokens for step in before)
+        self._credited = {index for step in before for index in step.landmarks}
         self._lock = threading.Lock()
         self._closed_by: str | None = None
 
@@ -80,29 +84,44 @@ class StepLog:
         Tokens that are not among the `fields` are those charged since the last step.
         """
         with self.open():
-            # For the calls that led to this step.
-            fields = self._tokens() | fields
-            step = Step(
-                number=self.next_number,
-                origin="agent",
-                action=action,
-                attempt=self._attempt,
-                # Agents pass on what a model gave as its reasoning, such as None.
-                thought=str(thought or ""),
-                started=started,
-                ended=now(),
-                landmarks=self._new_hits(),
-                **fields,
-            )
-            step = replace(step, repeats=self._repeats(step))
-            self._append(step)
+            return self._add(action, thought, started, landmarks=self._new_hits(), **fields)
+
+    def add_apart(
+        self, action: Action, thought: str, started: str, source: str | None, **fields: Any
+    ) -> Step:
+        """Like `add`, for a step beside the cell that runs, whose hits are not this step's.
+
+        The observation is searched for landmarks; `source` is what asked for it, None: it is not searched.
+        """
+        with self.open():
+            number = self.next_number
+            if source is not None:
+                self._landmarks.search_apart(source, fields["observation"], step=number)
+            hits = [n for n, found in enumerate(self._landmarks.landmarks) if found.step == number]
+            return self._add(action, thought, started, landmarks=hits, **fields)
+
+    def _add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
+        # For the calls that led to this step.
+        fields = self._tokens() | fields
+        step = Step(
+            number=self.next_number,
+            origin="agent",
+            action=action,
+            attempt=self._attempt,
+            # Agents pass on what a model gave as its reasoning, such as None.
+            thought=str(thought or ""),
+            started=started,
+            ended=now(),
+            **fields,
+        )
+        step = replace(step, repeats=self._repeats(step))
+        self._append(step)
         return step
 
     def _tokens(self) -> dict[str, int]:
-        budget, steps = self._budget, self.all_steps
         return {
-            "prompt_tokens": budget.prompt_tokens - sum(step.prompt_tokens for step in steps),
-            "completion_tokens": budget.completion_tokens - sum(step.completion_tokens for step in steps),
+            "prompt_tokens": self._budget.prompt_tokens - self._prompt_tokens,
+            "completion_tokens": self._budget.completion_tokens - self._completion_tokens,
         }
 
     def add_pre_executed(self, step: Step) -> None:
@@ -112,6 +131,9 @@ class StepLog:
     def _append(self, step: Step) -> None:
         self.steps.append(step)
         self.shown.append(step)
+        self._prompt_tokens += step.prompt_tokens
+        self._completion_tokens += step.completion_tokens
+        self._credited.update(step.landmarks)
         self._write(step)
 
     @contextmanager
@@ -137,5 +159,5 @@ class StepLog:
 
     def _new_hits(self) -> list[int]:
         """Landmarks that no earlier step has. A cell that timed out can hit more during later steps."""
-        known = {index for step in self.all_steps for index in step.landmarks}
-        return [index for index, hit in enumerate(self._landmarks.hits) if hit and index not in known]
+        hits = enumerate(self._landmarks.hits)
+        return [index for index, hit in hits if hit and index not in self._credited]

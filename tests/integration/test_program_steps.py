@@ -144,7 +144,7 @@ def test_each_call_of_a_tool_is_a_step_with_its_thought_its_result_and_its_token
     assert result["steps"] == len(steps)
 
 
-def test_a_sub_agent_is_told_by_the_beginning_of_its_conversation(project: AgentProject) -> None:
+def test_another_conversation_is_told_by_its_beginning(project: AgentProject) -> None:
     project.add_task()
     project.script(
         {"text": "Let me look.", "tool_calls": [call("c1", "echo one")]},
@@ -153,7 +153,7 @@ def test_a_sub_agent_is_told_by_the_beginning_of_its_conversation(project: Agent
     )
     project.run("responses {answer_file} sub")
     thoughts = {step["action"]["content"]: step["thought"] for step in project.told}
-    assert thoughts["I have looked into it"] == "[sub-agent 2]"
+    assert thoughts["I have looked into it"] == "[conversation 2]"
     assert thoughts["42"] == ""
 
 

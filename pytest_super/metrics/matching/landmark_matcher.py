@@ -78,6 +78,8 @@ class LandmarkMatcher:
             self._found = [
                 replace(found, step=step) if found.step == UNPLACED else found for found in self._found
             ]
+            # `$` matches only when the cell ends, which is later.
+            self._step = self._step or step
 
     def end_cell(self) -> None:
         """End the cell: `$` matches only now. Later output of a cell that timed out is ignored."""
