@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -161,13 +160,3 @@ def test_what_no_tool_has_printed_has_no_landmarks() -> None:
         program.answer("one")
     assert [step.landmarks for step in program.recorded] == [[], []]
     assert program.landmarks.hits == [False, False]
-
-
-def test_the_time_that_a_step_takes_does_not_grow_with_their_number() -> None:
-    program = Program()
-    began = time.process_time()
-    with program.steps.of("agent"):
-        for n in range(12_000):
-            program.answer(str(n), call_0="done")
-    assert len(program.recorded) == 12_000
-    assert time.process_time() - began < 2
