@@ -21,9 +21,9 @@ def exchange(messages: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, 
     return {
         "thread": thread_of(messages),
         "results": results_in(messages),
-        "thought": cut(said.get("reasoning_content") or ""),
-        "text": cut(text_of(said.get("content"))),
-        "tool_calls": [call_of(call) for call in said.get("tool_calls") or []],
+        "thought": cut(text_of(said.get("reasoning_content"))),
+        "text": cut(text_of(said.get("content")) or refusal_in(said)),
+        "tool_calls": [{name: cut(str(value)) for name, value in call.items()} for call in calls_in(said)],
     }
 
 
@@ -44,14 +44,37 @@ def results_in(messages: list[dict[str, Any]]) -> dict[str, str]:
     return dict(reversed(found.items()))
 
 
-def call_of(call: dict[str, Any]) -> dict[str, str]:
-    function = call.get("function") or {}
-    given = {"id": call.get("id"), "name": function.get("name"), "arguments": function.get("arguments")}
-    return {name: cut(str(value)) for name, value in given.items()}
-
-
 def cut(text: str) -> str:
     if len(text) <= LONGEST:
         return text
     half = LONGEST // 2
     return f"{text[:half]}\n[{len(text) - LONGEST} characters are left out here]\n{text[-half:]}"
+
+
+# The message of a model: providers differ in what its fields are
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none in anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def refusal_in(message: dict[str, Any]) -> str:
+    return text_of(message.get("refusal"))
+
+
+def calls_in(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """The `id`, `name` and `arguments` of each call; the arguments are JSON text."""
+    return [call_of(call) for call in objects(message.get("tool_calls"))]
+
+
+def call_of(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    arguments = function.get("arguments")
+    arguments = "{}" if arguments in (None, "") else json_text(arguments)
+    return {"id": call.get("id"), "name": text_of(function.get("name")), "arguments": arguments}
+
+
+def json_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

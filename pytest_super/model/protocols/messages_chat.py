@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.model.protocols.exchange import calls_in, objects, refusal_in
 from pytest_super.model.protocols.protocol import count, is_list_of_objects, load_object, text_of
 
 if TYPE_CHECKING:
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 # Fields with the same meaning, and their names in chat completions.
 NAMES = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_sequences": "stop"}
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+REASONS = {"length": "max_tokens", "content_filter": "refusal"}
+THOUGHTS = ("thinking", "redacted_thinking")
 # How a provider that knows three levels understands the others.
 EFFORTS = {"max": "high", "xhigh": "high"}
 
@@ -50,14 +52,14 @@ def choice(given: Any) -> dict[str, Any]:
 
 
 def as_function(tool: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.get("name"),
-            "description": tool.get("description") or "",
-            "parameters": tool.get("input_schema") or {"type": "object", "properties": {}},
-        },
+    function = {
+        "name": tool.get("name"),
+        "description": tool.get("description") or "",
+        "parameters": tool.get("input_schema") or {"type": "object", "properties": {}},
     }
+    if tool.get("strict") is not None:
+        function["strict"] = tool["strict"]
+    return {"type": "function", "function": function}
 
 
 # The conversation
@@ -98,16 +100,21 @@ def answers(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def tool_message(block: dict[str, Any]) -> dict[str, Any]:
     text = text_of(block.get("content"))
+    # A message of a tool has no field that says so.
+    text = f"[error] {text}" if block.get("is_error") else text
     return {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": text}
 
 
-def turn(content: list[dict[str, Any]]) -> dict[str, Any]:
-    """The message of a turn of the model."""
+def turn(given: Any) -> dict[str, Any]:
+    """The message of a turn of the model, from its blocks."""
+    content = objects(given)
     message: dict[str, Any] = {"role": "assistant", "content": text_of(content) or None}
-    thoughts = [block for block in content if block.get("type") in ("thinking", "redacted_thinking")]
+    thoughts = [block for block in content if block.get("type") in THOUGHTS]
     if thoughts:
         message["thinking_blocks"] = thoughts
-        message["reasoning_content"] = "\n".join(filter(None, (each.get("thinking") for each in thoughts)))
+        message["reasoning_content"] = "\n".join(
+            filter(None, (text_of(each.get("thinking")) for each in thoughts))
+        )
     calls = [tool_call(block) for block in content if block.get("type") == "tool_use"]
     return message | ({"tool_calls": calls} if calls else {})
 
@@ -152,26 +159,46 @@ def from_chat(body: Body) -> Body:
         "role": "assistant",
         "model": body.get("model"),
         "content": content_of(chosen["message"]),
-        "stop_reason": REASONS.get(chosen.get("finish_reason"), "end_turn"),
+        "stop_reason": stop_reason(chosen),
         "stop_sequence": None,
-        "usage": usage(body.get("usage") or {}),
+        "usage": usage(body.get("usage")),
     }
 
 
+def stop_reason(chosen: dict[str, Any]) -> str:
+    message = chosen["message"]
+    if reason := REASONS.get(str(chosen.get("finish_reason"))):
+        return reason
+    if refusal_in(message):
+        return "refusal"
+    # Many local servers finish with "stop" when they call.
+    return "tool_use" if calls_in(message) else "end_turn"
+
+
 def content_of(message: dict[str, Any]) -> list[dict[str, Any]]:
-    content: list[dict[str, Any]] = list(message.get("thinking_blocks") or ())
-    if not content and message.get("reasoning_content"):
-        content.append({"type": "thinking", "thinking": message["reasoning_content"], "signature": ""})
-    if message.get("content"):
-        content.append({"type": "text", "text": message["content"]})
-    for call in message.get("tool_calls") or []:
-        function = call.get("function") or {}
-        used = {"id": call.get("id"), "name": function.get("name")}
-        content.append({"type": "tool_use", **used, "input": load_object(function.get("arguments"))})
+    content = thoughts_of(message)
+    for text in filter(None, (text_of(message.get("content")), refusal_in(message))):
+        content.append({"type": "text", "text": text})
+    for call in calls_in(message):
+        used = {"id": call["id"], "name": call["name"]}
+        content.append({"type": "tool_use", **used, "input": load_object(call["arguments"])})
     return content
 
 
-def usage(chat: dict[str, Any]) -> dict[str, Any]:
+def thoughts_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    blocks = [block for block in objects(message.get("thinking_blocks")) if block.get("type") in THOUGHTS]
+    text = text_of(message.get("reasoning_content"))
+    if not blocks and text:
+        blocks = [{"type": "thinking", "thinking": text}]
+    return [whole_thought(block) if block["type"] == "thinking" else block for block in blocks]
+
+
+def whole_thought(block: dict[str, Any]) -> dict[str, Any]:
+    return {**block, **{name: text_of(block.get(name)) for name in ("thinking", "signature")}}
+
+
+def usage(given: Any) -> dict[str, Any]:
+    chat = given if isinstance(given, dict) else {}
     details = chat.get("prompt_tokens_details")
     cached = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
     return {

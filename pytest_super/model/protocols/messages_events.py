@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.chat_events import pieces
-from pytest_super.model.protocols.protocol import StreamError, load_object
+from pytest_super.model.protocols.exchange import objects
+from pytest_super.model.protocols.protocol import StreamError, load_object, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +22,8 @@ DELTAS = {
     "signature_delta": ("signature", "signature"),
     # Its pieces of JSON make up the input in the end.
     "input_json_delta": ("input", "partial_json"),
+    # Each is one of a list.
+    "citations_delta": ("citations", "citation"),
 }
 
 # A block before its first piece.
@@ -31,13 +35,15 @@ EMPTY: dict[str, dict[str, Any]] = {
 
 
 def events(body: Body) -> Iterator[Event]:
-    used = {**body["usage"], "output_tokens": 0}
+    usage = body.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    used = {**usage, "output_tokens": 0}
     begun = {**body, "content": [], "stop_reason": None, "usage": used}
     yield {"type": "message_start", "message": begun}
-    for index, block in enumerate(body["content"]):
+    for index, block in enumerate(objects(body["content"])):
         yield from block_events(block, index)
-    ended = {"stop_reason": body["stop_reason"], "stop_sequence": body["stop_sequence"]}
-    yield {"type": "message_delta", "delta": ended, "usage": body["usage"]}
+    ended = {name: body.get(name) for name in ("stop_reason", "stop_sequence")}
+    yield {"type": "message_delta", "delta": ended, "usage": usage}
     yield {"type": "message_stop"}
 
 
@@ -45,7 +51,7 @@ def block_events(block: dict[str, Any], index: int) -> Iterator[Event]:
     yield {
         "type": "content_block_start",
         "index": index,
-        "content_block": {**block, **EMPTY.get(block["type"], {})},
+        "content_block": {**block, **EMPTY.get(str(block.get("type")), {})},
     }
     for delta in deltas(block):
         yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -53,13 +59,16 @@ def block_events(block: dict[str, Any], index: int) -> Iterator[Event]:
 
 
 def deltas(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if block["type"] == "text":
-        yield from ({"type": "text_delta", "text": piece} for piece in pieces(block["text"]))
-    elif block["type"] == "thinking":
-        yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"]))
-        yield {"type": "signature_delta", "signature": block.get("signature", "")}
-    elif block["type"] == "tool_use":
-        text = json.dumps(block["input"])
+    kind = block.get("type")
+    if kind == "text":
+        for piece in pieces(text_of(block.get("text"))):
+            yield {"type": "text_delta", "text": piece}
+    elif kind == "thinking":
+        for piece in pieces(text_of(block.get("thinking"))):
+            yield {"type": "thinking_delta", "thinking": piece}
+        yield {"type": "signature_delta", "signature": text_of(block.get("signature"))}
+    elif kind == "tool_use":
+        text = json.dumps(block.get("input") or {})
         yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces(text))
 
 
@@ -67,6 +76,8 @@ def whole(stream: list[Event]) -> Body | None:
     """The answer; None if the stream broke off. Raises StreamError."""
     body: dict[str, Any] = {}
     content: dict[int, dict[str, Any]] = {}
+    # By the block and its field, joined in the end: one by one would take quadratic time.
+    added: dict[int, dict[str, list[Any]]] = {}
     for event in stream:
         kind = event.get("type")
         if kind == "error":
@@ -74,27 +85,33 @@ def whole(stream: list[Event]) -> Body | None:
         if kind == "message_start":
             body = dict(event["message"])
         elif kind == "content_block_start":
-            block = dict(event["content_block"])
-            # It starts as an empty object and goes on as text.
-            content[event["index"]] = block | ({"input": ""} if "input" in block else {})
+            content[event["index"]], added[event["index"]] = event["content_block"], defaultdict(list)
         elif kind == "content_block_delta":
-            add(content[event["index"]], event["delta"])
+            add(added[event["index"]], event["delta"])
         elif kind == "message_delta":
             body |= event["delta"]
-            body["usage"] = {**body.get("usage", {}), **(event.get("usage") or {})}
+            # A count that it does not state stays as it was in the beginning.
+            counts = {name: n for name, n in (event.get("usage") or {}).items() if n is not None}
+            body["usage"] = {**(body.get("usage") or {}), **counts}
         elif kind == "message_stop":
-            return {**body, "content": list(map(finished, content.values()))}
+            return {**body, "content": [finished(block, added[n]) for n, block in content.items()]}
     return None
 
 
-def add(block: dict[str, Any], delta: dict[str, Any]) -> None:
+def add(added: dict[str, list[Any]], delta: dict[str, Any]) -> None:
     if delta["type"] in DELTAS:
         name, piece = DELTAS[delta["type"]]
-        block[name] = block.get(name, "") + delta[piece]
-    elif delta["type"] == "citations_delta":
-        block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        added[name].append(delta[piece])
 
 
-def finished(block: dict[str, Any]) -> dict[str, Any]:
-    is_text = isinstance(block.get("input"), str)
-    return {**block, "input": load_object(block["input"])} if is_text else block
+def finished(block: dict[str, Any], added: dict[str, list[Any]]) -> dict[str, Any]:
+    """A block with all that was added to it."""
+    result = dict(block)
+    for name, values in added.items():
+        if name == "citations":
+            result[name] = [*(block.get(name) or ()), *values]
+        elif name != "input":
+            result[name] = (block.get(name) or "") + "".join(values)
+    if "input" in block:
+        result["input"] = load_object("".join(added.get("input", ()))) or block["input"] or {}
+    return result

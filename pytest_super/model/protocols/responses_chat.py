@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.model.protocols.exchange import calls_in, json_text, objects, refusal_in
 from pytest_super.model.protocols.protocol import count, is_list_of_objects, load_object, text_of
 
 if TYPE_CHECKING:
@@ -79,6 +81,8 @@ def as_function(tool: dict[str, Any], name: str) -> dict[str, Any]:
         if grammar := part(tool, "format", "definition"):
             description = f"{description}\n\nThe input follows this grammar:\n{grammar}"
     function = {"name": name, "description": description, "parameters": parameters}
+    if tool.get("strict") is not None:
+        function["strict"] = tool["strict"]
     return {"type": "function", "function": function}
 
 
@@ -92,29 +96,42 @@ def messages(request: Request) -> list[dict[str, Any]]:
     items = request["input"]
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]
-    for item in items:
-        add(found, item)
-    return found
+    for are_outputs, group in groupby(items, is_output):
+        if are_outputs:
+            found += answers(list(group))
+        else:
+            for item in group:
+                add(found, item)
+    return list(map(finished, found))
+
+
+def is_output(item: dict[str, Any]) -> bool:
+    return item.get("type") in OUTPUTS
+
+
+def answers(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages of the results of one turn's calls."""
+    found = [tool_message(item) for item in outputs]
+    # A message of a tool has text alone, and nothing may stand between the results of one turn.
+    images = [image for item in outputs for image in images_in(item.get("output"))]
+    return [*found, {"role": "user", "content": images}] if images else found
 
 
 def add(found: list[dict[str, Any]], item: dict[str, Any]) -> None:
-    """Add one item of the input to the messages; the items of one turn of the model become one message."""
+    """Add one item, not of a tool, to the messages; the items of one turn of the model become one message.
+
+    The texts of a turn are a list until `finished` joins them: one by one would take quadratic time.
+    """
     kind = item.get("type", "message")
     if kind == "message" and item.get("role") != "assistant":
         role = "user" if item.get("role") == "user" else "system"
         found.append({"role": role, "content": chat_parts(item.get("content"))})
     elif kind == "message":
-        message = turn(found)
-        message["content"] = "\n".join(filter(None, (message.get("content"), text_of(item.get("content")))))
+        turn(found)["content"] += spoken(item.get("content"))
     elif kind == "reasoning":
         turn(found).update(thinking_of(item))
     elif kind in ("function_call", "custom_tool_call"):
         turn(found).setdefault("tool_calls", []).append(tool_call(item))
-    elif kind in OUTPUTS:
-        found.append(tool_message(item))
-        # A message of a tool has text alone.
-        if images := images_in(item.get("output")):
-            found.append({"role": "user", "content": images})
     else:
         found.append({"role": "user", "content": json.dumps(item)})
 
@@ -122,8 +139,20 @@ def add(found: list[dict[str, Any]], item: dict[str, Any]) -> None:
 def turn(found: list[dict[str, Any]]) -> dict[str, Any]:
     """The message of the model's present turn."""
     if not found or found[-1]["role"] != "assistant":
-        found.append({"role": "assistant", "content": None})
+        found.append({"role": "assistant", "content": []})
     return found[-1]
+
+
+def finished(message: dict[str, Any]) -> dict[str, Any]:
+    if message["role"] != "assistant":
+        return message
+    texts = message["content"]
+    return {**message, "content": "\n".join(filter(None, texts)) if texts else None}
+
+
+def spoken(content: Any) -> list[str]:
+    """The texts of a message of the model. What it says when it refuses is one, too."""
+    return [text_of(content), *(refusal_in(part) for part in objects(content))]
 
 
 def tool_call(item: dict[str, Any]) -> dict[str, Any]:
@@ -165,13 +194,13 @@ def thinking_of(item: dict[str, Any]) -> dict[str, Any]:
     return fields | ({"thinking_blocks": blocks} if is_list_of_objects(blocks) else {})
 
 
-def said(output: list[dict[str, Any]]) -> dict[str, Any]:
+def said(output: Any) -> dict[str, Any]:
     """The items of an answer as one message."""
     found: list[dict[str, Any]] = []
-    for item in output:
+    for item in objects(output):
         if item.get("type") in ("message", "reasoning", "function_call", "custom_tool_call"):
             add(found, {**item, "role": "assistant"})
-    return turn(found)
+    return finished(turn(found))
 
 
 # The answer
@@ -180,18 +209,18 @@ def said(output: list[dict[str, Any]]) -> dict[str, Any]:
 def from_chat(body: Body, request: Request) -> Body:
     choice = body["choices"][0]
     reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(
-        choice.get("finish_reason")
+        str(choice.get("finish_reason"))
     )
     return {
         "id": f"resp_{body.get('id', '')}",
         "object": "response",
-        "created_at": body.get("created", 0),
+        "created_at": body.get("created") or 0,
         "status": "incomplete" if reason else "completed",
         "incomplete_details": {"reason": reason} if reason else None,
         "error": None,
         "model": body.get("model"),
         "output": output_items(choice["message"], body.get("id", ""), tools_by_name(request)),
-        "usage": usage(body.get("usage") or {}),
+        "usage": usage(body),
         "instructions": request.get("instructions"),
         "metadata": request.get("metadata") or {},
         "parallel_tool_calls": request.get("parallel_tool_calls", True),
@@ -205,18 +234,27 @@ def from_chat(body: Body, request: Request) -> Body:
 
 def output_items(message: dict[str, Any], name: str, tools: Tools) -> list[dict[str, Any]]:
     items = []
-    if message.get("reasoning_content") or message.get("thinking_blocks"):
-        items.append(reasoning_item(message, f"rs_{name}"))
-    if message.get("content"):
-        text = {"type": "output_text", "text": message["content"], "annotations": []}
-        items.append({"id": f"msg_{name}", "type": "message", "role": "assistant", "content": [text]})
-    calls = message.get("tool_calls") or []
-    items += [call_item(call, f"fc_{name}_{number}", tools) for number, call in enumerate(calls)]
+    thought, blocks = text_of(message.get("reasoning_content")), objects(message.get("thinking_blocks"))
+    if thought or blocks:
+        items.append(reasoning_item(thought, blocks, f"rs_{name}"))
+    if content := output_parts(message):
+        items.append({"id": f"msg_{name}", "type": "message", "role": "assistant", "content": content})
+    calls = enumerate(calls_in(message))
+    items += [call_item(call, f"fc_{name}_{number}", tools) for number, call in calls]
     return [{**item, "status": "completed"} for item in items]
 
 
-def reasoning_item(message: dict[str, Any], name: str) -> dict[str, Any]:
-    text, blocks = message.get("reasoning_content"), message.get("thinking_blocks")
+def output_parts(message: dict[str, Any]) -> list[dict[str, Any]]:
+    text, refusal = text_of(message.get("content")), refusal_in(message)
+    parts: list[dict[str, Any]] = []
+    if text:
+        parts.append({"type": "output_text", "text": text, "annotations": []})
+    if refusal:
+        parts.append({"type": "refusal", "refusal": refusal})
+    return parts
+
+
+def reasoning_item(text: str, blocks: list[dict[str, Any]], name: str) -> dict[str, Any]:
     item: dict[str, Any] = {"id": name, "type": "reasoning", "summary": []}
     if text:
         item["summary"] = [{"type": "summary_text", "text": text}]
@@ -226,18 +264,19 @@ def reasoning_item(message: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def call_item(call: dict[str, Any], name: str, tools: Tools) -> dict[str, Any]:
-    function = call.get("function") or {}
-    tool = tools.get(str(function.get("name")), {})
-    item = {"id": name, "call_id": call.get("id"), "name": tool.get("name") or function.get("name")}
+    tool, arguments = tools.get(call["name"], {}), call["arguments"]
+    item = {"id": name, "call_id": call["id"], "name": tool.get("name") or call["name"]}
     if tool.get("namespace"):
         item["namespace"] = tool["namespace"]
     if tool.get("type") == "custom":
-        given = load_object(function.get("arguments")).get(FREE_TEXT, function.get("arguments"))
-        return {"type": "custom_tool_call", **item, "input": given}
-    return {"type": "function_call", **item, "arguments": function.get("arguments") or "{}"}
+        given = load_object(arguments).get(FREE_TEXT, arguments)
+        return {"type": "custom_tool_call", **item, "input": json_text(given)}
+    return {"type": "function_call", **item, "arguments": arguments}
 
 
-def usage(chat: dict[str, Any]) -> dict[str, Any]:
+def usage(body: Body) -> dict[str, Any]:
+    chat = body.get("usage")
+    chat = chat if isinstance(chat, dict) else {}
     prompt, completion = count(chat.get("prompt_tokens")), count(chat.get("completion_tokens"))
     cached = count(part(chat, "prompt_tokens_details", "cached_tokens"))
     thought = count(part(chat, "completion_tokens_details", "reasoning_tokens"))

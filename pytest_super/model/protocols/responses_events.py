@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.chat_events import pieces
+from pytest_super.model.protocols.exchange import objects
+from pytest_super.model.protocols.protocol import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +18,7 @@ EMPTY: dict[str, dict[str, Any]] = {
     "message": {"content": []},
     "reasoning": {"summary": []},
     "function_call": {"arguments": ""},
+    "custom_tool_call": {"input": ""},
 }
 
 
@@ -28,41 +31,46 @@ def events(body: Body) -> Iterator[Event]:
 def unnumbered(body: Body, begun: Body) -> Iterator[Event]:
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
-    for index, item in enumerate(body["output"]):
+    for index, item in enumerate(objects(body["output"])):
         yield from item_events(item, index)
     yield {"type": f"response.{body['status']}", "response": body}
 
 
 def item_events(item: dict[str, Any], index: int) -> Iterator[Event]:
-    place = {"output_index": index, "item_id": item["id"]}
-    begun = {**item, "status": "in_progress", **EMPTY.get(item["type"], {"input": ""})}
+    kind, place = item.get("type"), {"output_index": index, "item_id": item.get("id")}
+    begun = {**item, "status": "in_progress", **EMPTY.get(str(kind), {})}
     yield {"type": "response.output_item.added", "output_index": index, "item": begun}
-    if item["type"] == "message":
-        for number, part in enumerate(item["content"]):
-            yield from text_events(part, {**place, "content_index": number})
-    elif item["type"] == "reasoning":
-        for number, part in enumerate(item["summary"]):
+    if kind == "message":
+        for number, part in enumerate(objects(item.get("content"))):
+            yield from part_events(part, {**place, "content_index": number})
+    elif kind == "reasoning":
+        for number, part in enumerate(objects(item.get("summary"))):
             yield from thought_events(part, {**place, "summary_index": number})
-    elif item["type"] == "function_call":
-        yield from piece_events("response.function_call_arguments", "arguments", item["arguments"], place)
-    else:
-        yield from piece_events("response.custom_tool_call_input", "input", item["input"], place)
+    elif kind == "function_call":
+        yield from piece_events("response.function_call_arguments", "arguments", item, place)
+    elif kind == "custom_tool_call":
+        yield from piece_events("response.custom_tool_call_input", "input", item, place)
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def text_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
-    yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
-    yield from piece_events("response.output_text", "text", part["text"], {**place, "logprobs": []})
+def part_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
+    field = "refusal" if part.get("type") == "refusal" else "text"
+    yield {"type": "response.content_part.added", **place, "part": {**part, field: ""}}
+    if field == "refusal":
+        yield from piece_events("response.refusal", field, part, place)
+    else:
+        yield from piece_events("response.output_text", field, part, {**place, "logprobs": []})
     yield {"type": "response.content_part.done", **place, "part": part}
 
 
 def thought_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
     yield {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}}
-    yield from piece_events("response.reasoning_summary_text", "text", part["text"], place)
+    yield from piece_events("response.reasoning_summary_text", "text", part, place)
     yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
 
 
-def piece_events(kind: str, field: str, text: Any, place: dict[str, Any]) -> Iterator[Event]:
-    for piece in pieces(str(text)):
+def piece_events(kind: str, field: str, owner: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
+    text = text_of(owner.get(field))
+    for piece in pieces(text):
         yield {"type": f"{kind}.delta", **place, "delta": piece}
     yield {"type": f"{kind}.done", **place, field: text}
