@@ -15,8 +15,8 @@ LONGEST = 50_000
 def exchange(messages: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, Any]:
     """What the model `said` to the messages of a chat completion, in plain JSON values.
 
-    `thread` names the conversation by its beginning, by which conversations are told apart. `results` are what tools
-    have printed since the model's last turn, by the ids of their calls.
+    `thread` names the conversation by its beginning. `results` are what tools have printed since the model's
+    last turn, by the ids of their calls.
     """
     return {
         "thread": thread_of(messages),
