@@ -11,6 +11,7 @@ from pytest_super.model.protocols.protocol import (
     invalid,
     is_list_of_objects,
     named_event,
+    parts_in,
 )
 
 if TYPE_CHECKING:
@@ -103,21 +104,14 @@ class Messages:
 
 def check_sources(value: Any) -> None:
     """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
-    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, list):
-            left.extend(item)
-        elif isinstance(item, dict):
-            if item.get("type") == "container_upload":
-                raise invalid("a container_upload", "is not offered: it names a file of the provider")
-            source = item.get("source")
-            if isinstance(source, dict) and source.get("type") not in SOURCES:
-                known = ", ".join(SOURCES)
-                raise invalid("a source", f"must be one of {known}; nothing is fetched for a model")
-            # The input of a tool is data, whatever its fields are called.
-            left.extend(part for part in (item.get("content"), source) if part is not None)
+    # The input of a tool is data, whatever its fields are called.
+    for part in parts_in(value, ("content", "source")):
+        if part.get("type") == "container_upload":
+            raise invalid("a container_upload", "is not offered: it names a file of the provider")
+        source = part.get("source")
+        if isinstance(source, dict) and source.get("type") not in SOURCES:
+            known = ", ".join(SOURCES)
+            raise invalid("a source", f"must be one of {known}; nothing is fetched for a model")
 
 
 def remove_hosted_tools(request: Request) -> list[str]:

@@ -115,6 +115,19 @@ def is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
+def parts_in(value: Any, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The objects of a prompt: those in its lists, and in these fields of each."""
+    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left.extend(item)
+        elif isinstance(item, dict):
+            yield item
+            left.extend(item[name] for name in fields if name in item)
+
+
 @contextmanager
 def reading() -> Iterator[None]:
     """The block reads a request, whose fields can be of any type. Raises ModelCallError, INVALID."""

@@ -13,6 +13,7 @@ from pytest_super.model.protocols.protocol import (
     is_list_of_objects,
     named_event,
     openai_error,
+    parts_in,
 )
 
 if TYPE_CHECKING:
@@ -110,16 +111,9 @@ class Responses:
 
 def check_addresses(value: Any) -> None:
     """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
-    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, list):
-            left.extend(item)
-        elif isinstance(item, dict):
-            # The output of a tool is data, whatever its fields are called.
-            left.extend(part for name, part in item.items() if name in ("content", "output"))
-            check_part(item)
+    # The arguments of a tool are data, whatever their fields are called.
+    for part in parts_in(value, ("content", "output")):
+        check_part(part)
 
 
 def check_part(part: dict[str, Any]) -> None:
