@@ -108,12 +108,10 @@ class GatewayModel:
         request = {"messages": [dict(message) for message in messages], **parameters}
         with self._waiting.call():
             response = self._send_in_time(CHAT, json.dumps(request).encode())
-        body = json.loads(response.body)
-        if response.status != 200:
-            raise error_of(body["error"])
-        _, facts = body_and_facts(response)
-        self._waiting.paused = self._paused(facts["waited_seconds"])
-        return completion_from(body, facts, seconds=monotonic() - began)
+            answer, facts = self._read(response)
+        if "error" in facts:
+            raise error_of(facts["error"])
+        return completion_from(json.loads(answer), facts, seconds=monotonic() - began)
 
     def forward(
         self,
@@ -137,15 +135,20 @@ class GatewayModel:
             response = self._send_in_time(
                 path, body, headers=headers, is_program=True, opened=opened, read=reader.read
             )
-        answer, facts = body_and_facts(response)
-        if "waited_seconds" in facts:
-            self._waiting.paused = self._paused(facts["waited_seconds"])
+            answer, facts = self._read(response)
         return Forwarded(answer, facts, monotonic() - began)
 
     def count_tokens(self, body: bytes, beta: str = "") -> bytes | None:
         """The gateway's answer to a request for a number of tokens; None if it is wrong."""
         response = self._send_in_time(COUNT_TOKENS, body, headers={BETA: beta} if beta else {})
         return response.body if response.status == 200 else None
+
+    def _read(self, response: HttpResponse) -> tuple[bytes, dict[str, Any]]:
+        """The body of an answer and its facts, or its `error`. Called in the call whose pauses they state."""
+        answer, facts = body_and_facts(response)
+        if "waited_seconds" in facts:
+            self._waiting.paused = self._paused(facts["waited_seconds"])
+        return answer, facts
 
     def booked_usage(self, timeout: float) -> Usage | None:
         """What the trial has used by the gateway's ledger, which includes calls whose client has left.
