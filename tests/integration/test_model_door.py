@@ -102,7 +102,7 @@ def gateways(
     with (
         gateway_for("openai/gpt-4o", module_server, folder / "openai.jsonl", timeout=5) as one,
         gateway_for(
-            "anthropic/claude-sonnet-4-5", module_server, folder / "anthropic.jsonl", timeout=2
+            "anthropic/claude-sonnet-4-5", module_server, folder / "anthropic.jsonl", timeout=5
         ) as two,
     ):
         yield {"openai": one, "anthropic": two}
@@ -600,7 +600,7 @@ def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
     door.server.always({"text": "one two", "stops_at": LAST[name]})
     began = time.monotonic()
     assert f"event: {ERROR[name]}" in stream_of(door, PATHS[name])
-    assert 4 < time.monotonic() - began
+    assert time.monotonic() - began > 4
 
 
 def test_an_error_before_the_first_part_is_retried(own: tuple[str, Door]) -> None:
