@@ -38,7 +38,7 @@ from pytest_super.model.event_stream import EventStream
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.json_values import plain
 from pytest_super.model.protocols.exchange import exchange
-from pytest_super.model.protocols.known import PROTOCOLS
+from pytest_super.model.protocols.known import MESSAGES, PROTOCOLS
 from pytest_super.model.protocols.protocol import invalid, reading
 from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
 from pytest_super.model.retry import RetryPolicy
@@ -144,10 +144,9 @@ class GatewayServer:
     async def count_tokens(self, http: web.Request) -> web.Response:
         """By an estimate where the provider does not count."""
         try:
-            protocol = PROTOCOLS[COUNT_TOKENS.rpartition("/")[0]]
             given = plain(await read_request(http))
             with reading():
-                request, _ = protocol.accepted(given, is_open=False)
+                request, _ = MESSAGES.accepted(given, is_open=False)
         except (ModelCallError, RecursionError):
             return refusal(invalid("the request", "is no request of Messages"))
         counted = await self.caller.provider.count_tokens(request, http.headers.get(BETA, ""))

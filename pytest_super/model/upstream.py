@@ -13,7 +13,9 @@ import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.api import COUNT_TOKENS
+import httpx
+
+from pytest_super.model.api import BETA, COUNT_TOKENS
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.model.json_values import plain
 from pytest_super.model.litellm_errors import codes_in, explain, is_no_model_api, message_within
@@ -23,8 +25,6 @@ from pytest_super.model.redaction import secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-
-    import httpx
 
     from pytest_super.model.protocols.protocol import Body, Event, Request, StreamedProtocol, WireProtocol
     from pytest_super.model.provider import Relay
@@ -89,8 +89,6 @@ class Upstream:
 
         `parameters` are the user's, of which `api_base`, `api_key` and `extra_headers` matter here.
         """
-        import httpx
-
         self.model = f"{provider}/{model}"
         self._provider, self._name = provider, model
         self._parameters = parameters
@@ -134,8 +132,6 @@ class Upstream:
 
     async def count(self, request: Request, beta: str) -> Body | None:
         """What Anthropic says to `count_tokens`; None if it says nothing that helps."""
-        import httpx
-
         if self._provider != "anthropic":
             return None
         url = self._address(COUNT_TOKENS)
@@ -150,8 +146,6 @@ class Upstream:
     async def _stream(
         self, protocol: StreamedProtocol, request: Request, beta: str
     ) -> AsyncIterator[httpx.Response]:
-        import httpx
-
         body = {**self._body(request), "stream": True}
         url = self._address(protocol.path)
         async with self._client.stream("POST", url, headers=self._headers(beta), json=body) as response:
@@ -179,7 +173,7 @@ class Upstream:
         key = self._parameters.get("api_key")
         if self._provider == "anthropic":
             headers = {"anthropic-version": ANTHROPIC_VERSION, "x-api-key": key or first("ANTHROPIC_API_KEY")}
-            headers |= {"anthropic-beta": beta} if beta else {}
+            headers |= {BETA: beta} if beta else {}
         else:
             headers = {"authorization": f"Bearer {key or first('OPENAI_API_KEY')}"}
         return headers | (self._parameters.get("extra_headers") or {})

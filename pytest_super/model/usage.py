@@ -22,9 +22,9 @@ PRICE = re.compile(r"\w*_cost(_per_\w+)?|\w*cost_per_\w+")
 
 def stated_tokens(body: dict[str, Any]) -> tuple[int, int] | None:
     """The tokens of prompt and answer as the provider states them; None if that is missing or implausible."""
-    usage = body.get("usage")
-    if not isinstance(usage, dict) or not all(0 <= count <= MOST_TOKENS for count in counts_in(usage)):
+    if not is_plausible(body):
         return None
+    usage = body["usage"]
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if not isinstance(prompt, int) or not isinstance(completion, int):
         return None
@@ -59,9 +59,8 @@ def register_prices(litellm: Any, model: str, parameters: Mapping[str, Any]) -> 
 
 def priced(litellm: Any, model: str, tokens: Tokens) -> Usage:
     """The usage, with its cost in US dollars if litellm or the user knows the model's prices."""
-    cost: float | None = None
     try:
-        cost = float(
+        cost: float | None = float(
             sum(
                 litellm.cost_per_token(
                     model,

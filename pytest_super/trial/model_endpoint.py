@@ -14,7 +14,7 @@ from pytest_super.model.client import error_of
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.failures import RETRIED, ModelCallError
 from pytest_super.model.protocols.exchange import exchange
-from pytest_super.model.protocols.known import PROTOCOLS
+from pytest_super.model.protocols.known import MESSAGES, PROTOCOLS
 from pytest_super.model.protocols.protocol import reading
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 from pytest_super.store.trajectory import now
@@ -46,7 +46,6 @@ OFFERED = f"POST {', '.join(PROTOCOLS)}, and GET {MODELS}"
 # Refused requests and removed tools shown in the trajectory: how many, and the characters of each.
 MOST_NAMED, LONGEST_NAMED = 5, 100
 MOST_BROKEN = 5
-MESSAGES = "/v1/messages"
 BETA_NAMES = re.compile(r"[\w.,\- ]*", re.ASCII)
 # Errors of the request, not of the model, as codes of OpenAI's API. Agents use the first one to notice that
 # their prompt is too long.
@@ -90,7 +89,7 @@ class ModelEndpoint:
             name = path.removeprefix(MODELS)[1:] or getattr(self._model, "name", "model")
             return reply(model_card(name, path))
         if (method, path) == ("POST", COUNT_TOKENS):
-            return self._ask(request, PROTOCOLS[MESSAGES], self._count_tokens)
+            return self._ask(request, MESSAGES, self._count_tokens)
         if method == "POST" and path in PROTOCOLS:
             return self._ask(request, PROTOCOLS[path], self._call)
         return self._refuse(f"{method} {path}"[:LONGEST_NAMED])

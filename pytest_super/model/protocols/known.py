@@ -6,4 +6,5 @@ from pytest_super.model.protocols.protocol import WireProtocol
 from pytest_super.model.protocols.responses import Responses
 
 CHAT: WireProtocol = ChatCompletions()
-PROTOCOLS: dict[str, WireProtocol] = {each.path: each for each in (CHAT, Responses(), Messages())}
+MESSAGES: WireProtocol = Messages()
+PROTOCOLS: dict[str, WireProtocol] = {each.path: each for each in (CHAT, Responses(), MESSAGES)}
