@@ -1,4 +1,6 @@
-"""What providers send in Responses and in Messages, written down from their documentation, for tests.
+"""What providers send in Responses, in Messages and in streams of chat completions, for tests.
+
+Written down from their documentation.
 
 `events` makes the events of a whole answer from a mapping like those of tests.openai_server: `text`,
 `reasoning_content`, `tool_calls`, `usage`.
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+DONE = "data: [DONE]\n\n"
 PATHS = ("/v1/responses", "/v1/messages")
 
 
@@ -163,6 +166,45 @@ def words(text: str) -> list[str]:
     return re.findall(r"\S+\s*", text)
 
 
+def chat_events(whole: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The chunks of a `chat.completion` object, as OpenAI sends them."""
+    common = {name: whole[name] for name in ("id", "created", "model")}
+    common = {**common, "object": "chat.completion.chunk", "system_fingerprint": None}
+    message, reason = whole["choices"][0]["message"], whole["choices"][0]["finish_reason"]
+    for delta in chat_deltas(message):
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+        yield {**common, "choices": [choice], "usage": None}
+    yield {**common, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": None}
+    if (body.get("stream_options") or {}).get("include_usage"):
+        yield {**common, "choices": [], "usage": whole["usage"]}
+
+
+def chat_deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"role": "assistant", "content": None if message["content"] is None else "", "refusal": None}
+    for name in ("reasoning_content", "content"):
+        value = message.get(name)
+        for piece in words(value) if isinstance(value, str) else [value]:
+            yield {name: piece}
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        yield {"tool_calls": calls}
+        return
+    for index, call in enumerate(calls):
+        text = call["function"]["arguments"]
+        yield {"tool_calls": [{"index": index, **call, "function": {**call["function"], "arguments": ""}}]}
+        for half in (text[: len(text) // 2], text[len(text) // 2 :]):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": half}}]}
+
+
+def kind_of(event: dict[str, Any]) -> str:
+    """Its type; that of a chunk of a chat completion is the field that it adds to."""
+    if "choices" not in event:
+        return str(event.get("type"))
+    fields = [name for choice in event["choices"] for name in choice["delta"]]
+    return fields[0] if fields else "finish_reason" if event["choices"] else "usage"
+
+
 def as_text(event: dict[str, Any], *, is_raw: bool = False) -> str:
     """`is_raw`: characters beyond ASCII are not escaped."""
-    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=not is_raw)}\n\n"
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return f"{name}data: {json.dumps(event, ensure_ascii=not is_raw)}\n\n"

@@ -185,32 +185,44 @@ class OpenAIServer:
             answer = self._function(body) if self._function else UNEXPECTED
         if isinstance(answer, Fault):
             return self._fail(answer, http, body)
+        if isinstance(answer, dict) and "error" in answer:
+            return failed(answer)
         path = "/v1" + http.path.rpartition("/v1")[2]
-        if path not in native_protocols.PATHS or (isinstance(answer, dict) and "error" in answer):
-            return complete(answer, body)
-        if path not in self.speaks:
+        if path in native_protocols.PATHS and path not in self.speaks:
             return json_response({"detail": "Not Found"}, 404)
         given = {"text": answer} if isinstance(answer, str) else answer
-        if not body.get("stream"):
-            return json_response(native_protocols.whole(path, given, str(body["model"])))
-        stream = self._stream(native_protocols.events(path, given, str(body["model"])), given)
-        return Response(stream, content_type="text/event-stream")
+        whole = self._whole(path, given, body)
+        if not body.get("stream") or given.get("cannot_stream"):
+            return json_response(whole)
+        if path in native_protocols.PATHS:
+            events = native_protocols.events(path, given, str(body["model"]))
+        else:
+            events = native_protocols.chat_events(whole, body)
+        return Response(self._stream(events, given), content_type="text/event-stream")
+
+    def _whole(self, path: str, given: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+        if path in native_protocols.PATHS:
+            return native_protocols.whole(path, given, str(body["model"]))
+        return chat_completion(given, body)
 
     def _stream(self, events: Iterator[dict[str, Any]], given: dict[str, Any]) -> Iterator[str]:
         """The events, up to the one that a key of `given` names: `breaks_at`, `stops_at` (goes silent), or
-        `fails_at`, which sends the event `with` in its place.
+        `fails_at`, which sends the event `with` in its place. `cannot_stream` sends the answer as one JSON.
         """
         for event in events:
-            if event["type"] == given.get("breaks_at"):
+            kind = native_protocols.kind_of(event)
+            if kind == given.get("breaks_at"):
                 return
-            if event["type"] == given.get("stops_at"):
+            if kind == given.get("stops_at"):
                 self._closing.wait(LONGEST_HANG)
                 return
-            if event["type"] == given.get("fails_at"):
+            if kind == given.get("fails_at"):
                 yield native_protocols.as_text(given["with"])
                 return
             yield native_protocols.as_text(event, is_raw="is_raw" in given)
             self._closing.wait(self.pause)
+        if "choices" in event:
+            yield native_protocols.DONE
 
     def _fail(self, fault: Fault, http: Request, body: dict[str, Any]) -> Response:
         if fault.kind == "reset":
@@ -280,11 +292,9 @@ def reset(http: Request) -> NoReturn:
     raise ConnectionResetError
 
 
-def complete(answer: str | dict[str, Any], body: dict[str, Any]) -> Response:
-    if isinstance(answer, dict) and "error" in answer:
-        error = dict(answer["error"])
-        return error_response(error.pop("status"), error)
-    return json_response(chat_completion(answer, body))
+def failed(answer: dict[str, Any]) -> Response:
+    error = dict(answer["error"])
+    return error_response(error.pop("status"), error)
 
 
 def chat_completion(answer: str | dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:

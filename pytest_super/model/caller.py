@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.model.api import CallingTrial
-    from pytest_super.model.protocols.protocol import Request, StreamedProtocol, WireProtocol
+    from pytest_super.model.protocols.protocol import NativeProtocol, Request, WireProtocol
     from pytest_super.model.provider import Answer, ModelProvider, Relay
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import ModelSettings
@@ -166,17 +166,17 @@ class Caller:
         return call
 
     def _read_call(self, trial: CallingTrial, asked: Asked) -> ModelCall:
-        own = asked.request
+        own, has_files = asked.request, False
         if asked.protocol is not CHAT:
-            own = cast("StreamedProtocol", asked.protocol).with_defaults(own, self.settings.parameters)
+            own = cast("NativeProtocol", asked.protocol).with_defaults(own, self.settings.parameters)
+            # A chat completion has no place for them, so they cannot be measured there.
+            has_files = has_type(own, FILE_TYPES)
         request = self._prepare(trial, asked.protocol.to_chat(own))
-        # A chat completion has no place for them, so they cannot be measured there.
-        has_files = asked.protocol is not CHAT and has_type(own, FILE_TYPES)
         return ModelCall(
             trial=trial.name,
             task=trial.task,
             asked=asked,
-            own=own,
+            own=request if asked.protocol is CHAT else own,
             request=request,
             characters=count_characters(request),
             most=UNBOUNDED if has_files else self.provider.max_usage(request),
@@ -260,8 +260,7 @@ class Caller:
         asked = call.asked
         if self.provider.speaks(asked.protocol):
             with suppress(NotSpokenError):
-                spoken = cast("StreamedProtocol", asked.protocol)
-                return await self.provider.stream(spoken, call.own, asked.beta, asked.relay), False
+                return await self.provider.stream(asked.protocol, call.own, asked.beta, asked.relay), False
         return await self.provider.complete(call.request, task=call.task, call=number), True
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
@@ -279,8 +278,7 @@ class Caller:
         if self.settings.record is None:
             return
         path = Path(self.settings.record, f"{call.trial}.jsonl")
-        request = call.request if call.asked.protocol is CHAT else call.own
-        data = {"started": call.started, "request": request, "response": response}
+        data = {"started": call.started, "request": call.own, "response": response}
         with disk_errors(path, "--super-record"):
             path.parent.mkdir(parents=True, exist_ok=True)
             append(path, to_line(data))

@@ -35,7 +35,7 @@ class EventStream:
 
     async def relay(self, events: str) -> None:
         """Send events, soon. Does nothing when the client has left: its answer is booked all the same."""
-        if self._is_abandoned:
+        if self._is_abandoned or not events:
             return
         self._events.put_nowait(events)
         if self._writer is None:

@@ -46,11 +46,11 @@ from pytest_super.model.settings import SCRIPTED
 from pytest_super.model.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
-    from threading import Event
+    import threading
 
     from aiohttp.typedefs import Handler
 
-    from pytest_super.model.protocols.protocol import Request, WireProtocol
+    from pytest_super.model.protocols.protocol import Event, Request, WireProtocol
     from pytest_super.model.provider import ModelProvider
     from pytest_super.model.settings import ModelSettings
 
@@ -126,7 +126,11 @@ class GatewayServer:
         with reading():
             request, removed = protocol.accepted(given, is_open=trial.is_open)
         is_stream = bool(given.get("stream"))
-        asked = Asked(protocol, request, http.headers.get(BETA, ""), stream.relay if is_stream else None)
+
+        async def relay(events: list[Event]) -> None:
+            await stream.relay("".join(protocol.relayed(event, given) for event in events))
+
+        asked = Asked(protocol, request, http.headers.get(BETA, ""), relay if is_stream else None)
         answer = await self.caller.complete(trial, asked)
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
@@ -137,8 +141,8 @@ class GatewayServer:
                 return two_lines(answer.body, facts)
         if not is_stream:
             return web.json_response(answer.body, headers={FACTS: json.dumps(facts)})
-        if not stream.has_begun:
-            await stream.relay("".join(protocol.events(answer.body, given)))
+        missing = [protocol.relayed_end] if stream.has_begun else protocol.events(answer.body, given)
+        await stream.relay("".join(missing))
         return await stream.end(facts)
 
     async def count_tokens(self, http: web.Request) -> web.Response:
@@ -213,7 +217,7 @@ def make_caller(settings: ModelSettings) -> Caller:
     return caller
 
 
-async def serve(settings: ModelSettings, token: str, socket: Path, starter_is_gone: Event) -> None:
+async def serve(settings: ModelSettings, token: str, socket: Path, starter_is_gone: threading.Event) -> None:
     """Answer requests until no client is left."""
     runner = web.AppRunner(
         GatewayServer(make_caller(settings), token).application(),
@@ -241,7 +245,7 @@ def is_cut_off(socket: Path) -> bool:
     return not socket.exists() and pid.exists() and pid.read_text() == str(os.getpid())
 
 
-async def until_idle(runner: web.AppRunner, socket: Path, starter_is_gone: Event) -> None:
+async def until_idle(runner: web.AppRunner, socket: Path, starter_is_gone: threading.Event) -> None:
     """Return when the starter is gone and no client has been connected for some seconds."""
     idle_since = monotonic()
     while monotonic() - idle_since < IDLE_SECONDS:

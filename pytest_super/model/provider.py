@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pytest_super.model.completion import Usage
-    from pytest_super.model.protocols.protocol import Body, Request, StreamedProtocol, WireProtocol
+    from pytest_super.model.protocols.protocol import Body, Event, Request, WireProtocol
     from pytest_super.model.token_estimate import MaxUsage
 
-    Relay = Callable[[str], Awaitable[None]]
-    """Passes events of a stream on to the client: their text, with the blank line that ends each."""
+    Relay = Callable[[list[Event]], Awaitable[None]]
+    """Passes events of a stream on to the client."""
 
 # A provider chooses its model's name, and one line of an HTTP header must stay far below 64 KiB.
 MAX_NAME = 200
@@ -79,12 +79,12 @@ class ModelProvider(Protocol):
 
     async def stream(
         self,
-        protocol: StreamedProtocol,  # noqa: ARG002
+        protocol: WireProtocol,  # noqa: ARG002
         request: Request,  # noqa: ARG002
         beta: str,  # noqa: ARG002
         relay: Relay | None,  # noqa: ARG002
     ) -> Answer:
-        """One call in another protocol, without a retry; its events are relayed as they come.
+        """One call, without a retry, whose events are relayed as they come.
 
         `beta` is the client's header BETA, `relay` None for a client that wants no stream. Raises
         NotSpokenError, once, and ModelCallError, which is final if events were relayed before.

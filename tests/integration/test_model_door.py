@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ASK = "What is the accuracy of the model?"
+QUESTION = [{"role": "user", "content": ASK}]
 CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"code": "1 + 1"}'}}
 SCHEMA = {"type": "object", "properties": {"code": {"type": "string"}}}
 FUNCTION = {"type": "function", "name": "run", "parameters": SCHEMA}
@@ -310,14 +311,42 @@ def test_cached_tokens_cost_less(to_anthropic: Door) -> None:
 def test_events_come_as_the_provider_sends_them(to_openai: Door) -> None:
     to_openai.server.pause = 0.2
     to_openai.server.always({"text": "one two three four five"})
-    began = time.monotonic()
-    times = [
-        time.monotonic() - began
-        for event in to_openai.openai.responses.create(model="any", input=ASK, stream=True)
-        if event.type == "response.output_text.delta"
-    ]
+    events = to_openai.openai.responses.create(model="any", input=ASK, stream=True)
+    times = [time.monotonic() for event in events if event.type == "response.output_text.delta"]
     assert len(times) == 5
     assert times[-1] - times[0] > 0.5
+    chunks = to_openai.openai.chat.completions.create(model="any", messages=QUESTION, stream=True)
+    times = [time.monotonic() for chunk in chunks if chunk.choices[0].delta.content]
+    assert len(times) == 5
+    assert times[-1] - times[0] > 0.5
+
+
+def test_a_client_gets_the_usage_of_its_stream_if_it_asks_for_it(to_openai: Door) -> None:
+    to_openai.server.always({"text": None, "tool_calls": [CALL], "usage": USAGE})
+    completions = to_openai.openai.chat.completions
+    quiet = list(completions.create(model="any", messages=QUESTION, stream=True))
+    assert all(chunk.choices for chunk in quiet)
+    with completions.stream(model="any", messages=QUESTION, stream_options={"include_usage": True}) as stream:
+        answer = stream.get_final_completion()
+    assert answer.usage.prompt_tokens == USAGE["prompt_tokens"]
+    (call,) = answer.choices[0].message.tool_calls
+    assert (call.id, call.function.name, call.function.arguments) == ("c1", "run", '{"code": "1 + 1"}')
+
+
+def test_a_model_that_refuses_streams_is_asked_for_whole_answers(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    words = "Your organization must be verified to stream this model."
+    refusal = {"error": {"status": 400, "message": words, "param": "stream", "code": "unsupported_value"}}
+    server.by(lambda body: refusal if body.get("stream") else "an answer")
+    with (
+        gateway_for("openai/gpt-4o", server, tmp_path / "calls.jsonl") as gateway,
+        door_of(gateway, server) as door,
+    ):
+        for _ in range(2):
+            chunks = door.openai.chat.completions.create(model="any", messages=QUESTION, stream=True)
+            assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "an answer"
+        assert [received.body.get("stream") for received in server.requests] == [True, None, None]
 
 
 def test_the_parameters_of_a_program_win_over_the_users(server: OpenAIServer, tmp_path: Path) -> None:
@@ -516,18 +545,23 @@ def stream_of(door: Door, path: str) -> str:
     return door.post(path, {"model": "any", "stream": True, **asked}).text
 
 
-PATHS = {"openai": "/v1/responses", "anthropic": "/v1/messages"}
-LAST = {"openai": "response.completed", "anthropic": "message_stop"}
-ERROR = {"openai": "response.failed", "anthropic": "error"}
-PART = {"openai": "response.output_text.delta", "anthropic": "content_block_delta"}
+PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
+PROVIDERS = {"chat": "openai", "responses": "openai", "messages": "anthropic"}
+# Of the provider's events: the first with a part of the answer, one of its parts, and the last.
+FIRST = {"chat": "role", "responses": "response.output_item.added", "messages": "content_block_start"}
+LAST = {"chat": "finish_reason", "responses": "response.completed", "messages": "message_stop"}
+# What the program sees of a part, of the end, and of an error.
+PART = {"chat": '"content":', "responses": "response.output_text.delta", "messages": "content_block_delta"}
+END = {"chat": "data: [DONE]", "responses": "event: response.completed", "messages": "event: message_stop"}
+ERROR = {"chat": 'data: {"error"', "responses": "event: response.failed", "messages": "event: error"}
 
 
-@pytest.fixture(params=["openai", "anthropic"])
+@pytest.fixture(params=PATHS)
 def own(
     request: pytest.FixtureRequest, gateways: dict[str, Gateway], server: OpenAIServer
 ) -> Iterator[tuple[str, Door]]:
-    """A provider's name and a door to it, for its own protocol."""
-    with door_of(gateways[request.param], server) as door:
+    """A protocol's name, and a door to a provider that speaks it."""
+    with door_of(gateways[PROVIDERS[request.param]], server) as door:
         yield request.param, door
 
 
@@ -536,8 +570,8 @@ def test_a_stream_that_breaks_off_ends_with_an_error(own: tuple[str, Door]) -> N
     door.server.always({"text": "one two", "breaks_at": LAST[name]})
     text = stream_of(door, PATHS[name])
     assert PART[name] in text
-    assert text.count(f"event: {ERROR[name]}") == 1
-    assert f"event: {LAST[name]}" not in text
+    assert text.count(ERROR[name]) == 1
+    assert END[name] not in text
     assert len(door.server.requests) == 1
     # The program can ask again, and pays for what it got.
     assert door.endpoint.failure is None
@@ -545,7 +579,7 @@ def test_a_stream_that_breaks_off_ends_with_an_error(own: tuple[str, Door]) -> N
     assert booked is not None
     assert booked.prompt_tokens > 0
     door.server.always("an answer")
-    assert f"event: {LAST[name]}" in stream_of(door, PATHS[name])
+    assert END[name] in stream_of(door, PATHS[name])
 
 
 def test_streams_that_break_off_again_and_again_end_the_trial(own: tuple[str, Door]) -> None:
@@ -563,7 +597,7 @@ def test_a_broken_stream_is_retried_for_a_client_that_wants_none(own: tuple[str,
     door.server.reply({"text": "one two", "breaks_at": LAST[name]})
     # The provider's answer is a stream, whatever the client wants.
     asked = {"messages": [{"role": "user", "content": ASK}], "max_tokens": 9}
-    fields = asked if name == "anthropic" else {"input": ASK}
+    fields = {"input": ASK} if name == "responses" else asked
     assert door.post(PATHS[name], {"model": "any", **fields}).status_code == 200
     assert len(door.server.requests) == 2
 
@@ -571,7 +605,7 @@ def test_a_broken_stream_is_retried_for_a_client_that_wants_none(own: tuple[str,
 def test_separators_of_lines_that_are_none_in_json_arrive(own: tuple[str, Door]) -> None:
     name, door = own
     door.server.always({"text": "a\u2028b\u2029c\u0085d", "is_raw": True})
-    assert f"event: {LAST[name]}" in stream_of(door, PATHS[name])
+    assert END[name] in stream_of(door, PATHS[name])
 
 
 def test_programs_that_do_not_read_hold_up_no_other_trial(
@@ -599,17 +633,16 @@ def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
     name, door = own
     door.server.always({"text": "one two", "stops_at": LAST[name]})
     began = time.monotonic()
-    assert f"event: {ERROR[name]}" in stream_of(door, PATHS[name])
+    assert ERROR[name] in stream_of(door, PATHS[name])
     assert time.monotonic() - began > 4
 
 
 def test_an_error_before_the_first_part_is_retried(own: tuple[str, Door]) -> None:
     name, door = own
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
-    first = {"openai": "response.output_item.added", "anthropic": "content_block_start"}[name]
-    door.server.reply({"text": "x", "fails_at": first, "with": error})
+    door.server.reply({"text": "x", "fails_at": FIRST[name], "with": error})
     text = stream_of(door, PATHS[name])
-    assert f"event: {LAST[name]}" in text
+    assert END[name] in text
     assert "busy" not in text
     assert len(door.server.requests) == 2
 
@@ -619,10 +652,10 @@ def test_a_stream_that_spends_the_budget_is_booked_and_its_end_is_withheld(
 ) -> None:
     for name, path in PATHS.items():
         server.always({"text": "one two", "usage": USAGE})
-        with door_of(gateways[name], server, tokens=500) as door:
+        with door_of(gateways[PROVIDERS[name]], server, tokens=500) as door:
             text = stream_of(door, path)
             assert PART[name] in text
-            assert f"event: {LAST[name]}" not in text
+            assert END[name] not in text
             assert "the trial's tokens budget is spent" in text
             assert (door.endpoint.spent, door.budget.prompt_tokens) == ("tokens", 1000)
             assert (

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pytest_super.model.answer_size import LARGEST_ANSWER
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
-from pytest_super.model.litellm_provider import LitellmProvider, import_litellm, supports
+from pytest_super.model.litellm_provider import LitellmProvider
+from pytest_super.model.litellm_setup import import_litellm, supports
 from tests.openai_server import ERRORS, Fault
 
 if TYPE_CHECKING:
@@ -74,6 +75,45 @@ def test_tools_are_sent_and_tool_calls_received(openai_server: OpenAIServer) -> 
     choice = answer.body["choices"][0]
     assert choice["message"]["tool_calls"] == [TOOL_CALL]
     assert choice["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize("way", [{}, {"cannot_stream": True}], ids=["stream", "whole"])
+def test_an_answer_has_all_its_parts_however_it_comes(
+    openai_server: OpenAIServer, way: dict[str, Any]
+) -> None:
+    other = {**TOOL_CALL, "id": "call_2"}
+    usage = {"prompt_tokens": 30, "completion_tokens": 4}
+    said = {"text": "an <b>answer</b>\n", "reasoning_content": "I think", "tool_calls": [TOOL_CALL, other]}
+    openai_server.reply({**said, "usage": usage, "model": "gpt-4o-x", **way})
+    answer = ask(tools=[TOOL])
+    message = answer.body["choices"][0]["message"]
+    assert (message["content"], message["reasoning_content"]) == ("an <b>answer</b>\n", "I think")
+    assert message["tool_calls"] == [TOOL_CALL, other]
+    assert answer.body["choices"][0]["finish_reason"] == "tool_calls"
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (30, 4)
+    assert (answer.model, answer.is_counted) == ("gpt-4o-x", False)
+
+
+def test_thoughts_in_tags_are_no_part_of_the_text(openai_server: OpenAIServer) -> None:
+    openai_server.reply("<think>I think</think>an answer")
+    message = ask().body["choices"][0]["message"]
+    assert (message["content"], message["reasoning_content"]) == ("an answer", "I think")
+
+
+def test_litellms_own_stream_serves_where_its_client_is_another(openai_server: OpenAIServer) -> None:
+    # A model that has no chat completions: litellm converts to Responses and back.
+    openai_server.reply({"text": "an answer", "usage": {"prompt_tokens": 30, "completion_tokens": 4}})
+    answer = ask("openai/o1-pro")
+    assert "input" in openai_server.requests[0].body
+    assert text_of(answer) == "an answer"
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (30, 4)
+
+
+def test_a_provider_that_litellm_asks_by_another_client_is_not_streamed(openai_server: OpenAIServer) -> None:
+    openai_server.reply("an answer")
+    parameters = {"api_base": openai_server.base_url}
+    assert text_of(ask("hosted_vllm/m", parameters=parameters)) == "an answer"
+    assert not openai_server.requests[0].body.get("stream")
 
 
 IMPOSSIBLE = {"prompt_tokens": 0, "completion_tokens": 0}
@@ -153,7 +193,9 @@ def test_a_call_costs_no_more_than_its_bound(openai_server: OpenAIServer) -> Non
 
 def test_the_users_parameters_count_for_the_bound() -> None:
     free = {"input_cost_per_token": 0, "output_cost_per_token": 0}
-    assert most(parameters=free).cost_usd == most("openai/my-free", parameters=free).cost_usd == 0
+    # litellm keeps the prices for the rest of the process.
+    for model in ("openai/gpt-4-turbo", "openai/my-free"):
+        assert most(model, parameters=free).cost_usd == 0
     assert most(parameters={"max_tokens": 9}) == most(max_tokens=9)
     assert most(parameters={"n": 2}).cost_usd > most(parameters={"n": 2}, n=1).cost_usd == most(n=1).cost_usd
 
@@ -212,13 +254,12 @@ def test_only_the_protocols_fields_of_a_message_are_sent(openai_server: OpenAISe
     assert openai_server.requests[0].body["messages"] == [message]
 
 
-def test_neither_a_stream_nor_an_empty_list_of_tools_is_sent(openai_server: OpenAIServer) -> None:
+def test_an_answer_is_whole_and_an_empty_list_of_tools_is_not_sent(openai_server: OpenAIServer) -> None:
     openai_server.reply({"text": "whole", "finish_reason": "length"})
     answer = ask(stream=True, stream_options={"include_usage": True}, tools=[])
     assert text_of(answer) == "whole"
     assert answer.body["choices"][0]["finish_reason"] == "length"
     sent = openai_server.requests[0].body
-    assert not sent.get("stream")
     assert "tools" not in sent
 
 
@@ -306,7 +347,7 @@ def test_an_answer_without_end_is_read_up_to_a_limit(openai_server: OpenAIServer
     finally:
         tracemalloc.stop()
     assert error.failure is Failure.TRANSIENT
-    assert error.message.endswith("failed: the answer is larger than 64 MiB")
+    assert error.message.endswith("the answer is larger than 64 MiB")
 
 
 def test_a_sentence_decides_nothing(openai_server: OpenAIServer) -> None:

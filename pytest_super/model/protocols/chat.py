@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols import chat_events
-from pytest_super.model.protocols.protocol import invalid, is_list_of_objects, openai_error
+from pytest_super.model.protocols import chat_chunks, chat_events
+from pytest_super.model.protocols.protocol import invalid, is_list_of_objects, objects, openai_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.model.protocols.protocol import Body, Request
+    from pytest_super.model.protocols.protocol import Body, Event, Request
 
-# The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because streams are
-# made from whole answers, and `web_search_options`, because the model could find a task's solution.
+# The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because the
+# gateway decides that, and `web_search_options`, because the model could find a task's solution.
 NAMES = """
     messages temperature top_p n stop seed max_tokens max_completion_tokens presence_penalty frequency_penalty
     logit_bias logprobs top_logprobs response_format tools tool_choice parallel_tool_calls functions
@@ -39,6 +39,7 @@ PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "ima
 class ChatCompletions:
     name = "chat completions"
     path = "/v1/chat/completions"
+    relayed_end = "data: [DONE]\n\n"
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         result = accepted(request)
@@ -56,6 +57,16 @@ class ChatCompletions:
 
     def events(self, body: Body, request: Request) -> Iterator[str]:
         return chat_events.events(body, usage=chat_events.wants_usage(request))
+
+    def relayed(self, event: Event, request: Request) -> str:
+        is_of_interest = objects(event.get("choices")) or chat_events.wants_usage(request)
+        return "" if event.get("error") or not is_of_interest else f"data: {json.dumps(event)}\n\n"
+
+    def has_part(self, event: Event) -> bool:
+        return chat_chunks.has_part(event)
+
+    def whole(self, events: list[Event]) -> Body | None:
+        return chat_chunks.whole(events)
 
     def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
         return openai_error(code, message)

@@ -1,8 +1,4 @@
-"""Whole answers as streams of server-sent events, in OpenAI's form.
-
-An answer is sent only after all of it has arrived and is booked, so a stream is not faster; it is for clients
-that understand nothing else.
-"""
+"""A whole chat completion as the server-sent events of a stream, for an answer that did not come as one."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from pytest_super.model.protocols.protocol import text_of
+from pytest_super.model.protocols.protocol import json_text, objects, text_of
 
 # Characters of a text that are kept, as of an observation.
 LONGEST = 50_000
@@ -54,11 +54,6 @@ def cut(text: str) -> str:
 # The message of a model: providers differ in what its fields are
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; none in anything else."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def refusal_in(message: dict[str, Any]) -> str:
     return text_of(message.get("refusal"))
 
@@ -74,7 +69,3 @@ def call_of(call: dict[str, Any]) -> dict[str, Any]:
     arguments = function.get("arguments")
     arguments = "{}" if arguments in (None, "") else json_text(arguments)
     return {"id": call.get("id"), "name": text_of(function.get("name")), "arguments": arguments}
-
-
-def json_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols import messages_chat, messages_events
 from pytest_super.model.protocols.protocol import (
+    ERRORS,
     Tokens,
     count,
     invalid,
     is_list_of_objects,
     named_event,
     parts_in,
+    relayed_by_name,
 )
 
 if TYPE_CHECKING:
@@ -38,11 +40,14 @@ STATUS_TYPES = {
 }
 # Clients notice by these words that their prompt is too long.
 TOO_LONG = "prompt is too long"
+# Events before the first part of an answer.
+BEFORE = ("message_start", "ping", "message")
 
 
 class Messages:
     name = "messages"
     path = "/v1/messages"
+    relayed_end = ""
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
@@ -78,6 +83,12 @@ class Messages:
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
         return map(named_event, messages_events.events(body))
+
+    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
+        return relayed_by_name(event)
+
+    def has_part(self, event: Event) -> bool:
+        return event.get("type") not in (*BEFORE, *ERRORS)
 
     def whole(self, events: list[Event]) -> Body | None:
         return messages_events.whole(events)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.exchange import calls_in, objects, refusal_in
-from pytest_super.model.protocols.protocol import count, is_list_of_objects, load_object, text_of
+from pytest_super.model.protocols.exchange import calls_in, refusal_in
+from pytest_super.model.protocols.protocol import count, is_list_of_objects, load_object, objects, text_of
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Request

@@ -7,8 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.chat_events import pieces
-from pytest_super.model.protocols.exchange import objects
-from pytest_super.model.protocols.protocol import StreamError, load_object, text_of
+from pytest_super.model.protocols.protocol import StreamError, load_object, objects, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 TYPE = re.compile(r"[\w.-]+", re.ASCII)
 
+# The events that end a stream with an error.
+ERRORS = ("error", "response.failed")
+
 Request = dict[str, Any]
 """The body of a POST, in plain JSON values."""
 Body = dict[str, Any]
@@ -46,6 +49,8 @@ class WireProtocol(Protocol):
     name: str
     path: str
     """Of its requests, below the address of a server."""
+    relayed_end: str
+    """What a client expects after the last event that was relayed."""
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         """The fields that a provider may see, and the names of the hosted tools that were removed.
@@ -71,6 +76,10 @@ class WireProtocol(Protocol):
         """A whole answer as the server-sent events that a client of the protocol expects."""
         ...
 
+    def relayed(self, event: Event, request: Request) -> str:
+        """An event of the provider's stream as the client's server-sent event; "" if it gets none of it."""
+        ...
+
     def error(self, status: int, code: str, message: str) -> Body:
         """The body of a response with this HTTP status."""
         ...
@@ -79,19 +88,23 @@ class WireProtocol(Protocol):
         """What ends a stream that cannot go on."""
         ...
 
+    def has_part(self, event: Event) -> bool:
+        """Whether an event of a stream has a part of the answer, after which nobody can ask again."""
+        ...
 
-class StreamedProtocol(WireProtocol, Protocol):
-    """A protocol in which a provider can be asked, too: its answers are read as streams."""
+    def whole(self, events: list[Event]) -> Body | None:
+        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
+        ...
+
+
+class NativeProtocol(WireProtocol, Protocol):
+    """A protocol in which some providers are asked without litellm."""
 
     harmless: ClassVar[Request]
     """A request with nothing of anybody's prompt in it."""
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
         """The request; where it is silent, with the user's parameters, named as in chat completions."""
-        ...
-
-    def whole(self, events: list[Event]) -> Body | None:
-        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
         ...
 
     def tokens(self, body: Body) -> Tokens | None:
@@ -115,6 +128,11 @@ def is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none in anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def parts_in(value: Any, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """The objects of a prompt: those in its lists, and in these fields of each."""
     # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
@@ -135,6 +153,11 @@ def reading() -> Iterator[None]:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise invalid("the request", "has a field of a wrong type") from None
+
+
+def relayed_by_name(event: Event) -> str:
+    """An error ends the stream, which has an event of ours for it."""
+    return "" if event.get("type") in ERRORS else named_event(event)
 
 
 def named_event(data: Event) -> str:
@@ -169,3 +192,7 @@ def text_of(content: Any) -> str:
         return content
     parts = content if isinstance(content, list) else []
     return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
+
+
+def json_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols import responses_chat, responses_events
 from pytest_super.model.protocols.protocol import (
+    ERRORS,
     StreamError,
     Tokens,
     count,
@@ -14,6 +15,7 @@ from pytest_super.model.protocols.protocol import (
     named_event,
     openai_error,
     parts_in,
+    relayed_by_name,
 )
 
 if TYPE_CHECKING:
@@ -40,11 +42,14 @@ CLIENT_TOOLS = frozenset(
 )
 # Fields of parts of a prompt by which a provider would fetch a file.
 ADDRESSES = ("image_url", "file_url", "file_id")
+# Events before the first part of an answer.
+BEFORE = (None, "response.created", "response.in_progress", "response.queued")
 
 
 class Responses:
     name = "responses"
     path = "/v1/responses"
+    relayed_end = ""
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
@@ -82,6 +87,12 @@ class Responses:
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
         return map(named_event, responses_events.events(body))
+
+    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
+        return relayed_by_name(event)
+
+    def has_part(self, event: Event) -> bool:
+        return event.get("type") not in (*BEFORE, *ERRORS)
 
     def whole(self, events: list[Event]) -> Body | None:
         for event in reversed(events):

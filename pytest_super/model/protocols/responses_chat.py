@@ -6,8 +6,15 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.exchange import calls_in, json_text, objects, refusal_in
-from pytest_super.model.protocols.protocol import count, is_list_of_objects, load_object, text_of
+from pytest_super.model.protocols.exchange import calls_in, refusal_in
+from pytest_super.model.protocols.protocol import (
+    count,
+    is_list_of_objects,
+    json_text,
+    load_object,
+    objects,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Request

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.chat_events import pieces
-from pytest_super.model.protocols.exchange import objects
-from pytest_super.model.protocols.protocol import text_of
+from pytest_super.model.protocols.protocol import objects, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

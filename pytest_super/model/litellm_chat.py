@@ -1,0 +1,123 @@
+"""Asks for chat completions through litellm, as a stream where its client is OpenAI's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.litellm_errors import explain
+from pytest_super.model.litellm_setup import would_run_tools
+from pytest_super.model.protocols.known import CHAT
+from pytest_super.model.redaction import secrets_in
+from pytest_super.model.streamed_answer import Relaying, events_of, read_answer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from pytest_super.model.protocols.protocol import Event, Request
+    from pytest_super.model.provider import Relay
+
+# For a whole answer.
+TIMEOUT = 600.0
+# litellm asks these by OpenAI's client, whose responses are read here. litellm's own streams cost 0.4 ms of
+# the event loop a token, and end with an error after 100 equal chunks.
+STREAMED = ("openai", "azure")
+# In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
+# know no `stream_options`.
+STREAM = re.compile(r"\bstream", re.IGNORECASE)
+
+
+class LitellmChat:
+    """A provider's chat completions. Belongs to one event loop."""
+
+    def __init__(
+        self, litellm: Any, model: str, provider: str, parameters: Mapping[str, Any], timeout: float | None
+    ) -> None:
+        """`timeout`, in seconds: for the silence of a stream; for a whole answer, TIMEOUT by default."""
+        self.is_streamed = provider in STREAMED
+        self._litellm = litellm
+        self._model = model
+        self._timeout = timeout
+        self._secrets = secrets_in(parameters)
+        self._would_run_tools = would_run_tools()
+
+    async def ask(self, request: Request, relay: Relay | None = None) -> Any:
+        """litellm's response, whose chunks have been relayed as they came, if it is streamed.
+
+        `request` has litellm's own parameters, too. Raises ModelCallError: BrokenStreamError if chunks were
+        relayed.
+        """
+        if not self.is_streamed:
+            return await self._ask_whole(request)
+        try:
+            return await self._ask_streamed(request, relay)
+        except ModelCallError as error:
+            if error.failure is not Failure.DENIED or not STREAM.search(error.message):
+                raise
+        response = await self._ask_whole(request)
+        self.is_streamed = False
+        return response
+
+    async def _ask_whole(self, request: Request) -> Any:
+        seconds = TIMEOUT if self._timeout is None else self._timeout
+        try:
+            # litellm's own limit applies to each read, so an answer that trickles would never end.
+            async with asyncio.timeout(seconds):
+                return await self._acompletion(request, timeout=seconds)
+        except TimeoutError:
+            text = f"{self._model}: no answer within {seconds:g} s"
+            raise ModelCallError(Failure.TRANSIENT, text) from None
+
+    async def _ask_streamed(self, request: Request, relay: Relay | None) -> Any:
+        body = await read_answer(
+            self._stream(request),
+            Relaying(CHAT, relay),
+            model=self._model,
+            silence=self._timeout,
+            secrets=self._secrets,
+        )
+        try:
+            # litellm makes the same of a whole answer.
+            return self._litellm.utils.convert_to_model_response_object(
+                response_object=body, model_response_object=self._litellm.ModelResponse()
+            )
+        except Exception as error:
+            raise explain(error, self._model, self._secrets) from None
+
+    @asynccontextmanager
+    async def _stream(self, request: Request) -> AsyncIterator[AsyncIterator[list[Event]]]:
+        stream = await self._acompletion(
+            request, stream=True, stream_options={"include_usage": True}, timeout=None
+        )
+        response = getattr(stream.completion_stream, "response", None)
+        if response is None:
+            # litellm has asked in another way, such as by Responses for a model that knows nothing else.
+            yield chunks_of(stream)
+            return
+        try:
+            yield events_of(response)
+        finally:
+            await response.aclose()
+
+    async def _acompletion(self, request: Request, **settings: Any) -> Any:
+        sent: list[bool] = []
+        fixed = {"model": self._model, "drop_params": True, "stream": False, **settings}
+        # litellm calls its logger with the finished request just before it is sent, and after a failure.
+        fixed["logger_fn"] = lambda event: sent.append(event.get("log_event_type") != "post_api_call")
+        # The gateway retries. Retrying here as well would multiply the attempts.
+        fixed |= {"num_retries": 0, "max_retries": 0}
+        if self._would_run_tools:
+            fixed["_skip_mcp_handler"] = True
+        try:
+            return await self._litellm.acompletion(**{**request, **fixed})
+        except Exception as error:
+            # `from None`: a traceback would show the secrets that `explain` removes.
+            raise explain(error, self._model, self._secrets, is_sent=any(sent)) from None
+
+
+async def chunks_of(stream: Any) -> AsyncIterator[list[Event]]:
+    async for chunk in stream:
+        yield [chunk.model_dump(exclude_none=True)]

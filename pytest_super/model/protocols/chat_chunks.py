@@ -1,0 +1,106 @@
+"""The chunks of a streamed chat completion, added up to the whole answer.
+
+Servers differ from OpenAI's in what they leave out, repeat and add, so the rules know few fields by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.protocols.protocol import StreamError, objects
+
+if TYPE_CHECKING:
+    from pytest_super.model.protocols.protocol import Body, Event
+
+# The texts that come whole; some servers repeat them in every chunk.
+WHOLE = frozenset(("id", "type", "name", "role", "signature", "finish_reason"))
+NO_CALL = {"name": "", "arguments": ""}
+
+
+@dataclass(slots=True)
+class Pieces:
+    """A text that comes in pieces."""
+
+    texts: list[str] = field(default_factory=list)
+
+
+class Indexed(dict[int, dict[str, Any]]):
+    """A list whose items come in pieces."""
+
+
+def whole(chunks: list[Event]) -> Body | None:
+    """The `chat.completion` object; None if the stream broke off. Raises StreamError."""
+    body: Body = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for chunk in chunks:
+        if chunk.get("error"):
+            raise StreamError(chunk)
+        body |= {name: value for name, value in chunk.items() if value is not None}
+        for choice in objects(chunk.get("choices")):
+            add(choices.setdefault(choice.get("index", 0), {"message": {}}), renamed(choice))
+    # The end of a stream without an answer still states what it cost.
+    is_ended = all(choice.get("finish_reason") for choice in choices.values()) if choices else "usage" in body
+    if not is_ended:
+        return None
+    finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
+    return {**body, "object": "chat.completion", "choices": finished}
+
+
+def has_part(chunk: Event) -> bool:
+    """Whether the chunk has a part of the answer."""
+    return any(
+        choice.get("finish_reason")
+        or any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
+        for choice in objects(chunk.get("choices"))
+    )
+
+
+def renamed(choice: dict[str, Any]) -> dict[str, Any]:
+    """A server that cannot stream sends the whole message where others send a part of it."""
+    rest = {name: value for name, value in choice.items() if name not in ("delta", "index")}
+    return rest if "message" in rest else {**rest, "message": choice.get("delta") or {}}
+
+
+def add(whole: dict[str, Any], part: dict[str, Any]) -> None:
+    """Add a part's fields: texts and lists get longer, anything else is replaced."""
+    for name, value in part.items():
+        if isinstance(value, str) and name not in WHOLE:
+            whole.setdefault(name, Pieces()).texts.append(value)
+        elif isinstance(value, dict):
+            add(whole.setdefault(name, {}), value)
+        elif isinstance(value, list):
+            add_items(whole, name, value)
+        elif value is not None and value != "":
+            whole[name] = value
+
+
+def add_items(whole: dict[str, Any], name: str, items: list[Any]) -> None:
+    if not all(isinstance(item, dict) and ("index" in item or name == "tool_calls") for item in items):
+        whole.setdefault(name, []).extend(items)
+        return
+    indexed = whole.setdefault(name, Indexed())
+    for item in items:
+        # Without an index, the calls are whole.
+        index = item.get("index", len(indexed))
+        add(indexed.setdefault(index, {}), item)
+
+
+def joined(value: Any) -> Any:
+    if isinstance(value, Pieces):
+        return "".join(value.texts)
+    if isinstance(value, Indexed):
+        return [joined(value[index]) for index in sorted(value)]
+    if isinstance(value, dict):
+        return {name: joined(item) for name, item in value.items() if name != "index"}
+    return value
+
+
+def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": None, **choice["message"]}
+    if isinstance(message.get("tool_calls"), list):
+        message["tool_calls"] = [
+            {"type": "function", **call, "function": {**NO_CALL, **call.get("function", {})}}
+            for call in objects(message["tool_calls"])
+        ]
+    return {**choice, "message": message}

@@ -1,0 +1,156 @@
+"""Reads an answer that comes as a stream of server-sent events, and relays them meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
+from pytest_super.model.json_values import plain
+from pytest_super.model.litellm_errors import codes_in, explain, message_within
+from pytest_super.model.protocols.protocol import StreamError
+from pytest_super.model.provider import NotSpokenError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+    from contextlib import AbstractAsyncContextManager
+
+    import httpx
+
+    from pytest_super.model.protocols.protocol import Body, Event, WireProtocol
+    from pytest_super.model.provider import Relay
+
+    Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
+    """The events of one answer, those that came together in one list."""
+
+# Not `splitlines`: JSON can have other separators as they are.
+LINE_END = re.compile(r"\r\n|\n|\r")
+BETWEEN = re.compile(r"\r?\n\r?\n")
+# A line of an event, or a comment.
+FIELD = re.compile(r"(data|event|id|retry)?:")
+STATUS = re.compile("[45][0-9][0-9]")
+# The statuses that errors with these codes would have had.
+STATUSES = {
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "server_error": 500,
+    "api_error": 500,
+    "overloaded_error": 529,
+}
+LONGEST_MESSAGE = 400
+# Two events of an answer come this far apart at most, by default: what is silent for longer is dead.
+SILENCE_SECONDS = 120.0
+LONGEST_STREAM = 3600.0
+ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
+
+
+class BrokenStreamError(ModelCallError):
+    """A stream failed after a part of it was relayed, which cannot be taken back."""
+
+    def __init__(self, failure: ModelCallError, events: list[Event]) -> None:
+        super().__init__(failure.failure, failure.message, is_final=True)
+        self.events = events
+
+
+class Relaying:
+    """Relays the events of one answer, from the first that has a part of it.
+
+    Until then nothing is lost by asking the provider again.
+    """
+
+    def __init__(self, protocol: WireProtocol, relay: Relay | None) -> None:
+        self.protocol = protocol
+        self.events: list[Event] = []
+        self.has_begun = False
+        self._relay = relay
+
+    async def take(self, events: list[Event]) -> None:
+        new = [event for event in events if isinstance(event, dict)]
+        self.events += new
+        if self._relay is None:
+            return
+        if not self.has_begun:
+            if not any(map(self.protocol.has_part, new)):
+                return
+            new = self.events
+        self.has_begun = True
+        # At once: each piece is a round trip between the sandbox and us.
+        await self._relay(new)
+
+
+async def read_answer(
+    source: Source, relaying: Relaying, *, model: str, silence: float | None, secrets: Iterable[str]
+) -> Body:
+    """The whole answer, whose events have been relayed as they came. `model` is for messages.
+
+    `silence` is the longest one, in seconds; None for SILENCE_SECONDS. Comments break it: servers send them
+    while a model thinks. Raises NotSpokenError, and ModelCallError: BrokenStreamError if events were relayed.
+    """
+    clock = asyncio.get_running_loop().time
+    silence, latest = silence or SILENCE_SECONDS, clock() + LONGEST_STREAM
+    limit = asyncio.timeout(silence)
+    try:
+        async with limit, source as pieces:
+            async for events in pieces:
+                await relaying.take(events)
+                # A server that sends signs of life for ever would keep its place among the calls.
+                limit.reschedule(min(clock() + silence, latest))
+        if (answer := relaying.protocol.whole(relaying.events)) is not None:
+            return answer
+        failure = ModelCallError(Failure.TRANSIENT, f"{model}: the answer broke off")
+    except (NotSpokenError, ModelCallError):
+        raise
+    except StreamError as error:
+        failure = stream_failure(model, error.data)
+    except Exception as error:
+        failure = explain(error, model, secrets)
+    if limit.expired():
+        text = (
+            f"{model}: no part of an answer for {silence:g} s" if clock() < latest else f"{model}: {ENDLESS}"
+        )
+        failure = ModelCallError(Failure.TRANSIENT, text)
+    # Outside of the handlers: a traceback would show the secrets that `explain` removes.
+    raise BrokenStreamError(failure, relaying.events) if relaying.has_begun else failure
+
+
+async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
+    """The server-sent events of a response, those that came together in one list; comments are left out.
+
+    A server that cannot stream answers with one JSON value, which is then the only event. Raises ValueError
+    if the response is neither.
+    """
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    unfinished: list[str] = []
+    are_events = False
+    async for piece in response.aiter_bytes():
+        text = decode(piece)
+        # The end of an event can come in two pieces.
+        end = unfinished[-1][-3:] if unfinished else ""
+        unfinished.append(text)
+        if BETWEEN.search(end + text):
+            are_events = True
+            *blocks, rest = BETWEEN.split("".join(unfinished))
+            unfinished = [rest]
+            yield [event for event in map(event_in, blocks) if event is not None]
+    rest = "".join(unfinished)
+    if not are_events and rest and not FIELD.match(rest):
+        yield [plain(json.loads(rest))]
+
+
+def event_in(block: str) -> Event | None:
+    """The event of a block of lines; None if it has no data. Raises ValueError if they are not JSON."""
+    lines = [line[5:].removeprefix(" ") for line in LINE_END.split(block) if line.startswith("data:")]
+    data = "\n".join(lines)
+    return None if data in ("", "[DONE]") else plain(json.loads(data))
+
+
+def stream_failure(model: str, data: Any) -> ModelCallError:
+    """What the error in a stream means, whose response began with HTTP status 200."""
+    codes = codes_in([data])
+    stated = [int(code) for code in codes if STATUS.fullmatch(code)]
+    stated += [status for code, status in STATUSES.items() if code in codes]
+    failure = classify(max(stated, default=400 if codes & KNOWN_CODES else 200), codes)
+    return ModelCallError(failure, f"{model}: {message_within(json.dumps(data))}"[:LONGEST_MESSAGE])

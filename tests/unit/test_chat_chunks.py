@@ -1,0 +1,106 @@
+"""The chunks of a stream add up to the answer, whatever servers leave out and repeat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.model.protocols import chat_events
+from pytest_super.model.protocols.chat_chunks import whole
+from pytest_super.model.protocols.protocol import StreamError
+
+TEXT = st.text(max_size=20)
+CALLS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "id": st.from_regex("[a-z]{3}", fullmatch=True),
+            "type": st.just("function"),
+            "function": st.fixed_dictionaries({"name": st.just("run"), "arguments": TEXT}),
+        }
+    ),
+    min_size=1,
+    max_size=3,
+)
+MESSAGES = st.fixed_dictionaries(
+    {"role": st.just("assistant"), "content": st.none() | TEXT},
+    optional={"reasoning_content": TEXT.filter(bool), "tool_calls": CALLS, "refusal": TEXT.filter(bool)},
+)
+COMMON = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m"}
+
+
+def chunk(delta: dict[str, Any], reason: str | None = None, index: int = 0) -> dict[str, Any]:
+    choice = {"index": index, "delta": delta, "finish_reason": reason}
+    return {**COMMON, "object": "chat.completion.chunk", "choices": [choice]}
+
+
+def message_of(*deltas: dict[str, Any]) -> dict[str, Any]:
+    body = whole([*map(chunk, deltas), chunk({}, "stop")])
+    assert body is not None
+    message: dict[str, Any] = body["choices"][0]["message"]
+    return message
+
+
+@given(messages=st.lists(MESSAGES, min_size=1, max_size=3))
+def test_the_chunks_of_an_answer_add_up_to_it(messages: list[dict[str, Any]]) -> None:
+    choices = [
+        {"index": index, "message": message, "finish_reason": "stop"}
+        for index, message in enumerate(messages)
+    ]
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    body = {**COMMON, "choices": choices, "usage": usage}
+    chunks = list(chat_events.chunks(body, usage=True))
+    assert whole(chunks) == body
+    # Without the last choice's end, the stream has broken off.
+    assert whole(chunks[:-2]) is None
+
+
+def test_ids_and_names_that_servers_repeat_are_no_pieces() -> None:
+    pieces = [
+        {"index": 0, "id": "a", "type": "function", "function": {"name": "run", "arguments": half}}
+        for half in ('{"x"', ": 1}")
+    ]
+    (call,) = message_of(*({"role": "assistant", "tool_calls": [piece]} for piece in pieces))["tool_calls"]
+    assert (call["id"], call["function"]) == ("a", {"name": "run", "arguments": '{"x": 1}'})
+
+
+def test_calls_without_an_index_are_whole() -> None:
+    calls = [{"id": id, "function": {"name": "run", "arguments": "{}"}} for id in "ab"]
+    found = message_of({"tool_calls": [calls[0]]}, {"tool_calls": [calls[1]]})["tool_calls"]
+    assert found == [{**call, "type": "function"} for call in calls]
+
+
+def test_a_call_without_arguments_has_empty_ones() -> None:
+    (call,) = message_of({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "run"}}]})["tool_calls"]
+    assert call["function"]["arguments"] == ""
+
+
+def test_fields_that_only_one_provider_knows_are_kept() -> None:
+    details = [{"index": 0, "type": "reasoning.text", "text": text} for text in ("I ", "think")]
+    message = message_of(*({"reasoning_details": [each]} for each in details), {"annotations": [{"a": 1}]})
+    assert message["reasoning_details"] == [{"type": "reasoning.text", "text": "I think"}]
+    assert message["annotations"] == [{"a": 1}]
+
+
+def test_probabilities_of_tokens_are_joined() -> None:
+    chunks = [chunk({"content": "a"}), chunk({"content": "b"}), chunk({}, "stop")]
+    for number, each in enumerate(chunks[:2]):
+        each["choices"][0]["logprobs"] = {"content": [{"token": "ab"[number], "logprob": -1.0}]}
+    body = whole(chunks)
+    assert body is not None
+    assert [each["token"] for each in body["choices"][0]["logprobs"]["content"]] == ["a", "b"]
+
+
+def test_what_a_stream_without_an_answer_cost_is_known() -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 0}
+    body = whole([{**COMMON, "choices": [], "usage": usage}])
+    assert body is not None
+    assert (body["choices"], body["usage"]) == ([], usage)
+    assert whole([]) is None
+
+
+def test_an_error_in_a_stream_is_one() -> None:
+    with pytest.raises(StreamError):
+        whole([chunk({"content": "a"}), {"error": {"message": "overloaded"}}])
