@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,9 +15,14 @@ LARGEST_ANSWER = 64 * MEBIBYTE
 
 
 def limit_answers() -> None:
-    """Make httpx, by which litellm asks every provider, refuse larger answers, after decompression too."""
-    import httpx
+    """Make the HTTP clients of litellm refuse larger answers, after decompression too."""
+    limit_client(import_module("httpx"))
+    # OpenAI's client uses it from version 3 on.
+    with suppress(ImportError):
+        limit_client(import_module("httpx2"))
 
+
+def limit_client(httpx: Any) -> None:
     read = httpx.Response.aiter_bytes
     if read.__module__ == __name__:
         return
@@ -30,4 +37,4 @@ def limit_answers() -> None:
             yield piece
 
     # Neither litellm nor httpx has a setting for it.
-    httpx.Response.aiter_bytes = aiter_bytes  # type: ignore[assignment, method-assign]
+    httpx.Response.aiter_bytes = aiter_bytes
