@@ -49,6 +49,8 @@ class Asked:
 
     protocol: WireProtocol
     request: Request
+    chat: Request
+    """The same as a chat completion."""
     beta: str
     """The header `anthropic-beta`."""
     relay: Relay | None
@@ -171,7 +173,7 @@ class Caller:
             own = cast("NativeProtocol", asked.protocol).with_defaults(own, self.settings.parameters)
             # A chat completion has no place for them, so they cannot be measured there.
             has_files = has_type(own, FILE_TYPES)
-        request = self._prepare(trial, asked.protocol.to_chat(own))
+        request = self._prepare(trial, asked.chat)
         return ModelCall(
             trial=trial.name,
             task=trial.task,

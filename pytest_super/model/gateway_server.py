@@ -125,18 +125,18 @@ class GatewayServer:
         given, trial = plain(await read_request(http)), trial_of(http)
         with reading():
             request, removed = protocol.accepted(given, is_open=trial.is_open)
+            chat = protocol.to_chat(request)
         is_stream = bool(given.get("stream"))
 
         async def relay(events: list[Event]) -> None:
             await stream.relay("".join(protocol.relayed(event, given) for event in events))
 
-        asked = Asked(protocol, request, http.headers.get(BETA, ""), relay if is_stream else None)
+        asked = Asked(protocol, request, chat, http.headers.get(BETA, ""), relay if is_stream else None)
         answer = await self.caller.complete(trial, asked)
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
         if trial.is_program:
-            messages = protocol.to_chat(request)["messages"]
-            facts["exchange"] = exchange(messages, protocol.said(answer.body))
+            facts["exchange"] = exchange(chat["messages"], protocol.said(answer.body))
             if not is_stream:
                 return two_lines(answer.body, facts)
         if not is_stream:
