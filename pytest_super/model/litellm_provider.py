@@ -15,13 +15,13 @@ from pytest_super.model.litellm_errors import explain
 from pytest_super.model.litellm_setup import find_provider, import_litellm, supports
 from pytest_super.model.protocols.chat import accepted
 from pytest_super.model.protocols.known import CHAT
-from pytest_super.model.protocols.protocol import Tokens
+from pytest_super.model.protocols.protocol import Tokens, detail
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import BrokenStreamError, Relaying, read_answer
 from pytest_super.model.token_estimate import LENGTHS, entry_of, estimate_tokens, max_usage, prices_of
 from pytest_super.model.upstream import Upstream
-from pytest_super.model.usage import cached_tokens, is_plausible, priced, register_prices, stated_tokens
+from pytest_super.model.usage import is_plausible, priced, register_prices, stated_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -179,7 +179,8 @@ class LitellmProvider(ModelProvider):
             usage = self._usage(response, *stated) if stated else NO_USAGE
             raise ModelCallError(Failure.TRANSIENT, text, usage=usage)
         if stated:
-            usage = self._usage(response, *stated, cached_tokens(body))
+            cached = detail(body["usage"], "prompt_tokens_details", "cached_tokens")
+            usage = self._usage(response, *stated, cached)
         else:
             # In a thread, because counting a long prompt takes a second.
             prompt, completion = await asyncio.to_thread(self._count, asked, body)

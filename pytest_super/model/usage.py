@@ -6,12 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import Usage
-from pytest_super.model.protocols.protocol import Tokens, count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_super.model.protocols.protocol import Body
+    from pytest_super.model.protocols.protocol import Body, Tokens
 
 # A hundred times the longest window of any model. A single higher figure would spend every limit of a run.
 MOST_TOKENS = 10**9
@@ -36,12 +35,6 @@ def counts_in(usage: dict[str, Any]) -> list[float]:
     parts = [usage, *(part for part in usage.values() if isinstance(part, dict))]
     fields = [field for part in parts for field in part.items()]
     return [value for name, value in fields if COUNT.fullmatch(name) and isinstance(value, int | float)]
-
-
-def cached_tokens(body: Body) -> int:
-    """Of a chat completion: the tokens of the prompt that came from the provider's cache."""
-    details = (body.get("usage") or {}).get("prompt_tokens_details")
-    return count(details.get("cached_tokens")) if isinstance(details, dict) else 0
 
 
 def is_plausible(body: Body) -> bool:

@@ -6,7 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
-from pytest_super.model.protocols.protocol import count, is_list_of_objects, load_object, objects, text_of
+from pytest_super.model.protocols.protocol import (
+    count,
+    detail,
+    is_list_of_objects,
+    load_object,
+    objects,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Request
@@ -199,8 +206,7 @@ def whole_thought(block: dict[str, Any]) -> dict[str, Any]:
 
 def usage(given: Any) -> dict[str, Any]:
     chat = given if isinstance(given, dict) else {}
-    details = chat.get("prompt_tokens_details")
-    cached = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    cached = detail(chat, "prompt_tokens_details", "cached_tokens")
     return {
         "input_tokens": max(0, count(chat.get("prompt_tokens")) - cached),
         "cache_read_input_tokens": cached,

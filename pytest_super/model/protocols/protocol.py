@@ -177,6 +177,12 @@ def count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
+def detail(usage: Any, group: str, name: str) -> int:
+    """A number of tokens among the details of a usage; 0 if none is stated."""
+    details = usage.get(group) if isinstance(usage, dict) else None
+    return count(details.get(name)) if isinstance(details, dict) else 0
+
+
 def load_object(text: Any) -> dict[str, Any]:
     """The arguments of a tool as an object, which some protocols state as text."""
     try:

@@ -10,6 +10,7 @@ from pytest_super.model.protocols.protocol import (
     StreamError,
     Tokens,
     count,
+    detail,
     invalid,
     is_list_of_objects,
     named_event,
@@ -108,8 +109,7 @@ class Responses:
         usage = body.get("usage")
         if not isinstance(usage, dict) or not count(usage.get("input_tokens")):
             return None
-        details = usage.get("input_tokens_details")
-        cached = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+        cached = detail(usage, "input_tokens_details", "cached_tokens")
         return Tokens(count(usage["input_tokens"]), count(usage.get("output_tokens")), cached)
 
     def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
 from pytest_super.model.protocols.protocol import (
     count,
+    detail,
     is_list_of_objects,
     json_text,
     load_object,
@@ -285,8 +286,8 @@ def usage(body: Body) -> dict[str, Any]:
     chat = body.get("usage")
     chat = chat if isinstance(chat, dict) else {}
     prompt, completion = count(chat.get("prompt_tokens")), count(chat.get("completion_tokens"))
-    cached = count(part(chat, "prompt_tokens_details", "cached_tokens"))
-    thought = count(part(chat, "completion_tokens_details", "reasoning_tokens"))
+    cached = detail(chat, "prompt_tokens_details", "cached_tokens")
+    thought = detail(chat, "completion_tokens_details", "reasoning_tokens")
     return {
         "input_tokens": prompt,
         "input_tokens_details": {"cached_tokens": cached},
