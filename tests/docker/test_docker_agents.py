@@ -136,7 +136,13 @@ def play(image: str, tasks: list[Task], tmp_path_factory: pytest.TempPathFactory
 
 
 # `react` is `react-super` without edits.
-@pytest.fixture(params=[pytest.param("react", marks=pytest.mark.slow), "react-super", "swe-agent"])
+@pytest.fixture(
+    params=[
+        pytest.param("react", marks=pytest.mark.slow),
+        "react-super",
+        pytest.param("swe-agent", marks=pytest.mark.slow),
+    ]
+)
 def played(request: pytest.FixtureRequest, play: Play) -> Run:
     return play(request.param)
 

@@ -142,7 +142,7 @@ def test_a_program_in_a_container_without_network_reaches_its_model(project: pyt
             ["compute", "returned", "sandbox_lost"],
             marks=pytest.mark.slow,
         ),
-        ("yes", ["compute"]),
+        pytest.param("yes", ["compute"], marks=pytest.mark.slow),
     ],
 )
 def test_no_program_makes_its_miss_an_error(

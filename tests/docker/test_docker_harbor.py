@@ -54,6 +54,7 @@ def run(pytester: pytest.Pytester, agent: str, folder: str = "tasks") -> dict[st
     return {row["id"]: row["metrics"][names[row["id"]]] for row in rows}
 
 
+@pytest.mark.slow
 def test_the_reference_gets_the_reward_and_nothing_gets_none(
     pytester: pytest.Pytester, project: Path
 ) -> None:

@@ -135,6 +135,7 @@ def test_a_snapshot_that_would_give_another_kernel_is_not_used(begin: Begin) -> 
         begin(f'!python3 -c "{install}"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
@@ -155,6 +156,7 @@ def test_a_prefix_that_cannot_be_saved_is_run_by_every_trial(
     assert not list(cache.glob("*.tar"))
 
 
+@pytest.mark.slow
 def test_a_snapshot_has_no_settings_of_this_machine(begin: Begin, cache: Path, tmp_path: Path) -> None:
     config = tmp_path / "pip.conf"
     config.write_text("[global]\nindex-url = https://user:secret@host/simple\n")
@@ -241,6 +243,7 @@ def test_no_cache_runs_it_in_every_trial(project: Project) -> None:
     assert not project.cache.exists()
 
 
+@pytest.mark.slow
 def test_what_a_project_does_to_its_kernels_is_in_no_snapshot(project: Project) -> None:
     fixtures = {
         "kernel": "def super_kernel(super_kernel): return own(super_kernel)",

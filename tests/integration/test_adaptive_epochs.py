@@ -152,6 +152,7 @@ def test_what_an_agent_writes_ends_no_run(project: Project) -> None:
     result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
 
 
+@pytest.mark.slow
 def test_plain_gates_must_be_settled_beside_a_baseline(project: Project) -> None:
     result = run(project, "Half", *GATE, "--super-fail-under=0.52")
     assert len(stored(project)) > 3 * len(TASKS)

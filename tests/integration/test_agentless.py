@@ -200,6 +200,7 @@ def test_agentless_needs_a_model(project: pytest.Pytester) -> None:
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
+@pytest.mark.slow
 def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pytester) -> None:
     # Each trial and the choice begin with the first answer: a solution, and the number of a version.
     answers = [TOTAL + "\nVersion 2", REPORT]

@@ -75,6 +75,7 @@ def test_an_agent_that_cannot_be_made_has_failed(project: Project, code: str) ->
     result.stdout.fnmatch_lines(["missed  t: *agent.py:*"])
 
 
+@pytest.mark.slow
 def test_a_trial_that_pytest_timeout_ends_is_scored_and_no_error_under_a_gate(project: Project) -> None:
     set_agent(project, {"hangs": "time.sleep(60)", "submits": "trial.submit(42); time.sleep(60)"})
     result = project.run("--timeout=2", "--super-fail-under=0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -56,12 +57,22 @@ def super_command(project: Project, *arguments: str) -> subprocess.CompletedProc
     )
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the run of the first test's baseline, and for the baseline."""
+    return tmp_path_factory.mktemp("kept") / "project"
+
+
 @pytest.fixture
-def baseline(project: Project) -> Path:
-    run(project, TASKS[:8], "--super-epochs=10")
-    ran = super_command(project, "baseline", "update", ".super/runs/latest")
-    assert ran.returncode == 0, ran.stderr
-    assert "12 tasks, 10 epochs" in ran.stdout
+def baseline(project: Project, kept: Path) -> Path:
+    if not kept.exists():
+        run(project, TASKS[:8], "--super-epochs=10")
+        ran = super_command(project, "baseline", "update", ".super/runs/latest")
+        assert ran.returncode == 0, ran.stderr
+        assert "12 tasks, 10 epochs" in ran.stdout
+        shutil.copytree(project.path, kept, symlinks=True)
+    else:
+        shutil.copytree(kept, project.path, symlinks=True, dirs_exist_ok=True)
     return project.path / "baseline.json"
 
 
@@ -162,6 +173,7 @@ def test_changed_tasks_are_left_out_by_name(project: Project) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_workers_tell_the_same(project: Project, baseline: Path) -> None:
     alone = run(project, TASKS[:3], *GATE)
     both = run(project, TASKS[:3], *GATE, "-n2")
@@ -190,6 +202,7 @@ def test_a_missing_baseline_is_one_message_before_the_run(project: Project) -> N
     assert not (project.path / ".super").exists()
 
 
+@pytest.mark.slow
 def test_a_check_says_what_a_later_run_can_find(project: Project, baseline: Path) -> None:
     enough = super_command(project, "baseline", "check", "--epochs=10", "--max-regression=20")
     assert (enough.returncode, enough.stderr) == (0, "")

@@ -71,6 +71,7 @@ def reasons() -> dict[str, str]:
     return {row["id"]: row["reason"] for row in read_lines(Path("auto/repositories.jsonl"))}
 
 
+@pytest.mark.slow
 def test_folders_become_tasks_that_validate_and_are_collected_and_a_second_run_asks_nothing(
     openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str], pytester: pytest.Pytester
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_right_solution_passes_and_each_value_is_stored(project: pytest.Pytest
     assert "value = 2.0" in (folder / "grading.log").read_text()
 
 
+@pytest.mark.slow
 def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_told(
     project: pytest.Pytester,
 ) -> None:
@@ -381,6 +382,7 @@ def test_rescore_says_which_collected_files_are_damaged(project: pytest.Pytester
     done.stdout.fnmatch_lines("broken * cannot be scored: *collected.tar cannot be read: *")
 
 
+@pytest.mark.slow
 def test_rescore_says_which_trials_cannot_be_graded_again(project: pytest.Pytester) -> None:
     run(project, "elsewhere", where="same", collect=None, result=[{"exit": 3}])
     again = ("rescore", ".super/runs/latest", "--tasks=.")

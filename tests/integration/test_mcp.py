@@ -92,7 +92,13 @@ def project(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.Monke
 
 # The newest version of the protocol, and that with sessions.
 @pytest.mark.parametrize(
-    ("transport", "mode"), [("stdio", "auto"), ("stdio", "legacy"), ("http", "auto"), ("http", "legacy")]
+    ("transport", "mode"),
+    [
+        ("stdio", "auto"),
+        pytest.param("stdio", "legacy", marks=pytest.mark.slow),
+        ("http", "auto"),
+        pytest.param("http", "legacy", marks=pytest.mark.slow),
+    ],
 )
 def test_a_client_drives_the_kernel_and_each_action_is_a_step(
     project: ToolProject, transport: str, mode: str

@@ -236,6 +236,7 @@ def test_a_record_that_cannot_be_written_stops_the_run_with_its_path_and_option(
     assert re.fullmatch(r"/dev/null/calls/\S+/a/1.0.jsonl cannot be written: .*--super-record", error)
 
 
+@pytest.mark.slow
 def test_a_users_prices_count_in_a_project_whose_files_have_the_names_of_modules(
     asking: Project, openai_server: OpenAIServer
 ) -> None:

@@ -191,6 +191,7 @@ def test_the_files_of_masked_functions_alone_are_graded(project: pytest.Pytester
     assert row["changed_elsewhere"] == ["project/out.json", "project/run.py"]
 
 
+@pytest.mark.slow
 def test_what_is_solved_only_outside_of_the_masked_bodies_is_flagged(project: pytest.Pytester) -> None:
     rows = run(project, "agents:Helper", "stats.task.yaml::2205.00048_0", "--junitxml=report.xml")
     assert rows["0"]["solved"]
@@ -209,7 +210,7 @@ def test_a_body_alone_is_graded_once(project: pytest.Pytester) -> None:
     assert row["metrics"]["self_report"] == 0.0
 
 
-@pytest.mark.parametrize("agent", ["Nothing", "Broken"])
+@pytest.mark.parametrize("agent", ["Nothing", pytest.param("Broken", marks=pytest.mark.slow)])
 def test_a_stub_and_a_broken_file_are_misses(project: pytest.Pytester, agent: str) -> None:
     rows = run(project, f"agents:{agent}", "stats.task.yaml")
     assert {(row["error"], row["solved"]) for row in rows.values()} == {(None, False)}
@@ -326,6 +327,7 @@ def test_a_syntax_error_elsewhere_does_not_matter(project: pytest.Pytester) -> N
     assert run(project, "gold", "stats.task.yaml::2205.00048_0")["0"]["solved"]
 
 
+@pytest.mark.slow
 def test_files_that_import_each_other_are_masked_and_graded(project: pytest.Pytester) -> None:
     stats = project.path / "project/stats.py"
     stats.write_text(f"import cycle\n\n{stats.read_text()}")

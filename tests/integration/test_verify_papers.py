@@ -173,6 +173,7 @@ def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
     assert "gold_fails paper: in 2 gold runs: run: mean: 3.125, not 4" in printed
 
 
+@pytest.mark.slow
 def test_values_that_differ_between_gold_runs_are_told_with_a_tolerance(code: Path) -> None:
     # The order of a set depends on the hash seed, which gold runs vary.
     order, noise = value("order", interval=[0, 4]), value("noise", expected=100.5, rel=0.1)
@@ -196,6 +197,7 @@ def test_the_spread_over_seeds_is_told_with_a_tolerance(code: Path) -> None:
     assert data["papers"][0]["spreads"] == []
 
 
+@pytest.mark.slow
 def test_a_tolerance_below_the_spread_over_seeds_is_flaky(code: Path) -> None:
     gold = 10 + random.Random("7").random()
     drawn = value("drawn", expected=gold, rel=1e-6)
@@ -206,6 +208,7 @@ def test_a_tolerance_below_the_spread_over_seeds_is_flaky(code: Path) -> None:
     assert verdicts(data) == {"mean": "valid"}
 
 
+@pytest.mark.slow
 def test_experiments_that_trust_an_exit_code_are_weak(code: Path) -> None:
     printed, data = verify(code, ["mean"], {"exit": 0}, status=1)
     assert "weak" in kinds(data)

@@ -142,7 +142,7 @@ def test_short_processes_in_the_background_are_charged(metered: Metered) -> None
     "hide",
     [
         pytest.param(STDIN, id="stdin"),
-        pytest.param(EXECUTABLE, id="executable"),
+        pytest.param(EXECUTABLE, id="executable", marks=pytest.mark.slow),
         pytest.param(LARGE, id="large", marks=pytest.mark.slow),
     ],
 )
