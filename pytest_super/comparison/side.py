@@ -85,6 +85,9 @@ def side_of_run(folder: Path) -> Side:
 
 def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) -> Side:
     ended = [one for one in results if not one.is_interrupted]
+    # Known only in the sandbox of a trial.
+    if versions := sorted({one.agent_version for one in ended if one.agent_version}):
+        subject = {**subject, "version": ", ".join(versions)}
     by_task: dict[str, list[TrialResult]] = {}
     for one in ended:
         if not one.is_error and one.headline_value is not None:

@@ -12,11 +12,12 @@ import pytest
 from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
 from pytest_super.comparison.comparison import compare
 from pytest_super.comparison.plan import RunPlan, plan_of
-from pytest_super.comparison.side import Side, TaskTrials, side_of
+from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines
 from pytest_super.store.results import TrialResult
+from tests.stored import a_result, a_run, add_trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -199,6 +200,17 @@ def test_a_real_drop_has_regressed_and_names_its_tasks() -> None:
     assert text[:2] == ["baseline old (5 epochs); candidate new (5 epochs)", "model: m -> n"]
     assert "lost  t000  1.00 -> 0.00" in text
     assert "expert: REGRESSED, it is worse, and a drop of 10 points or more is not excluded" in text
+
+
+def test_two_versions_of_a_program_are_told(tmp_path: Path) -> None:
+    sides = []
+    for version in ("0.169.0", "0.170.0"):
+        run = a_run(tmp_path, version, agent="codex")
+        for epoch in (1, 2):
+            add_trial(run, a_result(epoch=epoch, agent_version=version))
+        sides.append(side_of_run(run.path))
+    old, new = sides
+    assert "version: 0.169.0 -> 0.170.0" in list(comparison_lines(compare(old, new, 0.1)))
 
 
 def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_can_tell() -> None:
