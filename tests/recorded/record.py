@@ -3,10 +3,10 @@
     pytest-super image build --agent codex
     python -m tests.recorded.record codex
 
-Runs the program in a container, led by a scripted provider through the sessions below, with
-tests.recorded.proxy between it and the door. Writes `NAME-VERSION.jsonl` next to this file: one request a line,
-in the order in which they came. Long texts, which are their vendors', become stand-ins with the texts'
-lengths. All else stays: fields and their order, names, types, schemas, ids, and the marks of caches.
+Runs the program in a container, led by a scripted provider through the sessions below. tests.recorded.proxy
+sits between it and the door. Writes `NAME-VERSION.jsonl` next to this file: one request a line, in order.
+Long texts, which are their vendors', become stand-ins with the texts' lengths. All else stays: fields and
+their order, names, types, schemas, ids, and the marks of caches.
 """
 
 from __future__ import annotations
@@ -217,12 +217,12 @@ def trimmed(value: Any, field: str = "") -> Any:
     # The input of a tool's call is the script's own.
     if isinstance(value, dict) and field != "input":
         return {name: trimmed(each, name) for name, each in value.items()}
-    is_theirs = isinstance(value, str) and (field == "description" or is_long(value, field))
-    return f"[{len(value)} characters]" if is_theirs else value
+    return f"[{len(value)} characters]" if isinstance(value, str) and is_theirs(value, field) else value
 
 
-def is_long(text: str, field: str) -> bool:
-    return field in TEXTS and len(text) > LONGEST and QUERY not in text
+def is_theirs(text: str, field: str) -> bool:
+    is_long = field in TEXTS and len(text) > LONGEST and QUERY not in text
+    return bool(text) and (field == "description" or is_long)
 
 
 if __name__ == "__main__":

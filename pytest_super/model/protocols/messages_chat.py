@@ -99,7 +99,8 @@ def answers(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tool_message(block: dict[str, Any]) -> dict[str, Any]:
-    text = text_of(block.get("content"))
+    parts = [part for part in blocks(block.get("content")) if not is_image(part)]
+    text = "\n".join(map(said_in, parts))
     # A message of a tool has no field that says so.
     text = f"[error] {text}" if block.get("is_error") else text
     return {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": text}
