@@ -287,6 +287,12 @@ def test_a_refusal_is_a_part_of_responses() -> None:
     assert from_responses(body["output"])["messages"] == [{"role": "assistant", "content": "I cannot."}]
 
 
+def test_answers_of_a_server_that_uses_an_id_again_can_be_told_apart() -> None:
+    one, two = (MESSAGES.from_chat(answer({"content": "a"}), {}) for _ in range(2))
+
+    assert one["id"] != two["id"]
+
+
 def test_a_refusal_is_a_text_of_messages() -> None:
     body = MESSAGES.from_chat(answer({"refusal": "I cannot."}), {})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.exchange import calls_in, objects, refusal_in
@@ -155,7 +156,8 @@ def is_image(block: dict[str, Any]) -> bool:
 def from_chat(body: Body) -> Body:
     chosen = body["choices"][0]
     return {
-        "id": f"msg_{body.get('id', '')}",
+        # Claude Code takes answers with one id for one answer, and some servers use an id again.
+        "id": f"msg_{uuid.uuid4().hex}",
         "type": "message",
         "role": "assistant",
         "model": body.get("model"),
