@@ -3,7 +3,7 @@
 Written down from their documentation.
 
 `events` makes the events of a whole answer from a mapping like those of tests.openai_server: `text`,
-`reasoning_content`, `tool_calls`, `usage`.
+`reasoning_content`, `tool_calls`, `usage`; `id` tells answers apart; `items` are more items of a response.
 """
 
 from __future__ import annotations
@@ -85,13 +85,14 @@ def responses_events(given: dict[str, Any], model: str) -> Iterator[dict[str, An
 
 
 def output_items(given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    id = given.get("id", 1)
     if given.get("reasoning_content"):
         summary = [{"type": "summary_text", "text": given["reasoning_content"]}]
-        yield {"id": "rs_1", "type": "reasoning", "summary": summary, "encrypted_content": "gAAA"}
+        yield {"id": f"rs_{id}", "type": "reasoning", "summary": summary, "encrypted_content": "gAAA"}
     if given.get("text"):
         part = {"type": "output_text", "text": given["text"], "annotations": []}
         yield {
-            "id": "msg_1",
+            "id": f"msg_{id}",
             "type": "message",
             "role": "assistant",
             "status": "completed",
@@ -107,13 +108,14 @@ def output_items(given: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "arguments": function["arguments"],
             "status": "completed",
         }
+    yield from given.get("items", [])
 
 
 def messages_events(given: dict[str, Any], model: str) -> Iterator[dict[str, Any]]:
     usage = given.get("usage", {"prompt_tokens": 20, "completion_tokens": 3})
     cached = usage.get("cached_tokens", 0)
     begun: dict[str, Any] = {
-        "id": "msg_1",
+        "id": f"msg_{given.get('id', 1)}",
         "type": "message",
         "role": "assistant",
         "model": model,

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 KEY = "sk-a-key-that-no-message-may-hold"
+# What Anthropic's `count_tokens` says to every prompt.
+COUNTED = 17
 # A handler that nobody releases must not outlive its test for ever.
 LONGEST_HANG = 60.0
 ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
@@ -134,8 +136,9 @@ class OpenAIServer:
     _closing: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        chat = re.compile(r"(/v1)*/(chat/completions|messages|responses)")
+        chat = re.compile(r"(/v1)*/(chat/completions|messages|responses)$")
         self.http.expect_request(chat, method="POST").respond_with_handler(self._respond)
+        self.http.expect_request("/v1/messages/count_tokens").respond_with_json({"input_tokens": COUNTED})
 
     @property
     def base_url(self) -> str:

@@ -218,6 +218,19 @@ def test_a_model_that_speaks_only_chat_completions_gets_the_users_instructions(
     assert len(asked) == 2
 
 
+def test_codex_calls_the_tools_that_it_offers_in_an_item_by_conversion(
+    project: pytest.Pytester, openai_server: OpenAIServer
+) -> None:
+    """It does so to the newest models that it knows, also behind another provider."""
+    build_image("codex")
+    write_small_task(project, "t")
+    script = f"await tools.exec_command({{cmd: 'echo 42 > {ANSWER}'}});"
+    openai_server.reply(tool("functions__exec", input=script), "I am done.")
+    address = f"--super-model-arg=api_base={openai_server.base_url}"
+    project.runpytest_subprocess("--super-agent=codex", "--super-model=hosted_vllm/gpt-6.1-sol", address, ".")
+    assert results_of(project)["t"]["solved"]
+
+
 def test_a_hosted_tool_that_a_program_offers_is_named_once_and_removed(
     project: pytest.Pytester, openai_server: OpenAIServer
 ) -> None:

@@ -58,7 +58,9 @@ USAGES = objects_of(
 REASONS = st.sampled_from(["stop", "tool_calls", "length"])
 ITEMS = objects_of(
     id=TEXT,
-    type=st.sampled_from(["message", "reasoning", "function_call", "custom_tool_call", "web_search_call"]),
+    type=st.sampled_from(
+        ["message", "reasoning", "function_call", "custom_tool_call", "tool_search_call", "web_search_call"]
+    ),
     content=PARTS,
     summary=PARTS,
     encrypted_content=TEXT,
@@ -203,6 +205,66 @@ def test_a_failed_call_of_a_tool_says_so() -> None:
     assert [each["content"] for each in found] == ["[error] no file", "no file"]
 
 
+def test_what_a_tools_result_has_besides_text_is_told_as_well() -> None:
+    found = [{"type": "tool_reference", "tool_name": "WebSearch"}]
+    turn = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": found}]}
+
+    (message,) = MESSAGES.to_chat({"messages": [turn]})["messages"]
+
+    assert json.loads(message["content"]) == found[0]
+
+
+PATCH = {"type": "custom", "name": "patch"}
+SPACE = {"type": "namespace", "name": "files", "tools": [PATCH]}
+SEARCH = {"type": "tool_search", "execution": "client", "description": "finds tools"}
+
+
+def test_tools_that_an_item_offers_can_be_called() -> None:
+    request = {"input": [{"type": "additional_tools", "role": "developer", "tools": [SPACE]}]}
+
+    chat = RESPONSES.to_chat(request)
+    called = RESPONSES.from_chat(answer({"tool_calls": [call("files__patch", '{"input": "+a"}')]}), request)
+
+    assert [tool["function"]["name"] for tool in chat["tools"]] == ["files__patch"]
+    assert chat["messages"] == []
+    (item,) = called["output"]
+    expected = {"type": "custom_tool_call", "namespace": "files", "name": "patch", "input": "+a"}
+    assert expected.items() <= item.items()
+
+
+def test_a_search_for_tools_is_a_call_whose_result_names_them() -> None:
+    body = RESPONSES.from_chat(
+        answer({"tool_calls": [call("tool_search", '{"query": "x"}')]}), {"input": [], "tools": [SEARCH]}
+    )
+    (item,) = body["output"]
+    found = {"type": "tool_search_output", "call_id": "call_1", "tools": [SPACE]}
+
+    chat = from_responses([item, found, {**found, "tools": []}], tools=[SEARCH])
+
+    assert (item["type"], item["execution"], item["arguments"]) == (
+        "tool_search_call",
+        "client",
+        {"query": "x"},
+    )
+    assert [tool["function"]["name"] for tool in chat["tools"]] == ["tool_search", "files__patch"]
+    assert chat["messages"][0]["tool_calls"] == [call("tool_search", '{"query": "x"}')]
+    assert [message["content"] for message in chat["messages"][1:]] == [
+        "Functions that you can call now: files__patch",
+        "No tools were found.",
+    ]
+    assert RESPONSES.said(body)["tool_calls"] == [call("tool_search", '{"query": "x"}')]
+
+
+@pytest.mark.parametrize(("removed", "choices"), [([], ["auto"]), ([{"type": "web_search"}], [])])
+def test_the_choice_of_a_tool_stays_unless_there_is_none_left(removed: list[Any], choices: list[str]) -> None:
+    item = {"type": "additional_tools", "role": "developer", "tools": [SPACE] if not removed else []}
+    request = {"input": [item], "tool_choice": "auto", **({"tools": removed} if removed else {})}
+
+    accepted, _ = RESPONSES.accepted(request, is_open=False)
+
+    assert [accepted[name] for name in ("tool_choice",) if name in accepted] == choices
+
+
 # Answers
 
 
@@ -223,6 +285,12 @@ def test_a_refusal_is_a_part_of_responses() -> None:
     assert RESPONSES.said(body)["content"] == "I cannot."
     # It comes back with the conversation.
     assert from_responses(body["output"])["messages"] == [{"role": "assistant", "content": "I cannot."}]
+
+
+def test_answers_of_a_server_that_uses_an_id_again_can_be_told_apart() -> None:
+    one, two = (MESSAGES.from_chat(answer({"content": "a"}), {}) for _ in range(2))
+
+    assert one["id"] != two["id"]
 
 
 def test_a_refusal_is_a_text_of_messages() -> None:

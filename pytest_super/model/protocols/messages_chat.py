@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
@@ -106,7 +107,8 @@ def answers(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tool_message(block: dict[str, Any]) -> dict[str, Any]:
-    text = text_of(block.get("content"))
+    parts = [part for part in blocks(block.get("content")) if not is_image(part)]
+    text = "\n".join(map(said_in, parts))
     # A message of a tool has no field that says so.
     text = f"[error] {text}" if block.get("is_error") else text
     return {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": text}
@@ -161,7 +163,8 @@ def is_image(block: dict[str, Any]) -> bool:
 def from_chat(body: Body) -> Body:
     chosen = body["choices"][0]
     return {
-        "id": f"msg_{body.get('id', '')}",
+        # Claude Code takes answers with one id for one answer, and some servers use an id again.
+        "id": f"msg_{uuid.uuid4().hex}",
         "type": "message",
         "role": "assistant",
         "model": body.get("model"),

@@ -148,7 +148,7 @@ def remove_hosted_tools(request: Request) -> list[str]:
     named = [choice.get("type"), *map(type_of, choice.get("tools") or ())] if isinstance(choice, dict) else []
     if not request["tools"]:
         del request["tools"]
-    if "tools" not in request or not set(removed).isdisjoint(named):
+    if (removed and "tools" not in request) or not set(removed).isdisjoint(named):
         request.pop("tool_choice", None)
     return removed
 

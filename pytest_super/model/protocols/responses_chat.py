@@ -11,22 +11,27 @@ from pytest_super.model.protocols.protocol import (
     count,
     detail,
     is_list_of_objects,
-    json_text,
     load_object,
     objects,
     text_of,
 )
+from pytest_super.model.protocols.responses_tools import (
+    as_function,
+    call_item,
+    found_names,
+    part,
+    tool_call,
+    tools_by_name,
+)
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Request
-
-    Tools = dict[str, dict[str, Any]]
+    from pytest_super.model.protocols.responses_tools import Tools
 
 # Fields that mean the same in both.
 SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "service_tier", "prompt_cache_key")
-# A tool with free text as its input becomes a function with this one parameter.
-FREE_TEXT = "input"
-OUTPUTS = ("function_call_output", "custom_tool_call_output")
+CALLS = ("function_call", "custom_tool_call", "tool_search_call")
+OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 
 
 def to_chat(request: Request) -> Request:
@@ -45,11 +50,6 @@ def to_chat(request: Request) -> Request:
     return chat
 
 
-def part(request: Request, field: str, name: str) -> Any:
-    value = request.get(field)
-    return value.get(name) if isinstance(value, dict) else None
-
-
 def response_format(form: dict[str, Any]) -> dict[str, Any]:
     if form.get("type") != "json_schema":
         return form
@@ -62,36 +62,6 @@ def chat_choice(choice: Any) -> Any:
     if isinstance(choice, dict) and choice.get("type") in ("function", "custom"):
         return {"type": "function", "function": {"name": choice.get("name")}}
     return None
-
-
-def tools_by_name(request: Request) -> Tools:
-    """The tools under the names of their functions; those of a namespace are named after both."""
-    found: Tools = {}
-    tools = request.get("tools") or []
-    for tool in tools if is_list_of_objects(tools) else []:
-        if tool.get("type") == "namespace":
-            space = tool.get("name")
-            found |= {f"{space}__{each.get('name')}": {**each, "namespace": space} for each in tool["tools"]}
-        else:
-            found[str(tool.get("name") or tool.get("type"))] = tool
-    return found
-
-
-def as_function(tool: dict[str, Any], name: str) -> dict[str, Any]:
-    parameters = tool.get("parameters") or {"type": "object", "properties": {}}
-    description = str(tool.get("description") or "")
-    if tool.get("type") == "custom":
-        parameters = {
-            "type": "object",
-            "properties": {FREE_TEXT: {"type": "string"}},
-            "required": [FREE_TEXT],
-        }
-        if grammar := part(tool, "format", "definition"):
-            description = f"{description}\n\nThe input follows this grammar:\n{grammar}"
-    function = {"name": name, "description": description, "parameters": parameters}
-    if tool.get("strict") is not None:
-        function["strict"] = tool["strict"]
-    return {"type": "function", "function": function}
 
 
 # The conversation
@@ -138,9 +108,9 @@ def add(found: list[dict[str, Any]], item: dict[str, Any]) -> None:
         turn(found)["content"] += spoken(item.get("content"))
     elif kind == "reasoning":
         turn(found).update(thinking_of(item))
-    elif kind in ("function_call", "custom_tool_call"):
+    elif kind in CALLS:
         turn(found).setdefault("tool_calls", []).append(tool_call(item))
-    else:
+    elif kind != "additional_tools":
         found.append({"role": "user", "content": json.dumps(item)})
 
 
@@ -163,17 +133,9 @@ def spoken(content: Any) -> list[str]:
     return [text_of(content), *(refusal_in(part) for part in objects(content))]
 
 
-def tool_call(item: dict[str, Any]) -> dict[str, Any]:
-    name = str(item.get("name"))
-    name = f"{item['namespace']}__{name}" if item.get("namespace") else name
-    is_free = item["type"] == "custom_tool_call"
-    arguments = json.dumps({FREE_TEXT: item.get("input")}) if is_free else item.get("arguments")
-    function = {"name": name, "arguments": arguments or "{}"}
-    return {"id": item.get("call_id"), "type": "function", "function": function}
-
-
 def tool_message(item: dict[str, Any]) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": item.get("call_id"), "content": text_of(item.get("output"))}
+    text = found_names(item) if item["type"] == "tool_search_output" else text_of(item.get("output"))
+    return {"role": "tool", "tool_call_id": item.get("call_id"), "content": text}
 
 
 def chat_parts(content: Any) -> Any:
@@ -206,7 +168,7 @@ def said(output: Any) -> dict[str, Any]:
     """The items of an answer as one message."""
     found: list[dict[str, Any]] = []
     for item in objects(output):
-        if item.get("type") in ("message", "reasoning", "function_call", "custom_tool_call"):
+        if item.get("type") in ("message", "reasoning", *CALLS):
             add(found, {**item, "role": "assistant"})
     return finished(turn(found))
 
@@ -269,17 +231,6 @@ def reasoning_item(text: str, blocks: list[dict[str, Any]], name: str) -> dict[s
     # The client sends it back unread: providers want the thoughts before a call of a tool again.
     item["encrypted_content"] = json.dumps({"thinking_blocks": blocks}) if blocks else None
     return item
-
-
-def call_item(call: dict[str, Any], name: str, tools: Tools) -> dict[str, Any]:
-    tool, arguments = tools.get(call["name"], {}), call["arguments"]
-    item = {"id": name, "call_id": call["id"], "name": tool.get("name") or call["name"]}
-    if tool.get("namespace"):
-        item["namespace"] = tool["namespace"]
-    if tool.get("type") == "custom":
-        given = load_object(arguments).get(FREE_TEXT, arguments)
-        return {"type": "custom_tool_call", **item, "input": json_text(given)}
-    return {"type": "function_call", **item, "arguments": arguments}
 
 
 def usage(body: Body) -> dict[str, Any]:
