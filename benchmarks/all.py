@@ -34,6 +34,7 @@ SCRIPTS: dict[str, list[str]] = {
     "load.py": [],
     "door.py": [],
     "agents_peer.py": [],
+    "agents_by_name.py": [],
 }
 
 

@@ -18,6 +18,7 @@ from pytest_super.model.ledger import Ledger
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.protocols.protocol import reading
 from pytest_super.model.provider import NotSpokenError
+from pytest_super.model.rate_limit import HeadStart
 from pytest_super.model.retry import Tries
 from pytest_super.model.token_estimate import UNBOUNDED, count_characters
 from pytest_super.store.json_lines import append, to_line
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 # The parts of native requests whose tokens nothing bounds.
 FILE_TYPES = frozenset(("input_file", "input_audio", "document"))
-# Seconds that all other calls wait for the end of the very first.
-HEAD_START = 5.0
 NO_PRICE = (
     "the price of {model} is not known, so --super-max-cost cannot be enforced: leave it out, or state the "
     "price with --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
@@ -127,8 +126,7 @@ class Caller:
         """By the names of trials."""
         self.failures: dict[str, str] = {}
         """By the names of trials: the provider's last failure, if it has not answered the trial since."""
-        self._has_begun = False
-        self._first_ended = asyncio.Event()
+        self._head_start = HeadStart()
 
     async def usage(self, trial: str, timeout: float) -> Usage:
         """What the trial has used, once its calls have ended or `timeout` seconds have passed."""
@@ -199,7 +197,7 @@ class Caller:
 
     def _end(self, call: ModelCall) -> None:
         self.under_way[call.trial].discard(call)
-        self._first_ended.set()
+        self._head_start.end()
         if not call.result.cancelled():
             # asyncio complains about an exception that nobody retrieves, and the client can have left.
             call.result.exception()
@@ -207,7 +205,7 @@ class Caller:
     async def _make(self, call: ModelCall) -> Answer:
         try:
             with self.ledger.account(call.trial).waiting.call():
-                await self._wait_for_first_call()
+                await self._head_start.wait()
                 answer = await self.retry.call(
                     partial(self._attempt, call),
                     partial(self.ledger.reserve, call.trial, call.characters, call.most),
@@ -220,13 +218,6 @@ class Caller:
         self._record(call, answer.body)
         # The sum over all attempts, as in the ledger: broken answers are charged as well.
         return replace(answer, usage=call.usage)
-
-    async def _wait_for_first_call(self) -> None:
-        """Hold other calls until the first has ended: a wrong key then costs one request and not sixteen."""
-        if self._has_begun and not self._first_ended.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._first_ended.wait(), HEAD_START)
-        self._has_begun = True
 
     async def _attempt(self, call: ModelCall) -> Answer:
         """The provider's answer, booked. Raises ModelCallError."""
@@ -262,7 +253,8 @@ class Caller:
         asked = call.asked
         if self.provider.speaks(asked.protocol):
             with suppress(NotSpokenError):
-                return await self.provider.stream(asked.protocol, call.own, asked.beta, asked.relay), False
+                relay = asked.relay and self._head_start.ended_by(asked.relay)
+                return await self.provider.stream(asked.protocol, call.own, asked.beta, relay), False
         return await self.provider.complete(call.request, task=call.task, call=number), True
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:

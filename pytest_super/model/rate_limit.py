@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from pytest_super.model.protocols.protocol import Event
+    from pytest_super.model.provider import Relay
+
+# Seconds that all other calls wait for the answer to the very first.
+HEAD_START_SECONDS = 5.0
 
 # Calls at once, in a run on one machine: at its start, and at most.
 FIRST, HIGHEST = 32, 256
@@ -17,6 +22,35 @@ FIRST, HIGHEST = 32, 256
 def loop_time() -> float:
     """Seconds on the running loop's clock, by which it sleeps as well."""
     return asyncio.get_running_loop().time()
+
+
+class HeadStart:
+    """Holds other calls until the first is answered: a wrong key then costs one request and not sixteen.
+
+    The first part of a stream is an answer.
+    """
+
+    def __init__(self) -> None:
+        self._has_begun = False
+        self._is_over = asyncio.Event()
+
+    async def wait(self) -> None:
+        if self._has_begun and not self._is_over.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_over.wait(), HEAD_START_SECONDS)
+        self._has_begun = True
+
+    def end(self) -> None:
+        self._is_over.set()
+
+    def ended_by(self, relay: Relay) -> Relay:
+        """`relay`, which also ends the head start."""
+
+        async def relay_and_end(events: list[Event]) -> None:
+            self.end()
+            await relay(events)
+
+        return relay_and_end
 
 
 class RateLimiter:

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -355,6 +356,35 @@ def test_a_model_that_refuses_streams_is_asked_for_whole_answers(
             chunks = door.openai.chat.completions.create(model="any", messages=QUESTION, stream=True)
             assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "an answer"
         assert [received.body.get("stream") for received in server.requests] == [True, None, None]
+
+
+def test_events_that_follow_closely_come_together(to_openai: Door) -> None:
+    to_openai.server.pause = 0.01
+    words = [f"word{number} " for number in range(100)]
+    to_openai.server.always({"text": "".join(words)})
+    body = {"model": "any", "input": ASK, "stream": True}
+    headers = {"Authorization": f"Bearer {to_openai.token}"}
+    with httpx.stream("POST", f"{to_openai.url}/v1/responses", json=body, headers=headers) as response:
+        pieces = list(response.iter_raw())
+    text = b"".join(pieces).decode()
+    assert [word for word in words if f'"delta": "{word}"' not in text] == []
+    # The provider has sent a hundred, in more than a second.
+    assert 5 < len(pieces) < 50
+
+
+def test_the_first_part_of_the_first_answer_lets_other_calls_begin(tmp_path: Path) -> None:
+    with (
+        running_server() as server,
+        gateway_for("openai/gpt-4o", server, tmp_path / "calls.jsonl") as gateway,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        server.always({"text": "one two", "stops_at": "response.completed"})
+        with door_of(gateway, server) as one, door_of(gateway, server) as other:
+            streams = [pool.submit(stream_of, door, "/v1/responses") for door in (one, other)]
+            # Earlier than calls begin of themselves when the first has no answer.
+            until(lambda: len(server.requests) == 2, 4)
+            server.release()
+            assert ["one " in stream.result() for stream in streams] == [True, True]
 
 
 def test_the_parameters_of_a_program_win_over_the_users(server: OpenAIServer, tmp_path: Path) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import struct
 import sys
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_super.kernel import link
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.inside import processes
-from pytest_super.kernel.inside.process_image import Image, layout_of
+from pytest_super.kernel.inside.process_image import ELF64, Image, has_symbol, layout_of
 from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
@@ -113,6 +117,19 @@ def test_program_that_is_named_python_is_not_one(kernel: Kernel) -> None:
     kernel.execute("!cp /bin/sleep python; PATH=$PWD:$PATH; touch 1.2")
     (process,) = named(kernel.execute("!./python 1.2; rm python"), "1.2")
     assert process.is_python is False
+
+
+def test_a_program_that_has_the_names_of_pythons_functions_elsewhere_is_not_one(kernel: Kernel) -> None:
+    kernel.execute("!cp /bin/sleep names && printf 'Py_BytesMain libpython' >> names; touch 1.3")
+    (process,) = named(kernel.execute("!./names 1.3; rm names"), "1.3")
+    assert process.is_python is False
+
+
+@given(st.binary(max_size=64), st.lists(st.integers(0, 2**64 - 1), max_size=60))
+def test_the_names_of_a_program_of_any_form_can_be_searched(form: bytes, numbers: list[int]) -> None:
+    data = ELF64 + form + struct.pack(f"<{len(numbers)}Q", *numbers)
+    assert has_symbol(BytesIO(data), [b"libpython"]) is False
+    assert has_symbol(BytesIO(b"#!" + data + b"libpython"), [b"libpython"]) is True
 
 
 def test_forks_are_part_of_their_parent(kernel: Kernel) -> None:

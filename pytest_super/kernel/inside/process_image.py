@@ -22,7 +22,13 @@ MOST_ARGUMENTS = 64
 LONGEST_ARGUMENTS = 4096
 LONGEST_ENVIRONMENT = 2**20
 LONGEST_EXECUTABLE = 2**28
+LONGEST_TABLE = 2**16
+LARGEST_FILE = 2**40
 CHUNK = 2**20
+# How a program for 64 bits begins, with the lowest byte of a number first; the types of its segments that are
+# loaded, and that describe its links; among the latter the entries for the place and the size of their names.
+ELF64, LOADED, LINKS = b"\x7fELF\x02\x01", 1, 2
+NAMES_AT, NAMES_SIZE = 5, 10
 # Linux 6.13 has this request; the exit status comes with it since 6.15, after the process is reaped.
 PIDFD_GET_INFO = (3 << 30) | (72 << 16) | (0xFF << 8) | 11
 INFO_EXIT = 1 << 3
@@ -155,13 +161,46 @@ def module_paths(name: str, folders: list[str]) -> Iterator[str]:
 
 
 def has_symbol(file: BinaryIO, symbols: Iterable[bytes]) -> bool:
+    """Whether one of the names is among those that a program shares with its libraries.
+
+    Other names can be anywhere in a program without such a table, so all of it is searched.
+    """
     # Not mapped into memory: whoever truncates the file would end us by a signal.
-    end, left = b"", LONGEST_EXECUTABLE
-    while left > 0 and (chunk := file.read(CHUNK)):
-        if any(symbol in end + chunk for symbol in symbols):
+    start, left = shared_names(file) or (0, LONGEST_EXECUTABLE)
+    file.seek(start)
+    end = b""
+    while left > 0 and (chunk := file.read(min(left, CHUNK))):
+        text = end + chunk
+        if any(symbol in text for symbol in symbols):
             return True
         end, left = chunk[-64:], left - CHUNK
     return False
+
+
+def shared_names(file: BinaryIO) -> tuple[int, int] | None:
+    """The position and the size of these names in a program; None if it has none, or another form.
+
+    The whole program is not read, because those of agents have hundreds of megabytes.
+    """
+    try:
+        head = file.read(64)
+        table, size, count = (*struct.unpack_from("<Q", head, 32), *struct.unpack_from("<HH", head, 54))
+        if not head.startswith(ELF64) or size * count > LONGEST_TABLE:
+            return None
+        file.seek(table)
+        segments = list(struct.iter_unpack("<IIQQQQQQ", file.read(size * count)))
+        ((at, links),) = ((one[2], one[5]) for one in segments if one[0] == LINKS)
+        file.seek(at)
+        entries = dict(struct.iter_unpack("<qQ", file.read(min(links, LONGEST_TABLE))))
+        address, length = entries[NAMES_AT], min(entries[NAMES_SIZE], LONGEST_EXECUTABLE)
+        ((begin, loaded_at),) = (
+            (one[2], one[3]) for one in segments if one[0] == LOADED and one[3] <= address < one[3] + one[5]
+        )
+    # Code inside can have written the file.
+    except (struct.error, ValueError, KeyError, OverflowError, OSError):
+        return None
+    position: int = begin + address - loaded_at
+    return (position, length) if position < LARGEST_FILE else None
 
 
 def kept_lines(before: bytes, after: bytes) -> float:
