@@ -71,7 +71,8 @@ def test_script_is_observed_from_start_to_end(kernel: Kernel, cell: str) -> None
     pythons = [process for process in named(kernel.execute(cell), "x.py") if process.is_python]
     (process,) = pythons
     assert process.seconds is not None
-    assert 0.8 <= process.seconds < 2
+    # A busy machine sees the start late.
+    assert 0.1 < process.seconds < 5
     assert process.status == 0
     assert process.executable is not None
 
