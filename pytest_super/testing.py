@@ -144,10 +144,17 @@ class FakeKernel:
         return posixpath.normpath(posixpath.join(self.workdir, path))
 
     def search_files(
-        self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
+        self,
+        path: str = ".",
+        *,
+        name: str = "*",
+        text: str = "",
+        hidden: bool = True,
+        since: float = 0.0,
+        seconds: float = 10.0,
     ) -> FileSearch:
-        """Search all files without a time limit; `name` cannot contain folders."""
-        del hidden, seconds
+        """Search all files without a time limit, whenever they changed; `name` cannot contain folders."""
+        del hidden, since, seconds
         folder = posixpath.normpath(path)
         below = {
             posixpath.relpath(file, folder): sum(text in line for line in data.decode().splitlines())

@@ -192,15 +192,25 @@ class Kernel:
         return self._live.files.resolve(path)
 
     def search_files(
-        self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
+        self,
+        path: str = ".",
+        *,
+        name: str = "*",
+        text: str = "",
+        hidden: bool = True,
+        since: float = 0.0,
+        seconds: float = 10.0,
     ) -> FileSearch:
         """The regular files below the folder with this name and this text.
 
         Raises OSError as `os.scandir` does. `name` can be an fnmatch pattern and can begin with folders.
         `text` is one line, not a pattern; binary files are not searched. Unless `hidden`, names that begin
-        with a dot are left out.
+        with a dot are left out. `since`: files that have changed at this time or later, by the sandbox's
+        clock; seconds since 1970.
         """
-        return self._live.files.search(path, name=name, text=text, hidden=hidden, seconds=seconds)
+        return self._live.files.search(
+            path, name=name, text=text, hidden=hidden, since=since, seconds=seconds
+        )
 
     def digests(self, path: str = ".", *, seconds: float = 60.0) -> Digests:
         """The regular files at or below `path`, with the digests of their content. Links are not followed.

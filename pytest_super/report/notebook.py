@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import printable_line
-from pytest_super.report.text import graded_line, raised, script_state
+from pytest_super.report.text import graded_line, named, raised, script_state
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.grade import SAME
@@ -27,6 +27,7 @@ Cell = dict[str, Any]
 
 NOTEBOOK = "trajectory.ipynb"
 VALUE_LIMIT = 2000
+MOST_FILES = 20
 QUERY, EXPECTED, UNKNOWN = "**Query**\n\n", "expected", "unknown"
 
 
@@ -121,7 +122,8 @@ def step_cells(step: Step) -> Iterator[Cell]:
     if step.action.type == "execute":
         yield code(f"cell-{step.number}", step)
     else:
-        text = "\n\n".join(part for part in (step.action.content, step.observation) if part)
+        changed = f"changed files: {named(step.files, MOST_FILES)}" if step.files else ""
+        text = "\n\n".join(part for part in (step.action.content, step.observation, changed) if part)
         yield raw(f"action-{step.number}", text)
 
 

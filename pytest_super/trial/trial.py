@@ -184,7 +184,7 @@ class Trial:
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
         self.stop_reason, self.refused = ran.spent, ran.refused
-        return self._finish(action, thought, started, ran.result, ran.observation)
+        return self._finish(action, thought, started, ran.result, ran.observation, files=ran.files)
 
     @whole_step
     def reject(self, why: str, action: Action | None = None, thought: str = "") -> Step:
@@ -264,13 +264,13 @@ class Trial:
         return self._add(action, thought, started, observation=why, outcome="error")
 
     def _finish(
-        self, action: Action, thought: str, started: str, result: CellResult, observation: str | None = None
+        self, action: Action, thought: str, started: str, result: CellResult, shown: str = "", **fields: Any
     ) -> Step:
         if not result.is_running:
             self._landmarks.end_cell()
         # Before the budget is checked: an action that spends it is a step, and the last one.
-        shown = observation_of(result) if observation is None else observation
-        step = self._add(action, thought, started, observation=shown, **cell_fields(result))
+        shown = shown or observation_of(result)
+        step = self._add(action, thought, started, observation=shown, **cell_fields(result), **fields)
         if result.outcome is Outcome.SANDBOX_LOST:
             self.stop_reason = "sandbox_lost"
         elif result.outcome is Outcome.KERNEL_DIED:

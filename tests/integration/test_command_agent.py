@@ -96,6 +96,17 @@ def test_a_program_gets_a_shell_its_working_directory_and_few_variables(project:
     assert home.endswith("/home")
 
 
+def test_the_files_that_a_program_changes_are_in_its_step(project: CommandProject) -> None:
+    pre = ["!touch before.txt changed.txt; mkdir -p out/__pycache__; sleep 0.1"]
+    project.add_task(set="masked", category="data", pre_execute=pre)
+    written = "echo 1 > changed.txt; touch out/new.txt out/__pycache__/m.pyc .hidden"
+    project.run(f"{written}; echo 42 > {{answer_file}}", SCRIPT)
+    (command,) = (step for step in project.steps() if step["action"]["type"] == "command")
+    assert command["files"] == ["changed.txt", "out/new.txt"]
+    (notebook,) = project.latest.glob("trials/a/*/trajectory.ipynb")
+    assert "changed files: changed.txt, out/new.txt" in notebook.read_text()
+
+
 def test_a_stream_is_answered_as_one(project: CommandProject) -> None:
     project.add_task()
     project.script({"text": "42", "usage": {"prompt_tokens": 10, "completion_tokens": 3}})

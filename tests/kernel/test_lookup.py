@@ -40,7 +40,8 @@ def folder(kernel: Kernel, request: pytest.FixtureRequest) -> str:
 
 def found(tree: Path, read: Callable[[str], Any] = open_regular, **asked: Any) -> dict[str, Any]:
     """What the search gives in this process."""
-    defaults = {"name": "*", "text": "", "hidden": True, "most": 100, "seconds": math.inf}
+    defaults = {"name": "*", "text": "", "hidden": True, "since": 0.0, "most": 100}
+    defaults["seconds"] = math.inf
     return search(str(tree), read, **{**defaults, **asked})
 
 
@@ -139,6 +140,16 @@ def test_more_files_than_are_named_are_counted(tmp_path: Path) -> None:
     make(tmp_path, *(f"f{number}" for number in range(7)))
     result = found(tmp_path, text="here", most=3)
     assert (len(result["found"]), result["files"], result["lines"]) == (3, 7, 7)
+
+
+def test_files_that_have_changed_since_a_time_are_found(tmp_path: Path) -> None:
+    for name, seconds in (("old", 1000), ("new", 3000)):
+        (tmp_path / name).write_text(name)
+        os.utime(tmp_path / name, (seconds, seconds))
+    # Its content is old, but it came here later.
+    now = os.lstat(tmp_path / "old").st_ctime
+    assert {"old", "new"} <= {name for name, _ in found(tmp_path, since=now - 1)["found"]}
+    assert found(tmp_path, since=now + 60)["found"] == []
 
 
 def test_a_search_whose_time_is_over_gives_what_it_has(tmp_path: Path) -> None:

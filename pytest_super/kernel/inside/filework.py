@@ -83,7 +83,7 @@ class FileWork:
         self._send_json(job, os.path.realpath(job["path"]))
 
     def _search(self, job: dict[str, Any]) -> None:
-        asked = {field: job[field] for field in ("name", "text", "hidden", "most", "seconds")}
+        asked = {field: job[field] for field in ("name", "text", "hidden", "since", "most", "seconds")}
         self._send_json(job, lookup.search(os.path.realpath(job["path"]), open_regular, **asked))
 
     def _digests(self, job: dict[str, Any]) -> None:

@@ -30,17 +30,21 @@ def search(
     name: str,
     text: str,
     hidden: bool,
+    since: float,
     most: int,
     seconds: float,
 ) -> dict[str, Any]:
-    """The fields of a files.FileSearch. `read` opens a file; files that it cannot open are skipped."""
+    """The fields of a files.FileSearch. `read` opens a file; files that it cannot open are skipped.
+
+    `since`: only files whose content or place has changed at this time or later; seconds since 1970.
+    """
     deadline = time.monotonic() + seconds
     needle = text.encode("utf-8", "surrogateescape")
     result: dict[str, Any] = {"folder": folder, "found": [], "files": 0, "lines": 0, "is_complete": True}
     try:
         for path in files_below(folder, hidden):
             check_time(deadline)
-            if not has_name(path, name):
+            if not has_name(path, name) or changed_at(os.path.join(folder, path)) < since:
                 continue
             lines = count_in(os.path.join(folder, path), needle, read, deadline) if needle else 0
             if needle and not lines:
@@ -118,6 +122,14 @@ def files_below(folder: str, hidden: bool) -> Iterator[str]:
                 continue
         elif entry.is_file(follow_symlinks=False):
             yield prefix + entry.name
+
+
+def changed_at(path: str) -> float:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0.0
+    return max(status.st_mtime, status.st_ctime)
 
 
 def sorted_entries(folder: str) -> Iterator[os.DirEntry[str]]:

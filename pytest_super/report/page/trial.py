@@ -9,7 +9,7 @@ from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.report.page.steps import other_outputs, readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
-from pytest_super.report.text import graded_line, outcome_of, raised, script_state
+from pytest_super.report.text import graded_line, named, outcome_of, raised, script_state
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.tasks.grade import SAME
 
@@ -25,7 +25,7 @@ TRAJECTORY = "trajectory.jsonl"
 # Bytes of the page that a step takes without its texts, and a trial without its steps. Measured generously.
 STEP_BYTES, TRIAL_BYTES = 1500, 12_000
 # Of the facts of a result, each of which can have any number of entries and be of any length.
-MOST_FACTS, LONGEST_FACT = 20, 150
+MOST_FACTS, LONGEST_FACT, MOST_FILES = 20, 150, 5
 # The texts of a step, in the order in which they are shown.
 SUBMIT = "submit"
 
@@ -160,6 +160,8 @@ def notes_of(step: Step) -> Iterator[str]:
         yield f"the same action with the same observation {step.repeats} times in a row"
     if step.omitted_characters:
         yield f"the cell printed {step.omitted_characters:,} characters more, which were not stored"
+    if step.files:
+        yield f"changed files: {named(step.files, MOST_FILES)}"
     for kind, source in other_outputs(step):
         if not source:
             yield f"an output that is not shown: {kind}"
