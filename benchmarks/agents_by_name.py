@@ -199,37 +199,52 @@ def cost_of(way: str, sessions: Sessions) -> Cost:
         return Cost(outside=WAYS[way](named, server, Path(folder)), inside=memory.peak)
 
 
-def compare(sessions: Sessions, rounds: int) -> None:
+def compare(sessions: Sessions, rounds: int) -> dict[str, list[Cost]]:
+    """Measure both in turn. Prints the row of their times."""
     costs: dict[str, list[Cost]] = {way: [] for way in WAYS}
     for number in range(rounds):
         for way in list(WAYS)[:: 1 if number % 2 else -1]:
             costs[way].append(cost_of(way, sessions))
-            seconds = costs[way][-1].outside.seconds
-            print(f"{sessions.many} x {sessions.turns} turns, {way}: {seconds:.1f} s", flush=True)
-    report(sessions, costs["ours"], costs["bare"])
-
-
-def report(sessions: Sessions, ours: Sequence[Cost], bare: Sequence[Cost]) -> None:
-    what = f"{sessions.many} sessions of `{sessions.agent.name}` at once, of {sessions.turns} turns"
-    seconds, fewer = (statistics.median(cost.outside.seconds for cost in costs) for costs in (ours, bare))
-    print(f"{seconds - fewer:.1f} s more for all {sessions.many}")
+            print(f"{sessions.turns} turns, {way}: {costs[way][-1].outside.seconds:.1f} s", flush=True)
+    ours, bare = map(seconds_of, costs.values())
     print_row(
-        f"{what} / the bare programs in the same containers (`agents_by_name.py`)",
-        f"{seconds:.1f} s",
-        peer=f"{fewer:.1f} s",
-        ratio=seconds / fewer,
+        f"{sessions.many} sessions of `{sessions.agent.name}` at once, {sessions.turns} turns of 3.5 s / the "
+        "bare programs in the same containers (`agents_by_name.py`)",
+        f"{ours:.1f} s",
+        peer=f"{bare:.1f} s",
+        ratio=ours / bare,
         wanted="1.1",
     )
-    inside, less = (max(cost.inside for cost in costs) for costs in (ours, bare))
+    return costs
+
+
+def seconds_of(costs: Sequence[Cost]) -> float:
+    return statistics.median(cost.outside.seconds for cost in costs)
+
+
+def report_added(found: dict[int, dict[str, list[Cost]]]) -> None:
+    """What is added once and in each turn, by the shortest and the longest sessions."""
+    short, long = min(found), max(found)
+    added = {turns: seconds_of(found[turns]["ours"]) - seconds_of(found[turns]["bare"]) for turns in found}
+    if short == long:
+        print(f"{added[short]:.1f} s added")
+        return
+    each = (added[long] - added[short]) / (long - short)
+    print(f"{added[short] - each * short:.1f} s added once, and {each:.2f} s in each turn")
+
+
+def report_memory(costs: dict[str, list[Cost]]) -> None:
+    ours, bare = (max(cost.inside for cost in found) for found in costs.values())
     print_row(
         "memory of their containers together",
-        f"{inside / MIB:,.0f} MiB",
-        peer=f"{less / MIB:,.0f} MiB",
-        ratio=inside / less if less else None,
+        f"{ours / MIB:,.0f} MiB",
+        peer=f"{bare / MIB:,.0f} MiB",
+        # A small run can end before the first sample.
+        ratio=ours / bare if bare else None,
     )
-    outside, clients = (max(cost.outside.peak.total for cost in costs) for costs in (ours, bare))
+    outside, clients = (max(cost.outside.peak.total for cost in found) for found in costs.values())
     print_row(
-        "memory of the processes outside: pytest, workers and gateway / the clients of `docker run`",
+        "memory outside: pytest, its workers and the gateway / the clients `docker run`",
         f"{outside / MIB:,.0f} MiB",
         peer=f"{clients / MIB:,.0f} MiB",
     )
@@ -252,8 +267,9 @@ def main() -> None:
     sessions = [Sessions(agent=agent, many=given.many, turns=turns) for turns in given.turns]
     if not has_image(sessions[0].image) and pytest_super(["image", "build", "--agent", agent.name]):
         raise SystemExit(f"there is no image with {agent.name}")
-    for one in sessions:
-        compare(one, given.rounds)
+    found = {one.turns: compare(one, given.rounds) for one in sessions}
+    report_added(found)
+    report_memory(found[max(found)])
 
 
 if __name__ == "__main__":
