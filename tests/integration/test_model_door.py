@@ -7,8 +7,9 @@ import socket
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,14 +59,17 @@ class Door:
     url: str
     token: str
     calls: Path
+    clients: ExitStack
 
-    @property
+    @cached_property
     def openai(self) -> Any:
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.token, max_retries=0)
+        client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.token, max_retries=0)
+        return self.clients.enter_context(client)
 
-    @property
+    @cached_property
     def anthropic(self) -> Any:
-        return anthropic.Anthropic(base_url=self.url, api_key=self.token, max_retries=0)
+        client = anthropic.Anthropic(base_url=self.url, api_key=self.token, max_retries=0)
+        return self.clients.enter_context(client)
 
     def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -139,8 +143,9 @@ def door_of(gateway: Gateway, server: OpenAIServer, **limits: Any) -> Iterator[D
         seconds_left=budget.wall_left,
     )
     endpoint = ModelEndpoint(model, budget)
-    with TrialServer(endpoint.answer) as trial:
-        yield Door(server, endpoint, model, budget, trial.url, trial.token, Path(gateway.settings.calls))
+    calls = Path(gateway.settings.calls)
+    with TrialServer(endpoint.answer) as trial, ExitStack() as clients:
+        yield Door(server, endpoint, model, budget, trial.url, trial.token, calls, clients)
 
 
 @pytest.fixture(params=["openai", "anthropic"])
