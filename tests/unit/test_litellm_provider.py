@@ -94,6 +94,25 @@ def test_an_answer_has_all_its_parts_however_it_comes(
     assert (answer.model, answer.is_counted) == ("gpt-4o-x", False)
 
 
+@pytest.mark.parametrize("way", [{}, {"cannot_stream": True}], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("fields", "cost"),
+    [
+        ({}, 0.035),
+        ({"base_model": "gpt-4o-mini"}, 0.0021),
+        ({"input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}, 0.012),
+    ],
+    ids=["its answer's", "the user's choice", "the user's price"],
+)
+def test_an_answer_is_priced_by_the_model_that_gave_it(
+    openai_server: OpenAIServer, way: dict[str, Any], fields: dict[str, Any], cost: float
+) -> None:
+    """A deployment of Azure, or a model of a router, has any name."""
+    usage = {"prompt_tokens": 10_000, "completion_tokens": 1000}
+    openai_server.reply({"text": "x", "usage": usage, "model": "gpt-4o-2024-08-06", **way})
+    assert ask("openai/my-deployment", parameters=fields).usage.cost_usd == pytest.approx(cost)
+
+
 def test_a_model_without_chat_completions_is_asked_as_litellm_does(openai_server: OpenAIServer) -> None:
     """By Responses, whose stream litellm itself makes chunks of; old versions do not know that."""
     openai_server.reply({"text": "an answer", "usage": {"prompt_tokens": 30, "completion_tokens": 4}})
