@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.model.json_values import plain
-from pytest_super.model.litellm_errors import codes_in, explain, message_within
+from pytest_super.model.litellm_errors import codes_in, cut, explain, message_within
 from pytest_super.model.protocols.protocol import StreamError
 from pytest_super.model.provider import NotSpokenError
+from pytest_super.model.redaction import environment_secrets, redact
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -40,7 +41,6 @@ STATUSES = {
     "api_error": 500,
     "overloaded_error": 529,
 }
-LONGEST_MESSAGE = 400
 # Two events of an answer come this far apart at most, by default: what is silent for longer is dead.
 SILENCE_SECONDS = 120.0
 LONGEST_STREAM = 3600.0
@@ -104,7 +104,7 @@ async def read_answer(
     except (NotSpokenError, ModelCallError):
         raise
     except StreamError as error:
-        failure = stream_failure(model, error.data)
+        failure = stream_failure(model, error.data, secrets)
     except Exception as error:
         failure = explain(error, model, secrets)
     if limit.expired():
@@ -147,10 +147,11 @@ def event_in(block: str) -> Event | None:
     return None if data in ("", "[DONE]") else plain(json.loads(data))
 
 
-def stream_failure(model: str, data: Any) -> ModelCallError:
+def stream_failure(model: str, data: Any, secrets: Iterable[str]) -> ModelCallError:
     """What the error in a stream means, whose response began with HTTP status 200."""
     codes = codes_in([data])
     stated = [int(code) for code in codes if STATUS.fullmatch(code)]
     stated += [status for code, status in STATUSES.items() if code in codes]
     failure = classify(max(stated, default=400 if codes & KNOWN_CODES else 200), codes)
-    return ModelCallError(failure, f"{model}: {message_within(json.dumps(data))}"[:LONGEST_MESSAGE])
+    text = " ".join(message_within(json.dumps(data)).split())
+    return ModelCallError(failure, f"{model}: {cut(redact(text, [*secrets, *environment_secrets()]))}")

@@ -19,7 +19,7 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.litellm_setup import import_litellm, supports
-from tests.openai_server import ERRORS, Fault
+from tests.openai_server import ERRORS, KEY, Fault
 
 if TYPE_CHECKING:
     from pytest_super.model.provider import Answer
@@ -534,6 +534,10 @@ def test_no_message_contains_a_key(openai_server: OpenAIServer) -> None:
     openai_server.reply({"error": {"status": 401, "message": f"who is {given}?"}})
     headers = {"Authorization": f"Bearer {given}"}
     assert failure_of(parameters={"extra_headers": headers}).message.endswith("who is [key]?")
+    told = {"error": {"message": f"{given}\nand {KEY} are wrong", "code": "invalid_api_key"}}
+    openai_server.reply({"text": "x", "fails_at": "role", "with": told})
+    error = failure_of(parameters={"api_key": given})
+    assert (error.failure, error.message) == (Failure.FATAL, f"{MODEL}: [key] and [key] are wrong")
 
 
 # litellm itself
