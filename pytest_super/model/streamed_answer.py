@@ -92,19 +92,15 @@ async def read_answer(
     clock = asyncio.get_running_loop().time
     silence, latest = silence or SILENCE_SECONDS, clock() + LONGEST_STREAM
     limit = asyncio.timeout(silence)
+    failure = ModelCallError(Failure.TRANSIENT, f"{model}: the answer broke off")
     try:
         async with limit, source as pieces:
             async for events in pieces:
                 await relaying.take(events)
                 # A server that sends signs of life for ever would keep its place among the calls.
                 limit.reschedule(min(clock() + silence, latest))
-        if (answer := relaying.protocol.whole(relaying.events)) is not None:
-            return answer
-        failure = ModelCallError(Failure.TRANSIENT, f"{model}: the answer broke off")
     except (NotSpokenError, ModelCallError):
         raise
-    except StreamError as error:
-        failure = stream_failure(model, error.data, secrets)
     except Exception as error:
         failure = explain(error, model, secrets)
     if limit.expired():
@@ -112,6 +108,14 @@ async def read_answer(
             f"{model}: no part of an answer for {silence:g} s" if clock() < latest else f"{model}: {ENDLESS}"
         )
         failure = ModelCallError(Failure.TRANSIENT, text)
+    try:
+        # Whatever became of the connection: after its end, an answer is whole, and paid.
+        if (answer := relaying.protocol.whole(relaying.events)) is not None:
+            return answer
+    except StreamError as error:
+        failure = stream_failure(model, error.data, secrets)
+    except Exception as error:
+        failure = explain(error, model, secrets)
     # Outside of the handlers: a traceback would show the secrets that `explain` removes.
     raise BrokenStreamError(failure, relaying.events) if relaying.has_begun else failure
 

@@ -646,6 +646,14 @@ def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
     assert time.monotonic() - began > 2
 
 
+def test_an_answer_is_whole_although_its_connection_goes_silent_after_its_end(to_openai: Door) -> None:
+    to_openai.server.always({"text": "one two", "stops_at": "usage"})
+    text = stream_of(to_openai, PATHS["chat"])
+    assert ERROR["chat"] not in text
+    assert END["chat"] in text
+    assert (len(to_openai.server.requests), to_openai.budget.completion_tokens) == (1, 2)
+
+
 def test_an_error_before_the_first_part_is_retried(own: tuple[str, Door]) -> None:
     name, door = own
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
