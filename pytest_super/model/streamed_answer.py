@@ -6,12 +6,13 @@ import asyncio
 import codecs
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.model.json_values import plain
 from pytest_super.model.litellm_errors import codes_in, cut, explain, message_within
-from pytest_super.model.protocols.protocol import StreamError
+from pytest_super.model.protocols.protocol import END_MARK, StreamError
 from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.redaction import environment_secrets, redact
 
@@ -44,6 +45,8 @@ STATUSES = {
 # Two events of an answer come this far apart at most, by default: what is silent for longer is dead.
 SILENCE_SECONDS = 120.0
 LONGEST_STREAM = 3600.0
+# What remains of a response after the mark of its end, before its connection can be used again.
+REST_SECONDS = 1.0
 ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 
 
@@ -73,12 +76,12 @@ class Relaying:
         if self._relay is None:
             return
         if not self.has_begun:
-            if not any(map(self.protocol.has_part, new)):
+            if not any(self.protocol.has_part(event) for event in new if event != END_MARK):
                 return
             new = self.events
         self.has_begun = True
         # At once: each piece is a round trip between the sandbox and us.
-        await self._relay(new)
+        await self._relay([event for event in new if event != END_MARK])
 
 
 async def read_answer(
@@ -129,7 +132,8 @@ async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
     decode = codecs.getincrementaldecoder("utf-8")().decode
     unfinished: list[str] = []
     are_events = False
-    async for piece in response.aiter_bytes():
+    pieces = response.aiter_bytes()
+    async for piece in pieces:
         text = decode(piece)
         # The end of an event can come in two pieces.
         end = unfinished[-1][-3:] if unfinished else ""
@@ -138,17 +142,31 @@ async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
             are_events = True
             *blocks, rest = BETWEEN.split("".join(unfinished))
             unfinished = [rest]
-            yield [event for event in map(event_in, blocks) if event is not None]
+            events = [event for event in map(event_in, blocks) if event is not None]
+            yield events
+            if END_MARK in events:
+                await finish(pieces)
+                return
     rest = "".join(unfinished)
     if not are_events and rest and not FIELD.match(rest):
         yield [plain(json.loads(rest))]
+
+
+async def finish(pieces: AsyncIterator[bytes]) -> None:
+    """Read what is left, so that the connection can be used again; some servers leave it open."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(REST_SECONDS):
+            async for _ in pieces:
+                pass
 
 
 def event_in(block: str) -> Event | None:
     """The event of a block of lines; None if it has no data. Raises ValueError if they are not JSON."""
     lines = [line[5:].removeprefix(" ") for line in LINE_END.split(block) if line.startswith("data:")]
     data = "\n".join(lines)
-    return None if data in ("", "[DONE]") else plain(json.loads(data))
+    if data == "[DONE]":
+        return END_MARK
+    return plain(json.loads(data)) if data else None
 
 
 def stream_failure(model: str, data: Any, secrets: Iterable[str]) -> ModelCallError:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_super.model.protocols import chat_events
 from pytest_super.model.protocols.chat_chunks import whole
-from pytest_super.model.protocols.protocol import StreamError
+from pytest_super.model.protocols.protocol import END_MARK, StreamError
 
 TEXT = st.text(max_size=20)
 CALLS = st.lists(
@@ -99,6 +99,19 @@ def test_what_a_stream_without_an_answer_cost_is_known() -> None:
     assert body is not None
     assert (body["choices"], body["usage"]) == ([], usage)
     assert whole([]) is None
+
+
+@pytest.mark.parametrize(
+    ("delta", "reason"),
+    [({"content": "a"}, "stop"), ({"tool_calls": [{"index": 0, "id": "a"}]}, "tool_calls")],
+)
+def test_a_stream_that_gives_no_reason_for_its_end_has_a_mark_of_it(
+    delta: dict[str, Any], reason: str
+) -> None:
+    body = whole([chunk(delta), END_MARK])
+    assert body is not None
+    assert body["choices"][0]["finish_reason"] == reason
+    assert whole([chunk(delta)]) is None
 
 
 def test_an_error_in_a_stream_is_one() -> None:

@@ -113,6 +113,11 @@ def test_an_answer_is_priced_by_the_model_that_gave_it(
     assert ask("openai/my-deployment", parameters=fields).usage.cost_usd == pytest.approx(cost)
 
 
+def test_a_stream_without_a_reason_for_its_end_has_ended_all_the_same(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "all of it", "leaves_out": "finish_reason"})
+    assert text_of(ask()) == "all of it"
+
+
 def test_a_model_without_chat_completions_is_asked_as_litellm_does(openai_server: OpenAIServer) -> None:
     """By Responses, whose stream litellm itself makes chunks of; old versions do not know that."""
     openai_server.reply({"text": "an answer", "usage": {"prompt_tokens": 30, "completion_tokens": 4}})

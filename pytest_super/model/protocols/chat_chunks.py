@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import StreamError, objects
+from pytest_super.model.protocols.protocol import END_MARK, StreamError, objects
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Event
@@ -33,14 +33,15 @@ def whole(chunks: list[Event]) -> Body | None:
     """The `chat.completion` object; None if the stream broke off. Raises StreamError."""
     body: Body = {}
     choices: dict[int, dict[str, Any]] = {}
-    for chunk in chunks:
+    for chunk in (chunk for chunk in chunks if chunk != END_MARK):
         if chunk.get("error"):
             raise StreamError(chunk)
         body |= {name: value for name, value in chunk.items() if value is not None}
         for choice in objects(chunk.get("choices")):
             add(choices.setdefault(choice.get("index", 0), {"message": {}}), renamed(choice))
+    has_reasons = all(choice.get("finish_reason") for choice in choices.values())
     # The end of a stream without an answer still states what it cost.
-    is_ended = all(choice.get("finish_reason") for choice in choices.values()) if choices else "usage" in body
+    is_ended = has_reasons or END_MARK in chunks if choices else "usage" in body
     if not is_ended:
         return None
     finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
@@ -103,4 +104,6 @@ def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
             {"type": "function", **call, "function": {**NO_CALL, **call.get("function", {})}}
             for call in objects(message["tool_calls"])
         ]
-    return {**choice, "message": message}
+    # For servers that give none.
+    reason = "tool_calls" if message.get("tool_calls") else "stop"
+    return {"finish_reason": reason, **choice, "message": message}
