@@ -33,6 +33,8 @@ LINE_END = re.compile(r"\r\n|\n|\r")
 BETWEEN = re.compile(r"\r?\n\r?\n")
 # A line of an event, or a comment.
 FIELD = re.compile(r"(data|event|id|retry)?:")
+# The begin of JSON or of a web page.
+DOCUMENT = re.compile(r"\s*[\[{<]")
 STATUS = re.compile("[45][0-9][0-9]")
 # The statuses that errors with these codes would have had.
 STATUSES = {
@@ -131,25 +133,40 @@ async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
     """
     decode = codecs.getincrementaldecoder("utf-8")().decode
     unfinished: list[str] = []
-    are_events = False
+    end, are_events, is_document = "", False, False
     pieces = response.aiter_bytes()
     async for piece in pieces:
-        text = decode(piece)
-        # The end of an event can come in two pieces.
-        end = unfinished[-1][-3:] if unfinished else ""
-        unfinished.append(text)
-        if BETWEEN.search(end + text):
-            are_events = True
-            *blocks, rest = BETWEEN.split("".join(unfinished))
-            unfinished = [rest]
-            events = [event for event in map(event_in, blocks) if event is not None]
-            yield events
-            if END_MARK in events:
-                await finish(pieces)
-                return
+        text = end + decode(piece)
+        unfinished.append(text[len(end) :])
+        # The end of an event can come in several pieces.
+        end, is_between = text[-3:], BETWEEN.search(text)
+        if is_document or not is_between:
+            continue
+        *blocks, rest = BETWEEN.split("".join(unfinished))
+        # Documents have blank lines, too.
+        is_document = not are_events and any(map(DOCUMENT.match, blocks))
+        if is_document:
+            continue
+        # Some servers send blank lines before an answer.
+        are_events = are_events or any(map(str.strip, blocks))
+        unfinished = [rest]
+        events = [event for event in map(event_in, blocks) if event is not None]
+        yield events
+        if END_MARK in events:
+            await finish(pieces)
+            return
     rest = "".join(unfinished)
-    if not are_events and rest and not FIELD.match(rest):
+    if are_events or FIELD.match(rest):
+        yield last_events(rest)
+    elif rest.strip():
         yield [plain(json.loads(rest))]
+
+
+def last_events(rest: str) -> list[Event]:
+    """What comes without a blank line after it is an event or a part of one."""
+    with suppress(ValueError):
+        return [event for event in [event_in(rest)] if event is not None]
+    return []
 
 
 async def finish(pieces: AsyncIterator[bytes]) -> None:
