@@ -341,6 +341,12 @@ def test_a_client_gets_the_usage_of_its_stream_if_it_asks_for_it(to_openai: Door
     assert (call.id, call.function.name, call.function.arguments) == ("c1", "run", '{"code": "1 + 1"}')
 
 
+def test_a_client_gets_a_stream_from_a_server_that_cannot_stream(to_openai: Door) -> None:
+    to_openai.server.always({"text": "one two", "cannot_stream": True})
+    chunks = to_openai.openai.chat.completions.create(model="any", messages=QUESTION, stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "one two"
+
+
 def test_a_model_that_refuses_streams_is_asked_for_whole_answers(
     server: OpenAIServer, tmp_path: Path
 ) -> None:

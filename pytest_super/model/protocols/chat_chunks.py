@@ -49,9 +49,9 @@ def whole(chunks: list[Event]) -> Body | None:
 
 
 def has_part(chunk: Event) -> bool:
-    """Whether the chunk has a part of the answer."""
+    """Whether the chunk has a part of the answer; a whole message is none, as no client expects it."""
     return any(
-        choice.get("finish_reason")
+        ("message" not in choice and choice.get("finish_reason"))
         or any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
         for choice in objects(chunk.get("choices"))
     )
