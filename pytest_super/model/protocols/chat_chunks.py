@@ -36,9 +36,10 @@ def whole(chunks: list[Event]) -> Body | None:
     for chunk in (chunk for chunk in chunks if chunk != END_MARK):
         if chunk.get("error"):
             raise StreamError(chunk)
-        body |= {name: value for name, value in chunk.items() if value is not None}
+        # Azure sends chunks of a content filter, without an id and a model.
+        body |= {name: value for name, value in chunk.items() if value not in (None, "")}
         for choice in objects(chunk.get("choices")):
-            add(choices.setdefault(choice.get("index", 0), {"message": {}}), renamed(choice))
+            add(choices.setdefault(choice.get("index") or 0, {"message": {}}), renamed(choice))
     has_reasons = all(choice.get("finish_reason") for choice in choices.values())
     # The end of a stream without an answer still states what it cost.
     is_ended = has_reasons or END_MARK in chunks if choices else "usage" in body
@@ -82,9 +83,18 @@ def add_items(whole: dict[str, Any], name: str, items: list[Any]) -> None:
         return
     indexed = whole.setdefault(name, Indexed())
     for item in items:
-        # Without an index, the calls are whole.
-        index = item.get("index", len(indexed))
+        # Without an index, the calls are whole. Gemini's all have the same.
+        index = item.get("index")
+        if index is None or is_another(indexed.get(index, {}), item):
+            index = max(indexed, default=-1) + 1
         add(indexed.setdefault(index, {}), item)
+
+
+def is_another(call: dict[str, Any], item: dict[str, Any]) -> bool:
+    """Whether the item begins another call: some servers state an id, or a name, in every piece of one."""
+    function = item.get("function")
+    is_named = isinstance(function, dict) and bool(function.get("name"))
+    return is_named and bool(call.get("id") and item.get("id")) and call["id"] != item["id"]
 
 
 def joined(value: Any) -> Any:
