@@ -19,6 +19,7 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.litellm_setup import import_litellm, supports
+from pytest_super.model.protocols.known import CHAT
 from tests.openai_server import ERRORS, KEY, Fault
 
 if TYPE_CHECKING:
@@ -111,6 +112,18 @@ def test_an_answer_is_priced_by_the_model_that_gave_it(
     usage = {"prompt_tokens": 10_000, "completion_tokens": 1000}
     openai_server.reply({"text": "x", "usage": usage, "model": "gpt-4o-2024-08-06", **way})
     assert ask("openai/my-deployment", parameters=fields).usage.cost_usd == pytest.approx(cost)
+
+
+def test_a_broken_stream_is_priced_by_the_model_that_began_it(openai_server: OpenAIServer) -> None:
+    async def relay(_events: Any) -> None: ...
+
+    openai_server.reply({"text": "one two", "breaks_at": "finish_reason", "model": "gpt-4o-2024-08-06"})
+    provider = LitellmProvider("openai/my-deployment")
+    with pytest.raises(ModelCallError) as caught:
+        asyncio.run(provider.stream(CHAT, {"messages": MESSAGES}, "", relay))
+    used = caught.value.usage
+    assert used.prompt_tokens > 0
+    assert used.cost_usd == pytest.approx(used.prompt_tokens * 2.5e-6 + used.completion_tokens * 1e-5)
 
 
 def test_a_stream_without_a_reason_for_its_end_has_ended_all_the_same(openai_server: OpenAIServer) -> None:
