@@ -210,7 +210,8 @@ class OpenAIServer:
 
     def _stream(self, events: Iterator[dict[str, Any]], given: dict[str, Any]) -> Iterator[str]:
         """The events, up to the one that a key of `given` names: `breaks_at`, `stops_at` (goes silent), or
-        `fails_at`, which sends the event `with` in its place. `cannot_stream` sends the answer as one JSON.
+        `fails_at`, which sends the event `with` in its place; `leaves_out` names one that is not sent.
+        `cannot_stream` sends the answer as one JSON.
         """
         for event in events:
             kind = native_protocols.kind_of(event)
@@ -222,6 +223,8 @@ class OpenAIServer:
             if kind == given.get("fails_at"):
                 yield native_protocols.as_text(given["with"])
                 return
+            if kind == given.get("leaves_out"):
+                continue
             yield native_protocols.as_text(event, is_raw="is_raw" in given)
             self._closing.wait(self.pause)
         if "choices" in event:

@@ -13,6 +13,7 @@ from pytest_super.model.litellm_setup import would_run_tools
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import Relaying, events_of, read_answer
+from pytest_super.model.usage import cost_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -81,11 +82,13 @@ class LitellmChat:
         )
         try:
             # litellm makes the same of a whole answer.
-            return self._litellm.utils.convert_to_model_response_object(
+            response = self._litellm.utils.convert_to_model_response_object(
                 response_object=body, model_response_object=self._litellm.ModelResponse()
             )
         except Exception as error:
             raise explain(error, self._model, self._secrets) from None
+        response._hidden_params["response_cost"] = cost_of(self._litellm, self._model, request, response)
+        return response
 
     @asynccontextmanager
     async def _stream(self, request: Request) -> AsyncIterator[AsyncIterator[list[Event]]]:

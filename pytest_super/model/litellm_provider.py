@@ -21,7 +21,7 @@ from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import BrokenStreamError, Relaying, read_answer
 from pytest_super.model.token_estimate import LENGTHS, entry_of, estimate_tokens, max_usage, prices_of
 from pytest_super.model.upstream import Upstream
-from pytest_super.model.usage import is_plausible, priced, register_prices, stated_tokens
+from pytest_super.model.usage import cost_of, is_plausible, priced, register_prices, stated_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -88,9 +88,7 @@ class LitellmProvider(ModelProvider):
                 return await self._complete(request, relay)
             return await self._ask_native(cast("NativeProtocol", protocol), request, beta, relay)
         except BrokenStreamError as broken:
-            said = [[event.get("delta"), event.get("choices")] for event in broken.events]
-            tokens = Tokens(estimate_tokens(request), estimate_tokens(said))
-            broken.usage = priced(self._litellm, self.model, tokens)
+            broken.usage = self._usage_of_part(request, broken.events)
             raise
 
     async def _complete(self, request: Request, relay: Relay | None = None) -> Answer:
@@ -209,6 +207,21 @@ class LitellmProvider(ModelProvider):
             # It does not support every kind of part that providers accept.
             prompt = estimate_tokens([messages, tools])
         return prompt, completion
+
+    def _usage_of_part(self, request: Request, events: list[Event]) -> Usage:
+        """What a broken stream has used, as far as it says, otherwise by an estimate."""
+        stated: dict[str, Any] = {}
+        for event in events:
+            stated |= {name: event[name] for name in ("model", "usage") if event.get(name)}
+        said = [[event.get("delta"), event.get("choices")] for event in events]
+        prompt, completion = stated_tokens(stated) or (estimate_tokens(request), 0)
+        completion = completion or estimate_tokens(said)
+        usage = self._litellm.Usage(prompt_tokens=prompt, completion_tokens=completion)
+        response = self._litellm.ModelResponse(model=text_in(stated, "model"), usage=usage)
+        response._hidden_params["response_cost"] = cost_of(
+            self._litellm, self.model, {**self.parameters, **request}, response
+        )
+        return self._usage(response, prompt, completion)
 
     def _usage(self, response: Any, prompt: int, completion: int, cached: int = 0) -> Usage:
         usage = priced(self._litellm, self.model, Tokens(prompt, completion, cached))

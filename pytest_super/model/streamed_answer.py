@@ -6,13 +6,15 @@ import asyncio
 import codecs
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.model.json_values import plain
-from pytest_super.model.litellm_errors import codes_in, explain, message_within
-from pytest_super.model.protocols.protocol import StreamError
+from pytest_super.model.litellm_errors import codes_in, cut, explain, message_within
+from pytest_super.model.protocols.protocol import END_MARK, StreamError
 from pytest_super.model.provider import NotSpokenError
+from pytest_super.model.redaction import environment_secrets, redact
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -31,6 +33,8 @@ LINE_END = re.compile(r"\r\n|\n|\r")
 BETWEEN = re.compile(r"\r?\n\r?\n")
 # A line of an event, or a comment.
 FIELD = re.compile(r"(data|event|id|retry)?:")
+# The begin of JSON or of a web page.
+DOCUMENT = re.compile(r"\s*[\[{<]")
 STATUS = re.compile("[45][0-9][0-9]")
 # The statuses that errors with these codes would have had.
 STATUSES = {
@@ -40,10 +44,11 @@ STATUSES = {
     "api_error": 500,
     "overloaded_error": 529,
 }
-LONGEST_MESSAGE = 400
 # Two events of an answer come this far apart at most, by default: what is silent for longer is dead.
 SILENCE_SECONDS = 120.0
 LONGEST_STREAM = 3600.0
+# What remains of a response after the mark of its end, before its connection can be used again.
+REST_SECONDS = 1.0
 ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 
 
@@ -73,12 +78,12 @@ class Relaying:
         if self._relay is None:
             return
         if not self.has_begun:
-            if not any(map(self.protocol.has_part, new)):
+            if not any(self.protocol.has_part(event) for event in new if event != END_MARK):
                 return
             new = self.events
         self.has_begun = True
         # At once: each piece is a round trip between the sandbox and us.
-        await self._relay(new)
+        await self._relay([event for event in new if event != END_MARK])
 
 
 async def read_answer(
@@ -92,19 +97,15 @@ async def read_answer(
     clock = asyncio.get_running_loop().time
     silence, latest = silence or SILENCE_SECONDS, clock() + LONGEST_STREAM
     limit = asyncio.timeout(silence)
+    failure = ModelCallError(Failure.TRANSIENT, f"{model}: the answer broke off")
     try:
         async with limit, source as pieces:
             async for events in pieces:
                 await relaying.take(events)
                 # A server that sends signs of life for ever would keep its place among the calls.
                 limit.reschedule(min(clock() + silence, latest))
-        if (answer := relaying.protocol.whole(relaying.events)) is not None:
-            return answer
-        failure = ModelCallError(Failure.TRANSIENT, f"{model}: the answer broke off")
     except (NotSpokenError, ModelCallError):
         raise
-    except StreamError as error:
-        failure = stream_failure(model, error.data)
     except Exception as error:
         failure = explain(error, model, secrets)
     if limit.expired():
@@ -112,6 +113,14 @@ async def read_answer(
             f"{model}: no part of an answer for {silence:g} s" if clock() < latest else f"{model}: {ENDLESS}"
         )
         failure = ModelCallError(Failure.TRANSIENT, text)
+    try:
+        # Whatever became of the connection: after its end, an answer is whole, and paid.
+        if (answer := relaying.protocol.whole(relaying.events)) is not None:
+            return answer
+    except StreamError as error:
+        failure = stream_failure(model, error.data, secrets)
+    except Exception as error:
+        failure = explain(error, model, secrets)
     # Outside of the handlers: a traceback would show the secrets that `explain` removes.
     raise BrokenStreamError(failure, relaying.events) if relaying.has_begun else failure
 
@@ -124,33 +133,64 @@ async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
     """
     decode = codecs.getincrementaldecoder("utf-8")().decode
     unfinished: list[str] = []
-    are_events = False
-    async for piece in response.aiter_bytes():
-        text = decode(piece)
-        # The end of an event can come in two pieces.
-        end = unfinished[-1][-3:] if unfinished else ""
-        unfinished.append(text)
-        if BETWEEN.search(end + text):
-            are_events = True
-            *blocks, rest = BETWEEN.split("".join(unfinished))
-            unfinished = [rest]
-            yield [event for event in map(event_in, blocks) if event is not None]
+    end, are_events, is_document = "", False, False
+    pieces = response.aiter_bytes()
+    async for piece in pieces:
+        text = end + decode(piece)
+        unfinished.append(text[len(end) :])
+        # The end of an event can come in several pieces.
+        end, is_between = text[-3:], BETWEEN.search(text)
+        if is_document or not is_between:
+            continue
+        *blocks, rest = BETWEEN.split("".join(unfinished))
+        # Documents have blank lines, too.
+        is_document = not are_events and any(map(DOCUMENT.match, blocks))
+        if is_document:
+            continue
+        # Some servers send blank lines before an answer.
+        are_events = are_events or any(map(str.strip, blocks))
+        unfinished = [rest]
+        events = [event for event in map(event_in, blocks) if event is not None]
+        yield events
+        if END_MARK in events:
+            await finish(pieces)
+            return
     rest = "".join(unfinished)
-    if not are_events and rest and not FIELD.match(rest):
+    if are_events or FIELD.match(rest):
+        yield last_events(rest)
+    elif rest.strip():
         yield [plain(json.loads(rest))]
+
+
+def last_events(rest: str) -> list[Event]:
+    """What comes without a blank line after it is an event or a part of one."""
+    with suppress(ValueError):
+        return [event for event in [event_in(rest)] if event is not None]
+    return []
+
+
+async def finish(pieces: AsyncIterator[bytes]) -> None:
+    """Read what is left, so that the connection can be used again; some servers leave it open."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(REST_SECONDS):
+            async for _ in pieces:
+                pass
 
 
 def event_in(block: str) -> Event | None:
     """The event of a block of lines; None if it has no data. Raises ValueError if they are not JSON."""
     lines = [line[5:].removeprefix(" ") for line in LINE_END.split(block) if line.startswith("data:")]
     data = "\n".join(lines)
-    return None if data in ("", "[DONE]") else plain(json.loads(data))
+    if data == "[DONE]":
+        return END_MARK
+    return plain(json.loads(data)) if data else None
 
 
-def stream_failure(model: str, data: Any) -> ModelCallError:
+def stream_failure(model: str, data: Any, secrets: Iterable[str]) -> ModelCallError:
     """What the error in a stream means, whose response began with HTTP status 200."""
     codes = codes_in([data])
     stated = [int(code) for code in codes if STATUS.fullmatch(code)]
     stated += [status for code, status in STATUSES.items() if code in codes]
     failure = classify(max(stated, default=400 if codes & KNOWN_CODES else 200), codes)
-    return ModelCallError(failure, f"{model}: {message_within(json.dumps(data))}"[:LONGEST_MESSAGE])
+    text = " ".join(message_within(json.dumps(data)).split())
+    return ModelCallError(failure, f"{model}: {cut(redact(text, [*secrets, *environment_secrets()]))}")

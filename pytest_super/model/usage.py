@@ -42,12 +42,38 @@ def is_plausible(body: Body) -> bool:
     return isinstance(usage, dict) and all(0 <= figure <= MOST_TOKENS for figure in counts_in(usage))
 
 
+def prices_in(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The user's prices."""
+    return {name: value for name, value in parameters.items() if PRICE.fullmatch(name)}
+
+
 def register_prices(litellm: Any, model: str, parameters: Mapping[str, Any]) -> None:
     """Make litellm compute by the user's prices."""
-    prices = {name: value for name, value in parameters.items() if PRICE.fullmatch(name)}
-    if prices:
+    if prices := prices_in(parameters):
         provider = model.partition("/")[0]
         litellm.register_model({model: {**prices, "litellm_provider": provider, "mode": "chat"}})
+
+
+def cost_of(litellm: Any, model: str, request: Mapping[str, Any], response: Any) -> float | None:
+    """litellm's own sum for a response, in US dollars; None if it does not know the price.
+
+    It includes every discount and tier, and goes by the model that the response names: a deployment of Azure
+    has any name. `request` has the user's parameters, too. litellm does the same for a whole answer.
+    """
+    try:
+        return float(
+            litellm.completion_cost(
+                response,
+                model=model,
+                custom_llm_provider=model.partition("/")[0],
+                base_model=request.get("base_model"),
+                custom_pricing=bool(prices_in(request)),
+                optional_params={"service_tier": request.get("service_tier")},
+            )
+        )
+    except Exception:
+        # It raises a plain Exception for a model whose price it does not know.
+        return None
 
 
 def priced(litellm: Any, model: str, tokens: Tokens) -> Usage:

@@ -347,6 +347,12 @@ def test_a_client_gets_the_usage_of_its_stream_if_it_asks_for_it(to_openai: Door
     assert (call.id, call.function.name, call.function.arguments) == ("c1", "run", '{"code": "1 + 1"}')
 
 
+def test_a_client_gets_a_stream_from_a_server_that_cannot_stream(to_openai: Door) -> None:
+    to_openai.server.always({"text": "one two", "cannot_stream": True})
+    chunks = to_openai.openai.chat.completions.create(model="any", messages=QUESTION, stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "one two"
+
+
 def test_a_model_that_refuses_streams_is_asked_for_whole_answers(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -679,6 +685,14 @@ def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
     began = time.monotonic()
     assert ERROR[name] in stream_of(door, PATHS[name])
     assert time.monotonic() - began > 2
+
+
+def test_an_answer_is_whole_although_its_connection_goes_silent_after_its_end(to_openai: Door) -> None:
+    to_openai.server.always({"text": "one two", "stops_at": "usage"})
+    text = stream_of(to_openai, PATHS["chat"])
+    assert ERROR["chat"] not in text
+    assert END["chat"] in text
+    assert (len(to_openai.server.requests), to_openai.budget.completion_tokens) == (1, 2)
 
 
 def test_an_error_before_the_first_part_is_retried(own: tuple[str, Door]) -> None:

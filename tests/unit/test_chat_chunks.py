@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_super.model.protocols import chat_events
 from pytest_super.model.protocols.chat_chunks import whole
-from pytest_super.model.protocols.protocol import StreamError
+from pytest_super.model.protocols.protocol import END_MARK, StreamError
 
 TEXT = st.text(max_size=20)
 CALLS = st.lists(
@@ -66,6 +66,32 @@ def test_ids_and_names_that_servers_repeat_are_no_pieces() -> None:
     assert (call["id"], call["function"]) == ("a", {"name": "run", "arguments": '{"x": 1}'})
 
 
+def test_an_id_of_a_piece_alone_begins_no_call() -> None:
+    pieces = [
+        {"index": 0, "id": "a", "function": {"name": "run", "arguments": '{"x"'}},
+        {"index": 0, "id": "b", "function": {"name": None, "arguments": ": 1}"}},
+    ]
+    (call,) = message_of(*({"tool_calls": [piece]} for piece in pieces))["tool_calls"]
+    assert call["function"] == {"name": "run", "arguments": '{"x": 1}'}
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_calls_that_all_have_the_same_index_are_several(index: int | None) -> None:
+    """As Gemini sends them."""
+    calls = [{"id": id, "type": "function", "function": {"name": "run", "arguments": "{}"}} for id in "abc"]
+    one, *others = [{"index": index, **call} for call in calls]
+    assert message_of({"tool_calls": [one]}, {"tool_calls": others})["tool_calls"] == calls
+
+
+def test_what_later_chunks_leave_empty_stays() -> None:
+    """Azure ends a stream with what its content filter has found."""
+    found = {"index": 0, "finish_reason": None, "content_filter_offsets": {"end": 3}}
+    body = whole([chunk({"content": "a"}, "stop"), {**COMMON, "id": "", "model": "", "choices": [found]}])
+    assert body is not None
+    assert (body["id"], body["model"]) == (COMMON["id"], COMMON["model"])
+    assert body["choices"][0]["finish_reason"] == "stop"
+
+
 def test_calls_without_an_index_are_whole() -> None:
     calls = [{"id": id, "function": {"name": "run", "arguments": "{}"}} for id in "ab"]
     found = message_of({"tool_calls": [calls[0]]}, {"tool_calls": [calls[1]]})["tool_calls"]
@@ -99,6 +125,19 @@ def test_what_a_stream_without_an_answer_cost_is_known() -> None:
     assert body is not None
     assert (body["choices"], body["usage"]) == ([], usage)
     assert whole([]) is None
+
+
+@pytest.mark.parametrize(
+    ("delta", "reason"),
+    [({"content": "a"}, "stop"), ({"tool_calls": [{"index": 0, "id": "a"}]}, "tool_calls")],
+)
+def test_a_stream_that_gives_no_reason_for_its_end_has_a_mark_of_it(
+    delta: dict[str, Any], reason: str
+) -> None:
+    body = whole([chunk(delta), END_MARK])
+    assert body is not None
+    assert body["choices"][0]["finish_reason"] == reason
+    assert whole([chunk(delta)]) is None
 
 
 def test_an_error_in_a_stream_is_one() -> None:

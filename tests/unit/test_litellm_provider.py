@@ -19,7 +19,8 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.litellm_setup import import_litellm, supports
-from tests.openai_server import ERRORS, Fault
+from pytest_super.model.protocols.known import CHAT
+from tests.openai_server import ERRORS, KEY, Fault
 
 if TYPE_CHECKING:
     from pytest_super.model.provider import Answer
@@ -92,6 +93,42 @@ def test_an_answer_has_all_its_parts_however_it_comes(
     assert answer.body["choices"][0]["finish_reason"] == "tool_calls"
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (30, 4)
     assert (answer.model, answer.is_counted) == ("gpt-4o-x", False)
+
+
+@pytest.mark.parametrize("way", [{}, {"cannot_stream": True}], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("fields", "cost"),
+    [
+        ({}, 0.035),
+        ({"base_model": "gpt-4o-mini"}, 0.0021),
+        ({"input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}, 0.012),
+    ],
+    ids=["its answer's", "the user's choice", "the user's price"],
+)
+def test_an_answer_is_priced_by_the_model_that_gave_it(
+    openai_server: OpenAIServer, way: dict[str, Any], fields: dict[str, Any], cost: float
+) -> None:
+    """A deployment of Azure, or a model of a router, has any name."""
+    usage = {"prompt_tokens": 10_000, "completion_tokens": 1000}
+    openai_server.reply({"text": "x", "usage": usage, "model": "gpt-4o-2024-08-06", **way})
+    assert ask("openai/my-deployment", parameters=fields).usage.cost_usd == pytest.approx(cost)
+
+
+def test_a_broken_stream_is_priced_by_the_model_that_began_it(openai_server: OpenAIServer) -> None:
+    async def relay(_events: Any) -> None: ...
+
+    openai_server.reply({"text": "one two", "breaks_at": "finish_reason", "model": "gpt-4o-2024-08-06"})
+    provider = LitellmProvider("openai/my-deployment")
+    with pytest.raises(ModelCallError) as caught:
+        asyncio.run(provider.stream(CHAT, {"messages": MESSAGES}, "", relay))
+    used = caught.value.usage
+    assert used.prompt_tokens > 0
+    assert used.cost_usd == pytest.approx(used.prompt_tokens * 2.5e-6 + used.completion_tokens * 1e-5)
+
+
+def test_a_stream_without_a_reason_for_its_end_has_ended_all_the_same(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "all of it", "leaves_out": "finish_reason"})
+    assert text_of(ask()) == "all of it"
 
 
 def test_a_model_without_chat_completions_is_asked_as_litellm_does(openai_server: OpenAIServer) -> None:
@@ -515,6 +552,10 @@ def test_no_message_contains_a_key(openai_server: OpenAIServer) -> None:
     openai_server.reply({"error": {"status": 401, "message": f"who is {given}?"}})
     headers = {"Authorization": f"Bearer {given}"}
     assert failure_of(parameters={"extra_headers": headers}).message.endswith("who is [key]?")
+    told = {"error": {"message": f"{given}\nand {KEY} are wrong", "code": "invalid_api_key"}}
+    openai_server.reply({"text": "x", "fails_at": "role", "with": told})
+    error = failure_of(parameters={"api_key": given})
+    assert (error.failure, error.message) == (Failure.FATAL, f"{MODEL}: [key] and [key] are wrong")
 
 
 # litellm itself

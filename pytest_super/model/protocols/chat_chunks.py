@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import StreamError, objects
+from pytest_super.model.protocols.protocol import END_MARK, StreamError, objects
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Event
@@ -33,14 +33,16 @@ def whole(chunks: list[Event]) -> Body | None:
     """The `chat.completion` object; None if the stream broke off. Raises StreamError."""
     body: Body = {}
     choices: dict[int, dict[str, Any]] = {}
-    for chunk in chunks:
+    for chunk in (chunk for chunk in chunks if chunk != END_MARK):
         if chunk.get("error"):
             raise StreamError(chunk)
-        body |= {name: value for name, value in chunk.items() if value is not None}
+        # Azure sends chunks of a content filter, without an id and a model.
+        body |= {name: value for name, value in chunk.items() if value not in (None, "")}
         for choice in objects(chunk.get("choices")):
-            add(choices.setdefault(choice.get("index", 0), {"message": {}}), renamed(choice))
+            add(choices.setdefault(choice.get("index") or 0, {"message": {}}), renamed(choice))
+    has_reasons = all(choice.get("finish_reason") for choice in choices.values())
     # The end of a stream without an answer still states what it cost.
-    is_ended = all(choice.get("finish_reason") for choice in choices.values()) if choices else "usage" in body
+    is_ended = has_reasons or END_MARK in chunks if choices else "usage" in body
     if not is_ended:
         return None
     finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
@@ -48,9 +50,9 @@ def whole(chunks: list[Event]) -> Body | None:
 
 
 def has_part(chunk: Event) -> bool:
-    """Whether the chunk has a part of the answer."""
+    """Whether the chunk has a part of the answer; a whole message is none, as no client expects it."""
     return any(
-        choice.get("finish_reason")
+        ("message" not in choice and choice.get("finish_reason"))
         or any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
         for choice in objects(chunk.get("choices"))
     )
@@ -81,9 +83,18 @@ def add_items(whole: dict[str, Any], name: str, items: list[Any]) -> None:
         return
     indexed = whole.setdefault(name, Indexed())
     for item in items:
-        # Without an index, the calls are whole.
-        index = item.get("index", len(indexed))
+        # Without an index, the calls are whole. Gemini's all have the same.
+        index = item.get("index")
+        if index is None or is_another(indexed.get(index, {}), item):
+            index = max(indexed, default=-1) + 1
         add(indexed.setdefault(index, {}), item)
+
+
+def is_another(call: dict[str, Any], item: dict[str, Any]) -> bool:
+    """Whether the item begins another call: some servers state an id, or a name, in every piece of one."""
+    function = item.get("function")
+    is_named = isinstance(function, dict) and bool(function.get("name"))
+    return is_named and bool(call.get("id") and item.get("id")) and call["id"] != item["id"]
 
 
 def joined(value: Any) -> Any:
@@ -103,4 +114,6 @@ def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
             {"type": "function", **call, "function": {**NO_CALL, **call.get("function", {})}}
             for call in objects(message["tool_calls"])
         ]
-    return {**choice, "message": message}
+    # For servers that give none.
+    reason = "tool_calls" if message.get("tool_calls") else "stop"
+    return {"finish_reason": reason, **choice, "message": message}

@@ -28,6 +28,8 @@ Body = dict[str, Any]
 """A whole answer, in plain JSON values."""
 Event = dict[str, Any]
 """The data of one server-sent event."""
+END_MARK: Event = {"data": "[DONE]"}
+"""What `[DONE]` becomes, which ends a stream of chat completions and is no part of it."""
 
 
 @dataclass(frozen=True, slots=True)
