@@ -1,4 +1,4 @@
-"""Asks for chat completions through litellm, as a stream where its client is OpenAI's."""
+"""Asks for chat completions through litellm, as a stream of providers that speak as OpenAI does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_super.model.litellm_errors import explain
 from pytest_super.model.litellm_setup import would_run_tools
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.redaction import secrets_in
-from pytest_super.model.streamed_answer import Relaying, events_of, read_answer
+from pytest_super.model.streamed_answer import LONGEST_STREAM, Relaying, events_of, read_answer
 from pytest_super.model.usage import cost_of
 
 if TYPE_CHECKING:
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 # For a whole answer.
 TIMEOUT = 600.0
-# litellm asks these by OpenAI's client, whose responses are read here. litellm's own streams cost 0.4 ms of
-# the event loop a token, and end with an error after 100 equal chunks.
-STREAMED = ("openai", "azure")
+# Those that speak as OpenAI does and state the usage of a stream. litellm asks them, and their responses are
+# read here: its own streams cost 0.4 ms of the event loop a token, and fail after 100 equal chunks.
+STREAMED = """
+    openai azure custom_openai dashscope deepseek github groq hosted_vllm litellm_proxy lm_studio moonshot
+    nebius openrouter sambanova together_ai xai zai
+"""
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
 # know no `stream_options`.
 STREAM = re.compile(r"\bstream", re.IGNORECASE)
@@ -38,7 +41,7 @@ class LitellmChat:
         self, litellm: Any, model: str, provider: str, parameters: Mapping[str, Any], timeout: float | None
     ) -> None:
         """`timeout`, in seconds: for the silence of a stream; for a whole answer, TIMEOUT by default."""
-        self.is_streamed = provider in STREAMED
+        self.is_streamed = provider in STREAMED.split()
         self._litellm = litellm
         self._model = model
         self._timeout = timeout
@@ -93,9 +96,9 @@ class LitellmChat:
     @asynccontextmanager
     async def _stream(self, request: Request) -> AsyncIterator[AsyncIterator[list[Event]]]:
         stream = await self._acompletion(
-            request, stream=True, stream_options={"include_usage": True}, timeout=None
+            request, stream=True, stream_options={"include_usage": True}, timeout=LONGEST_STREAM
         )
-        response = getattr(stream.completion_stream, "response", None)
+        response = response_of(stream)
         if response is None:
             # litellm has asked in another way, such as by Responses for a model that knows nothing else.
             yield chunks_of(stream)
@@ -119,6 +122,15 @@ class LitellmChat:
         except Exception as error:
             # `from None`: a traceback would show the secrets that `explain` removes.
             raise explain(error, self._model, self._secrets, is_sent=any(sent)) from None
+
+
+def response_of(stream: Any) -> Any:
+    """The HTTP response below a stream of litellm; None if there is none to be found."""
+    below = stream.completion_stream
+    # Of OpenAI's client; or the lines of a response, which hold nothing else of it than their generator does.
+    lines = getattr(getattr(below, "streaming_response", None), "ag_frame", None)
+    response = getattr(below, "response", None) or (lines and lines.f_locals.get("self"))
+    return response if hasattr(response, "aiter_bytes") else None
 
 
 async def chunks_of(stream: Any) -> AsyncIterator[list[Event]]:

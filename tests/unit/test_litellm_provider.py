@@ -139,11 +139,34 @@ def test_a_model_without_chat_completions_is_asked_as_litellm_does(openai_server
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (30, 4)
 
 
-def test_a_provider_that_litellm_asks_by_another_client_is_not_streamed(openai_server: OpenAIServer) -> None:
-    openai_server.reply("an answer")
-    parameters = {"api_base": openai_server.base_url}
-    assert text_of(ask("hosted_vllm/m", parameters=parameters)) == "an answer"
-    assert not openai_server.requests[0].body.get("stream")
+@pytest.mark.parametrize(
+    ("provider", "is_streamed"),
+    [
+        *((name, True) for name in ("hosted_vllm", "openrouter", "together_ai", "groq", "deepseek", "xai")),
+        *((name, False) for name in ("mistral", "nvidia_nim")),
+    ],
+)
+def test_providers_that_speak_as_openai_does_and_state_usages_are_streamed(
+    openai_server: OpenAIServer, provider: str, is_streamed: bool
+) -> None:
+    # A separator of lines for Python, and none for events.
+    usage = {"prompt_tokens": 30, "completion_tokens": 4}
+    openai_server.reply({"text": "an\u2028answer", "is_raw": True, "tool_calls": [TOOL_CALL], "usage": usage})
+    parameters = {"api_base": openai_server.base_url, "api_key": "k"}
+    answer = ask(f"{provider}/m", parameters=parameters, tools=[TOOL])
+    assert text_of(answer) == "an\u2028answer"
+    assert answer.body["choices"][0]["message"]["tool_calls"] == [TOOL_CALL]
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (30, 4)
+    assert bool(openai_server.requests[0].body.get("stream")) is is_streamed
+
+
+def test_a_stream_of_any_client_of_litellm_breaks_in_the_same_way(openai_server: OpenAIServer) -> None:
+    openai_server.always({"text": "one two", "stops_at": "finish_reason"})
+    parameters = {"api_base": openai_server.base_url, "api_key": "k", "timeout": 0.5}
+    for model in ("openai/m", "hosted_vllm/m"):
+        error = failure_of(model, parameters=parameters)
+        assert error.failure is Failure.TRANSIENT
+        assert error.message == f"{model}: no part of an answer for 0.5 s"
 
 
 IMPOSSIBLE = {"prompt_tokens": 0, "completion_tokens": 0}
