@@ -142,7 +142,10 @@ def test_a_model_without_chat_completions_is_asked_as_litellm_does(openai_server
 @pytest.mark.parametrize(
     ("provider", "is_streamed"),
     [
-        *((name, True) for name in ("hosted_vllm", "openrouter", "together_ai", "groq", "deepseek", "xai")),
+        *(
+            (name, True)
+            for name in ("hosted_vllm", "openrouter", "together_ai", "litellm_proxy", "deepseek", "xai")
+        ),
         *((name, False) for name in ("mistral", "nvidia_nim")),
     ],
 )
