@@ -49,6 +49,7 @@ SILENCE_SECONDS = 120.0
 LONGEST_STREAM = 3600.0
 # What remains of a response after the mark of its end, before its connection can be used again.
 REST_SECONDS = 1.0
+SILENT = "no part of an answer for {:g} s, which --super-model-arg=timeout=SECONDS changes"
 ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 
 
@@ -109,10 +110,8 @@ async def read_answer(
     except Exception as error:
         failure = explain(error, model, secrets)
     if limit.expired():
-        text = (
-            f"{model}: no part of an answer for {silence:g} s" if clock() < latest else f"{model}: {ENDLESS}"
-        )
-        failure = ModelCallError(Failure.TRANSIENT, text)
+        text = SILENT.format(silence) if clock() < latest else ENDLESS
+        failure = ModelCallError(Failure.TRANSIENT, f"{model}: {text}")
     try:
         # Whatever became of the connection: after its end, an answer is whole, and paid.
         if (answer := relaying.protocol.whole(relaying.events)) is not None:
