@@ -86,6 +86,10 @@ class Relaying:
         # At once: each piece is a round trip between the sandbox and us.
         await self._relay([event for event in new if event != END_MARK])
 
+    def failed(self, failure: ModelCallError) -> ModelCallError:
+        """The failure of this answer."""
+        return BrokenStreamError(failure, self.events) if self.has_begun else failure
+
 
 async def read_answer(
     source: Source, relaying: Relaying, *, model: str, silence: float | None, secrets: Iterable[str]
@@ -121,7 +125,7 @@ async def read_answer(
     except Exception as error:
         failure = explain(error, model, secrets)
     # Outside of the handlers: a traceback would show the secrets that `explain` removes.
-    raise BrokenStreamError(failure, relaying.events) if relaying.has_begun else failure
+    raise relaying.failed(failure)
 
 
 async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
