@@ -76,9 +76,10 @@ class LitellmChat:
             raise ModelCallError(Failure.TRANSIENT, text) from None
 
     async def _ask_streamed(self, request: Request, relay: Relay | None) -> Any:
+        relaying = Relaying(CHAT, relay)
         body = await read_answer(
             self._stream(request),
-            Relaying(CHAT, relay),
+            relaying,
             model=self._model,
             silence=self._timeout,
             secrets=self._secrets,
@@ -89,7 +90,7 @@ class LitellmChat:
                 response_object=body, model_response_object=self._litellm.ModelResponse()
             )
         except Exception as error:
-            raise explain(error, self._model, self._secrets) from None
+            raise relaying.failed(explain(error, self._model, self._secrets)) from None
         response._hidden_params["response_cost"] = cost_of(self._litellm, self._model, request, response)
         return response
 

@@ -49,6 +49,7 @@ SILENCE_SECONDS = 120.0
 LONGEST_STREAM = 3600.0
 # What remains of a response after the mark of its end, before its connection can be used again.
 REST_SECONDS = 1.0
+SILENT = "no part of an answer for {:g} s, which --super-model-arg=timeout=SECONDS changes"
 ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 
 
@@ -85,6 +86,10 @@ class Relaying:
         # At once: each piece is a round trip between the sandbox and us.
         await self._relay([event for event in new if event != END_MARK])
 
+    def failed(self, failure: ModelCallError) -> ModelCallError:
+        """The failure of this answer."""
+        return BrokenStreamError(failure, self.events) if self.has_begun else failure
+
 
 async def read_answer(
     source: Source, relaying: Relaying, *, model: str, silence: float | None, secrets: Iterable[str]
@@ -109,10 +114,8 @@ async def read_answer(
     except Exception as error:
         failure = explain(error, model, secrets)
     if limit.expired():
-        text = (
-            f"{model}: no part of an answer for {silence:g} s" if clock() < latest else f"{model}: {ENDLESS}"
-        )
-        failure = ModelCallError(Failure.TRANSIENT, text)
+        text = SILENT.format(silence) if clock() < latest else ENDLESS
+        failure = ModelCallError(Failure.TRANSIENT, f"{model}: {text}")
     try:
         # Whatever became of the connection: after its end, an answer is whole, and paid.
         if (answer := relaying.protocol.whole(relaying.events)) is not None:
@@ -122,7 +125,7 @@ async def read_answer(
     except Exception as error:
         failure = explain(error, model, secrets)
     # Outside of the handlers: a traceback would show the secrets that `explain` removes.
-    raise BrokenStreamError(failure, relaying.events) if relaying.has_begun else failure
+    raise relaying.failed(failure)
 
 
 async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:

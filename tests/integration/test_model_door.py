@@ -683,7 +683,9 @@ def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
     name, door = own
     door.server.always({"text": "one two", "stops_at": LAST[name]})
     began = time.monotonic()
-    assert ERROR[name] in stream_of(door, PATHS[name])
+    text = stream_of(door, PATHS[name])
+    assert ERROR[name] in text
+    assert "for 3 s, which --super-model-arg=timeout=SECONDS changes" in text
     assert time.monotonic() - began > 2
 
 

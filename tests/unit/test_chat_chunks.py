@@ -103,10 +103,15 @@ def test_a_call_without_arguments_has_empty_ones() -> None:
     assert call["function"]["arguments"] == ""
 
 
+def test_a_call_of_another_type_than_a_function_stays_what_it_is() -> None:
+    call = {"id": "a", "type": "custom", "custom": {"name": "run", "input": "x"}}
+    assert message_of({"tool_calls": [{"index": 0, **call}]})["tool_calls"] == [call]
+
+
 def test_fields_that_only_one_provider_knows_are_kept() -> None:
     details = [{"index": 0, "type": "reasoning.text", "text": text} for text in ("I ", "think")]
     message = message_of(*({"reasoning_details": [each]} for each in details), {"annotations": [{"a": 1}]})
-    assert message["reasoning_details"] == [{"type": "reasoning.text", "text": "I think"}]
+    assert message["reasoning_details"] == [{"index": 0, "type": "reasoning.text", "text": "I think"}]
     assert message["annotations"] == [{"a": 1}]
 
 

@@ -114,10 +114,13 @@ def test_an_answer_is_priced_by_the_model_that_gave_it(
     assert ask("openai/my-deployment", parameters=fields).usage.cost_usd == pytest.approx(cost)
 
 
-def test_a_broken_stream_is_priced_by_the_model_that_began_it(openai_server: OpenAIServer) -> None:
+@pytest.mark.parametrize("way", [{"breaks_at": "finish_reason"}, {"usage": {"prompt_tokens": "many"}}])
+def test_a_broken_stream_is_priced_by_the_model_that_began_it(
+    openai_server: OpenAIServer, way: dict[str, Any]
+) -> None:
     async def relay(_events: Any) -> None: ...
 
-    openai_server.reply({"text": "one two", "breaks_at": "finish_reason", "model": "gpt-4o-2024-08-06"})
+    openai_server.reply({"text": "one two", "model": "gpt-4o-2024-08-06", **way})
     provider = LitellmProvider("openai/my-deployment")
     with pytest.raises(ModelCallError) as caught:
         asyncio.run(provider.stream(CHAT, {"messages": MESSAGES}, "", relay))

@@ -103,17 +103,23 @@ def joined(value: Any) -> Any:
     if isinstance(value, Indexed):
         return [joined(value[index]) for index in sorted(value)]
     if isinstance(value, dict):
-        return {name: joined(item) for name, item in value.items() if name != "index"}
+        return {name: joined(item) for name, item in value.items()}
     return value
 
 
 def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
     message = {"role": "assistant", "content": None, **choice["message"]}
     if isinstance(message.get("tool_calls"), list):
-        message["tool_calls"] = [
-            {"type": "function", **call, "function": {**NO_CALL, **call.get("function", {})}}
-            for call in objects(message["tool_calls"])
-        ]
+        message["tool_calls"] = list(map(whole_call, objects(message["tool_calls"])))
     # For servers that give none.
     reason = "tool_calls" if message.get("tool_calls") else "stop"
     return {"finish_reason": reason, **choice, "message": message}
+
+
+def whole_call(call: dict[str, Any]) -> dict[str, Any]:
+    rest = {"type": "function", **call}
+    # It says where a piece belongs, and a whole answer's calls have none.
+    rest.pop("index", None)
+    if rest["type"] == "function":
+        rest["function"] = {**NO_CALL, **call.get("function", {})}
+    return rest
