@@ -170,8 +170,8 @@ def words(text: str) -> list[str]:
 
 def chat_events(whole: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The chunks of a `chat.completion` object, as OpenAI sends them."""
-    common = {name: whole[name] for name in ("id", "created", "model")}
-    common = {**common, "object": "chat.completion.chunk", "system_fingerprint": None}
+    common = {name: whole[name] for name in ("id", "created", "model", "system_fingerprint")}
+    common = {**common, "object": "chat.completion.chunk"}
     message, reason = whole["choices"][0]["message"], whole["choices"][0]["finish_reason"]
     for delta in chat_deltas(message):
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
