@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -24,7 +25,7 @@ from pytest_super.model.upstream import Upstream
 from pytest_super.model.usage import cost_of, is_plausible, priced, register_prices, stated_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from pytest_super.model.protocols.protocol import Body, Event, NativeProtocol, Request, WireProtocol
     from pytest_super.model.provider import Relay
@@ -41,8 +42,8 @@ class LitellmProvider(ModelProvider):
     """Asks the model that litellm knows by this name. The constructor imports litellm, which takes seconds.
 
     `parameters` are the user's, for every call that does not state them itself: OpenAI's, and litellm's own
-    such as `api_base`, `input_cost_per_token` and `timeout` (seconds: for the silence of a stream, 120 by
-    default; for an answer that cannot be streamed, 600).
+    such as `api_base`, `input_cost_per_token` and `timeout`, in seconds: see `streamed_answer` and, for what
+    cannot be streamed, `litellm_chat`.
     """
 
     def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -75,7 +76,8 @@ class LitellmProvider(ModelProvider):
 
         Raises ModelCallError.
         """
-        return await self._complete(request)
+        with self._priced_parts(request):
+            return await self._complete(request)
 
     def speaks(self, protocol: WireProtocol) -> bool:
         return self._chat.is_streamed if protocol is CHAT else self._upstream.speaks(protocol)
@@ -83,10 +85,16 @@ class LitellmProvider(ModelProvider):
     async def stream(
         self, protocol: WireProtocol, request: Request, beta: str, relay: Relay | None
     ) -> Answer:
-        try:
+        with self._priced_parts(request):
             if protocol is CHAT:
                 return await self._complete(request, relay)
             return await self._ask_native(cast("NativeProtocol", protocol), request, beta, relay)
+
+    @contextmanager
+    def _priced_parts(self, request: Request) -> Iterator[None]:
+        """A stream that breaks in the block has used what its parts say."""
+        try:
+            yield
         except BrokenStreamError as broken:
             broken.usage = self._usage_of_part(request, broken.events)
             raise

@@ -44,8 +44,10 @@ STATUSES = {
     "api_error": 500,
     "overloaded_error": 529,
 }
-# Two events of an answer come this far apart at most, by default: what is silent for longer is dead.
+# Two events of an answer come this far apart at most, by default: what is silent for longer is dead. Before
+# the first part of an answer, models think, and many send nothing meanwhile.
 SILENCE_SECONDS = 120.0
+FIRST_PART_SECONDS = 600.0
 LONGEST_STREAM = 3600.0
 # What remains of a response after the mark of its end, before its connection can be used again.
 REST_SECONDS = 1.0
@@ -54,10 +56,12 @@ ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 
 
 class BrokenStreamError(ModelCallError):
-    """A stream failed after a part of it was relayed, which cannot be taken back."""
+    """A stream failed after a part of the answer had come, which the provider charges for."""
 
-    def __init__(self, failure: ModelCallError, events: list[Event]) -> None:
-        super().__init__(failure.failure, failure.message, is_final=True)
+    def __init__(self, failure: ModelCallError, events: list[Event], *, is_relayed: bool) -> None:
+        # What was relayed cannot be taken back.
+        is_final = failure.is_final or is_relayed
+        super().__init__(failure.failure, failure.message, retry_after=failure.retry_after, is_final=is_final)
         self.events = events
 
 
@@ -70,25 +74,32 @@ class Relaying:
     def __init__(self, protocol: WireProtocol, relay: Relay | None) -> None:
         self.protocol = protocol
         self.events: list[Event] = []
-        self.has_begun = False
+        self.has_part = False
+        """Whether a part of the answer has come."""
         self._relay = relay
 
     async def take(self, events: list[Event]) -> None:
         new = [event for event in events if isinstance(event, dict)]
         self.events += new
-        if self._relay is None:
-            return
-        if not self.has_begun:
+        if not self.has_part:
             if not any(self.protocol.has_part(event) for event in new if event != END_MARK):
                 return
-            new = self.events
-        self.has_begun = True
-        # At once: each piece is a round trip between the sandbox and us.
-        await self._relay([event for event in new if event != END_MARK])
+            self.has_part, new = True, self.events
+        if self._relay is not None:
+            # At once: each piece is a round trip between the sandbox and us.
+            await self._relay([event for event in new if event != END_MARK])
 
     def failed(self, failure: ModelCallError) -> ModelCallError:
         """The failure of this answer."""
-        return BrokenStreamError(failure, self.events) if self.has_begun else failure
+        if not self.has_part:
+            return failure
+        return BrokenStreamError(failure, self.events, is_relayed=self._relay is not None)
+
+    def patience(self, silence: float | None) -> float:
+        """How long the answer can be silent now, in seconds; None for what is usual."""
+        if silence is not None:
+            return silence
+        return SILENCE_SECONDS if self.has_part else FIRST_PART_SECONDS
 
 
 async def read_answer(
@@ -96,25 +107,25 @@ async def read_answer(
 ) -> Body:
     """The whole answer, whose events have been relayed as they came. `model` is for messages.
 
-    `silence` is the longest one, in seconds; None for SILENCE_SECONDS. Comments break it: servers send them
-    while a model thinks. Raises NotSpokenError, and ModelCallError: BrokenStreamError if events were relayed.
+    `silence` is the longest one: see Relaying.patience. Comments break it: servers send them while a model
+    thinks. Raises NotSpokenError, and ModelCallError: BrokenStreamError if a part of the answer had come.
     """
     clock = asyncio.get_running_loop().time
-    silence, latest = silence or SILENCE_SECONDS, clock() + LONGEST_STREAM
-    limit = asyncio.timeout(silence)
+    latest = clock() + LONGEST_STREAM
+    limit = asyncio.timeout(relaying.patience(silence))
     failure = ModelCallError(Failure.TRANSIENT, f"{model}: the answer broke off")
     try:
         async with limit, source as pieces:
             async for events in pieces:
                 await relaying.take(events)
                 # A server that sends signs of life for ever would keep its place among the calls.
-                limit.reschedule(min(clock() + silence, latest))
+                limit.reschedule(min(clock() + relaying.patience(silence), latest))
     except (NotSpokenError, ModelCallError):
         raise
     except Exception as error:
         failure = explain(error, model, secrets)
     if limit.expired():
-        text = SILENT.format(silence) if clock() < latest else ENDLESS
+        text = SILENT.format(relaying.patience(silence)) if clock() < latest else ENDLESS
         failure = ModelCallError(Failure.TRANSIENT, f"{model}: {text}")
     try:
         # Whatever became of the connection: after its end, an answer is whole, and paid.

@@ -175,6 +175,27 @@ def test_a_stream_of_any_client_of_litellm_breaks_in_the_same_way(openai_server:
         assert error.message.startswith(f"{model}: no part of an answer for 0.5 s")
 
 
+def test_what_came_of_a_broken_stream_is_paid_and_may_be_asked_for_again(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "one two", "breaks_at": "finish_reason"}, {"text": "", "breaks_at": "role"})
+    broken = failure_of()
+    assert (broken.failure, broken.is_final) == (Failure.TRANSIENT, False)
+    assert broken.usage.prompt_tokens > 0
+    assert broken.usage.completion_tokens > 0
+    assert broken.usage.cost_usd
+    # Nothing of an answer has come.
+    assert failure_of().usage == Usage()
+
+
+@pytest.mark.parametrize(("stops_at", "seconds"), [("role", "0.6"), ("finish_reason", "0.2")])
+def test_a_model_may_be_silent_for_longer_before_its_answer_begins(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, stops_at: str, seconds: str
+) -> None:
+    monkeypatch.setattr("pytest_super.model.streamed_answer.FIRST_PART_SECONDS", 0.6)
+    monkeypatch.setattr("pytest_super.model.streamed_answer.SILENCE_SECONDS", 0.2)
+    openai_server.reply({"text": "one two", "stops_at": stops_at})
+    assert f"no part of an answer for {seconds} s" in failure_of().message
+
+
 IMPOSSIBLE = {"prompt_tokens": 0, "completion_tokens": 0}
 
 
