@@ -15,7 +15,7 @@ from zipfile import ZipFile
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -225,6 +225,7 @@ def test_what_was_not_measured_is_empty(
 
 @settings(max_examples=30)
 @given(text=st.text())
+@example(text="\r")
 def test_any_text_comes_back_from_the_table(text: str) -> None:
     with TemporaryDirectory() as name:
         run = stored_trial(Path(name), a_result(agent_error=text, difference=text))

@@ -38,7 +38,8 @@ def rows_of(trials: StoredTrials) -> Iterator[dict[str, Any]]:
 def write_csv(trials: StoredTrials, path: Path) -> None:
     """UTF-8 with a line of names; what is not known is empty. Raises OSError."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(columns_of(trials)), lineterminator="\n")
+        # With the ends of lines of RFC 4180: with others, some versions do not quote a carriage return.
+        writer = csv.DictWriter(file, list(columns_of(trials)))
         writer.writeheader()
         for row in rows_of(trials):
             writer.writerow({name: cell(value) for name, value in row.items()})
