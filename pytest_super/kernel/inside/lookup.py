@@ -44,7 +44,9 @@ def search(
     try:
         for path in files_below(folder, hidden):
             check_time(deadline)
-            if not has_name(path, name) or changed_at(os.path.join(folder, path)) < since:
+            if not has_name(path, name):
+                continue
+            if since and changed_at(os.path.join(folder, path)) < since:
                 continue
             lines = count_in(os.path.join(folder, path), needle, read, deadline) if needle else 0
             if needle and not lines:

@@ -29,7 +29,7 @@ Body = dict[str, Any]
 Event = dict[str, Any]
 """The data of one server-sent event."""
 END_MARK: Event = {"data": "[DONE]"}
-"""What `[DONE]` becomes, which ends a stream of chat completions and is no part of it."""
+"""Stands for `[DONE]`, the last line of a stream of chat completions."""
 
 
 @dataclass(frozen=True, slots=True)
