@@ -266,7 +266,7 @@ def main() -> None:
     assert agent is not None
     sessions = [Sessions(agent=agent, many=given.many, turns=turns) for turns in given.turns]
     if not has_image(sessions[0].image) and pytest_super(["image", "build", "--agent", agent.name]):
-        raise SystemExit(f"there is no image with {agent.name}")
+        raise SystemExit(f"the image with {agent.name} cannot be built")
     found = {one.turns: compare(one, given.rounds) for one in sessions}
     report_added(found)
     report_memory(found[max(found)])

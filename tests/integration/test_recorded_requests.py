@@ -131,7 +131,7 @@ def test_a_provider_of_responses_and_one_of_chat_completions_get_all_that_progra
     def answer(asked: dict[str, Any]) -> Any:
         if "messages" in asked:
             return chat.popleft()
-        # Then it is asked once in vain for a response. To start another gateway would take seconds.
+        # The gateway learns by one failed request that it has no Responses; a new gateway would take seconds.
         project.server.speaks = project.server.speaks if native else frozenset()
         return native.popleft() if native else ""
 
