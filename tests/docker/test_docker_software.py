@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.kernel.providers.docker.engine import connect
-from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS, DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from docker import APIClient
 
 pytestmark = pytest.mark.docker
 
@@ -25,14 +26,14 @@ def software(image: str) -> str:
 
 
 @pytest.fixture
-def build() -> Iterator[Callable[..., str]]:
-    api: Any = connect()
+def build(engine: APIClient, image: str) -> Iterator[Callable[..., str]]:
+    api: Any = engine
     tags: list[str] = []
 
     def made(**labels: str) -> str:
         tag = f"pytest-super-software:{uuid.uuid4().hex[:8]}"
         tags.append(tag)
-        recipe = io.BytesIO(f"FROM {DEFAULT_IMAGE}\nENV A={tag}\n".encode())
+        recipe = io.BytesIO(f"FROM {image}\nENV A={tag}\n".encode())
         given = {name: tag if value == "own tag" else value for name, value in labels.items()}
         list(api.build(fileobj=recipe, tag=tag, labels=given, rm=True, decode=True))
         return tag
@@ -43,11 +44,11 @@ def build() -> Iterator[Callable[..., str]]:
 
 
 def test_builds_of_one_recipe_are_equal_and_images_on_top_of_them_are_not(
-    build: Callable[..., str],
+    build: Callable[..., str], engine: APIClient
 ) -> None:
     ours = [build(**{BUILT: "recipe", BUILT_AS: "own tag"}) for _ in range(2)]
     assert [software(tag) for tag in ours] == ["recipe", "recipe"]
     # The same labels, inherited: the tag in them is that of another image.
     child = build(**{BUILT: "recipe", BUILT_AS: ours[0]})
-    api: Any = connect()
+    api: Any = engine
     assert software(child) == api.inspect_image(child)["Id"]
