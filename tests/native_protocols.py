@@ -1,4 +1,4 @@
-"""What providers send in Responses, in Messages and in streams of chat completions, for tests.
+"""What providers send in Responses, in Messages, in streams of chat completions and of Gemini, for tests.
 
 Written down from their documentation.
 
@@ -163,6 +163,30 @@ def blocks(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[st
         yield {"type": "tool_use", "id": call["id"], "name": name, "input": {}}, deltas
 
 
+def gemini_events(given: dict[str, Any], model: str) -> Iterator[dict[str, Any]]:
+    usage = given.get("usage", {"prompt_tokens": 20, "completion_tokens": 3})
+    prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
+    common = {"modelVersion": model, "responseId": "r1"}
+    if thought := given.get("reasoning_content"):
+        yield {"candidates": [gemini_candidate({"text": thought, "thought": True})], **common}
+    for word in words(given.get("text") or ""):
+        used = {"promptTokenCount": prompt, "totalTokenCount": prompt}
+        yield {"candidates": [gemini_candidate({"text": word})], "usageMetadata": used, **common}
+    calls = [call["function"] for call in given.get("tool_calls", [])]
+    parts = [
+        {"functionCall": {"name": call["name"], "args": json.loads(call["arguments"])}} for call in calls
+    ]
+    counts = {"promptTokenCount": prompt, "candidatesTokenCount": completion}
+    used = {**counts, "cachedContentTokenCount": usage.get("cached_tokens", 0)}
+    candidate = {**gemini_candidate(*parts), "finishReason": "STOP"}
+    total = {"totalTokenCount": prompt + completion}
+    yield {"candidates": [candidate], "usageMetadata": {**used, **total}, **common}
+
+
+def gemini_candidate(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+
+
 def words(text: str) -> list[str]:
     """The text in pieces that add up to it."""
     return re.findall(r"\S+\s*", text)
@@ -199,7 +223,9 @@ def chat_deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def kind_of(event: dict[str, Any]) -> str:
-    """Its type; that of a chunk of a chat completion is the field that it adds to."""
+    """Its type; that of a chunk of a chat completion, or of Gemini's, is the field that it adds to."""
+    if "candidates" in event:
+        return "finishReason" if "finishReason" in event["candidates"][0] else "text"
     if "choices" not in event:
         return str(event.get("type"))
     fields = [name for choice in event["choices"] for name in choice["delta"]]

@@ -1,6 +1,6 @@
 """A local HTTP server that speaks what providers speak and fails on demand, for tests.
 
-It speaks OpenAI's chat completions and Responses, and Anthropic's Messages.
+It speaks OpenAI's chat completions and Responses, Anthropic's Messages, and Gemini's `streamGenerateContent`.
 
     def test_it(openai_server):
         openai_server.reply("first answer", openai_server.fault("429", retry_after=0), {"text": "second"})
@@ -138,6 +138,9 @@ class OpenAIServer:
     def __post_init__(self) -> None:
         chat = re.compile(r"(/v1)*/(chat/completions|messages|responses)$")
         self.http.expect_request(chat, method="POST").respond_with_handler(self._respond)
+        # Old versions of litellm want the model in `api_base`, and others put it after that.
+        gemini = re.compile(r"(/models/[^/]+)+:streamGenerateContent$")
+        self.http.expect_request(gemini, method="POST").respond_with_handler(self._respond)
         self.http.expect_request("/v1/messages/count_tokens").respond_with_json({"input_tokens": COUNTED})
 
     @property
@@ -190,10 +193,14 @@ class OpenAIServer:
             return self._fail(answer, http, body)
         if isinstance(answer, dict) and "error" in answer:
             return failed(answer)
+        if http.path.startswith("/models/"):
+            model = http.path.rpartition("/")[2].partition(":")[0]
+            events = native_protocols.gemini_events(said(answer), model)
+            return Response(self._stream(events, said(answer)), content_type="text/event-stream")
         path = "/v1" + http.path.rpartition("/v1")[2]
         if path in native_protocols.PATHS and path not in self.speaks:
             return json_response({"detail": "Not Found"}, 404)
-        given = {"text": answer} if isinstance(answer, str) else answer
+        given = said(answer)
         whole = self._whole(path, given, body)
         if not body.get("stream") or given.get("cannot_stream"):
             return json_response(whole)
@@ -303,9 +310,13 @@ def failed(answer: dict[str, Any]) -> Response:
     return error_response(error.pop("status"), error)
 
 
+def said(answer: str | dict[str, Any]) -> dict[str, Any]:
+    return {"text": answer} if isinstance(answer, str) else answer
+
+
 def chat_completion(answer: str | dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """The JSON of an answer. Usage that it does not state is the number of words."""
-    given: dict[str, Any] = {"text": answer} if isinstance(answer, str) else answer
+    given = said(answer)
     message = {"role": "assistant", "content": given.get("text")}
     message |= {key: given[key] for key in ("tool_calls", "reasoning_content") if key in given}
     finish_reason = given.get("finish_reason", "tool_calls" if given.get("tool_calls") else "stop")

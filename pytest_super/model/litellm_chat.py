@@ -1,4 +1,4 @@
-"""Asks for chat completions through litellm, as a stream of providers that speak as OpenAI does."""
+"""Asks for chat completions through litellm, as a stream where that can be read here."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.litellm_errors import explain
+from pytest_super.model.litellm_errors import causes, explain
 from pytest_super.model.litellm_setup import would_run_tools
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import LONGEST_STREAM, Relaying, events_of, read_answer
+from pytest_super.model.streaming_client import streaming_client
 from pytest_super.model.usage import cost_of
 
 if TYPE_CHECKING:
@@ -42,10 +43,12 @@ class LitellmChat:
     ) -> None:
         """`timeout`, in seconds: for the silence of a stream; for a whole answer, TIMEOUT by default."""
         self.is_streamed = provider in STREAMED.split()
+        """Whether its chunks can be relayed as they come."""
         self._litellm = litellm
         self._model = model
         self._timeout = timeout
         self._secrets = secrets_in(parameters)
+        self._client = streaming_client(provider, model, silence=timeout, secrets=self._secrets)
         self._would_run_tools = would_run_tools()
 
     async def ask(self, request: Request, relay: Relay | None = None) -> Any:
@@ -66,11 +69,15 @@ class LitellmChat:
         return response
 
     async def _ask_whole(self, request: Request) -> Any:
+        settings: dict[str, Any] = {}
         seconds = TIMEOUT if self._timeout is None else self._timeout
+        if self._client is not None:
+            # It has limits of its own.
+            settings, seconds = {"client": self._client}, LONGEST_STREAM
         try:
             # litellm's own limit applies to each read, so an answer that trickles would never end.
             async with asyncio.timeout(seconds):
-                return await self._acompletion(request, timeout=seconds)
+                return await self._acompletion(request, timeout=seconds, **settings)
         except TimeoutError:
             text = f"{self._model}: no answer within {seconds:g} s"
             raise ModelCallError(Failure.TRANSIENT, text) from None
@@ -121,8 +128,9 @@ class LitellmChat:
         try:
             return await self._litellm.acompletion(**{**request, **fixed})
         except Exception as error:
+            ours = next((cause for cause in causes(error) if isinstance(cause, ModelCallError)), None)
             # `from None`: a traceback would show the secrets that `explain` removes.
-            raise explain(error, self._model, self._secrets, is_sent=any(sent)) from None
+            raise ours or explain(error, self._model, self._secrets, is_sent=any(sent)) from None
 
 
 def response_of(stream: Any) -> Any:

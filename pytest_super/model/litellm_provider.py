@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 COUNTED_AS = "gpt-4"
 # Contains nothing of the prompt, so that a refusal of it concerns every call.
 HARMLESS = {"messages": [{"role": "user", "content": "Say yes."}]}
+# The fields of events that hold what a model says, in the protocols of Anthropic, OpenAI and Gemini.
+SAYING = ("delta", "choices", "candidates")
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
 
 
@@ -106,7 +108,8 @@ class LitellmProvider(ModelProvider):
         try:
             return await self._ask(asked, relay)
         except ModelCallError as error:
-            raise await self._decided(error, partial(self._ask, HARMLESS)) from None
+            denied = error
+        raise await self._decided(denied, partial(self._ask, HARMLESS))
 
     async def _ask_native(
         self, protocol: NativeProtocol, request: Request, beta: str, relay: Relay | None
@@ -123,9 +126,10 @@ class LitellmProvider(ModelProvider):
         try:
             return await ask(request, beta, relay)
         except ModelCallError as error:
-            # With what the user chose for every call, and nothing that this program did.
-            harmless = protocol.with_defaults(protocol.harmless, self.parameters)
-            raise await self._decided(error, partial(ask, harmless)) from None
+            denied = error
+        # With what the user chose for every call, and nothing that this program did.
+        harmless = protocol.with_defaults(protocol.harmless, self.parameters)
+        raise await self._decided(denied, partial(ask, harmless))
 
     def _native(self, protocol: NativeProtocol, request: Request, body: Body) -> Answer:
         stated = protocol.tokens(body) if is_plausible(body) else None
@@ -147,6 +151,8 @@ class LitellmProvider(ModelProvider):
         """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
 
         A prompt can provoke a 400, a 403 by moderation or a 404 by a router; it must not stop the run.
+
+        Must be called outside of handlers: what is handled would be a cause of the next failure.
         """
         if denied.failure is not Failure.DENIED:
             return denied
@@ -221,7 +227,7 @@ class LitellmProvider(ModelProvider):
         stated: dict[str, Any] = {}
         for event in events:
             stated |= {name: event[name] for name in ("model", "usage") if event.get(name)}
-        said = [[event.get("delta"), event.get("choices")] for event in events]
+        said = [[event.get(name) for name in SAYING] for event in events]
         prompt, completion = stated_tokens(stated) or (estimate_tokens(request), 0)
         completion = completion or estimate_tokens(said)
         usage = self._litellm.Usage(prompt_tokens=prompt, completion_tokens=completion)

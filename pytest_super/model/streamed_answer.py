@@ -9,6 +9,8 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.model.json_values import plain
 from pytest_super.model.litellm_errors import codes_in, cut, explain, message_within
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from contextlib import AbstractAsyncContextManager
 
-    import httpx
-
-    from pytest_super.model.protocols.protocol import Body, Event, WireProtocol
+    from pytest_super.model.protocols.protocol import Body, Event, StreamedProtocol
     from pytest_super.model.provider import Relay
 
     Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
@@ -71,7 +71,7 @@ class Relaying:
     Until then nothing is lost by asking the provider again.
     """
 
-    def __init__(self, protocol: WireProtocol, relay: Relay | None) -> None:
+    def __init__(self, protocol: StreamedProtocol, relay: Relay | None) -> None:
         self.protocol = protocol
         self.events: list[Event] = []
         self.has_part = False
@@ -137,6 +137,12 @@ async def read_answer(
         failure = explain(error, model, secrets)
     # Outside of the handlers: a traceback would show the secrets that `explain` removes.
     raise relaying.failed(failure)
+
+
+async def denial(response: httpx.Response) -> httpx.HTTPStatusError:
+    """The error of a response without an answer, in its own words, where httpx would put a sentence."""
+    await response.aread()
+    return httpx.HTTPStatusError(response.text, request=response.request, response=response)
 
 
 async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:

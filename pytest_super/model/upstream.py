@@ -15,7 +15,7 @@ import httpx
 from pytest_super.model.api import BETA, COUNT_TOKENS
 from pytest_super.model.litellm_errors import is_no_model_api
 from pytest_super.model.provider import NotSpokenError
-from pytest_super.model.streamed_answer import events_of
+from pytest_super.model.streamed_answer import denial, events_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -72,12 +72,11 @@ class Upstream:
         url = self._address(protocol.path)
         async with self._client.stream("POST", url, headers=self._headers(beta), json=body) as response:
             if response.status_code >= 400:
-                await response.aread()
+                error = await denial(response)
                 if response.status_code in NO_PATH and is_no_model_api(response):
                     self._unspoken.add(protocol.path)
                     raise NotSpokenError
-                # Its own words, where httpx would put a sentence about the status.
-                raise httpx.HTTPStatusError(response.text, request=response.request, response=response)
+                raise error
             yield events_of(response)
 
     def _body(self, request: Request) -> Request:

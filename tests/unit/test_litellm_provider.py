@@ -462,8 +462,9 @@ def test_a_denial_of_one_request_does_not_stop_the_run(openai_server: OpenAIServ
     assert error.usage.cost_usd == pytest.approx(9 * 2.5e-6 + 1e-5)
     openai_server.reply(denied, denied)
     assert failure_of().failure is Failure.FATAL
-    openai_server.reply(denied, Fault("503"))
-    assert failure_of().failure is Failure.REFUSED
+    for other in ("503", "reset"):
+        openai_server.reply(denied, Fault(other))
+        assert failure_of().failure is Failure.REFUSED
     # The page of a firewall.
     openai_server.reply(Fault("blocked"), "Yes.")
     assert failure_of().failure is Failure.REFUSED

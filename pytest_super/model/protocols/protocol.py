@@ -45,8 +45,20 @@ class Tokens:
     """Of the prompt: written to a cache."""
 
 
-class WireProtocol(Protocol):
-    """One protocol. Its methods have no state and need no library."""
+class StreamedProtocol(Protocol):
+    """How an answer comes as a stream of events."""
+
+    def has_part(self, event: Event) -> bool:
+        """Whether an event of a stream has a part of the answer, after which nobody can ask again."""
+        ...
+
+    def whole(self, events: list[Event]) -> Body | None:
+        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
+        ...
+
+
+class WireProtocol(StreamedProtocol, Protocol):
+    """One protocol of the model door. Its methods have no state and need no library."""
 
     name: str
     path: str
@@ -88,14 +100,6 @@ class WireProtocol(Protocol):
 
     def error_event(self, code: str, message: str) -> str:
         """What ends a stream that cannot go on."""
-        ...
-
-    def has_part(self, event: Event) -> bool:
-        """Whether an event of a stream has a part of the answer, after which nobody can ask again."""
-        ...
-
-    def whole(self, events: list[Event]) -> Body | None:
-        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
         ...
 
 

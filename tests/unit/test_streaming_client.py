@@ -1,0 +1,157 @@
+"""Providers with protocols of their own are asked for streams, of which litellm sees the whole answers."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from packaging.version import Version
+
+from pytest_super.model.completion import Usage
+from pytest_super.model.failures import RETRIED, Failure, ModelCallError
+from pytest_super.model.litellm_provider import LitellmProvider
+from pytest_super.model.protocols.known import CHAT
+from tests.openai_server import KEY, Fault
+
+if TYPE_CHECKING:
+    from pytest_super.model.provider import Answer
+    from tests.openai_server import OpenAIServer
+
+CLAUDE, GEMINI = "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"
+# The event that has the reason for the end, and the last one.
+REASON = {CLAUDE: "message_delta", GEMINI: "finishReason"}
+LAST = {**REASON, CLAUDE: "message_stop"}
+# Not every version of litellm knows them.
+PRICES = {
+    "input_cost_per_token": 3e-6,
+    "cache_read_input_token_cost": 3e-7,
+    "output_cost_per_token": 1.5e-5,
+}
+MESSAGES = [{"role": "user", "content": "What is the accuracy?"}]
+TOOL = {"type": "function", "function": {"name": "run", "parameters": {"type": "object", "properties": {}}}}
+CALLS = [
+    {"id": id, "type": "function", "function": {"name": "run", "arguments": arguments}}
+    for id, arguments in (("c1", '{"code": "1"}'), ("c2", "{}"))
+]
+
+pytestmark = pytest.mark.parametrize("model", [CLAUDE, GEMINI])
+
+
+def ask(
+    server: OpenAIServer, model: str, *, parameters: dict[str, Any] | None = None, **fields: Any
+) -> Answer:
+    path = "/models/gemini-2.5-flash" if model == GEMINI else ""
+    given = {
+        "api_base": server.http.url_for(path).rstrip("/"),
+        "api_key": KEY,
+        **PRICES,
+        **(parameters or {}),
+    }
+    provider = LitellmProvider(model, given)
+    # No chunks of theirs could be relayed.
+    assert not provider.speaks(CHAT)
+    return asyncio.run(provider.complete({"messages": MESSAGES, **fields}, task="t", call=1))
+
+
+def failure_of(server: OpenAIServer, model: str, **parameters: Any) -> ModelCallError:
+    with pytest.raises(ModelCallError) as caught:
+        ask(server, model, parameters=parameters)
+    return caught.value
+
+
+def test_an_answer_has_all_its_parts(openai_server: OpenAIServer, model: str) -> None:
+    usage = {"prompt_tokens": 3000, "completion_tokens": 40, "cached_tokens": 1000}
+    said = {"text": "an answer\n" + 300 * "ha ", "tool_calls": CALLS}
+    openai_server.reply({**said, "usage": usage})
+    answer = ask(openai_server, model, tools=[TOOL], max_tokens=99)
+    message = answer.body["choices"][0]["message"]
+    assert message["content"] == said["text"]
+    assert [call["function"] for call in message["tool_calls"]] == [call["function"] for call in CALLS]
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (3000, 40)
+    assert (answer.usage.cached_tokens, answer.is_counted) == (1000, False)
+    assert answer.usage.cost_usd == pytest.approx(2000 * 3e-6 + 1000 * 3e-7 + 40 * 1.5e-5)
+    (request,) = openai_server.requests
+    assert KEY in " ".join(request.headers.values())
+
+
+@pytest.mark.skipif(Version(version("litellm")) < Version("1.70"), reason="litellm knows no thoughts")
+def test_thoughts_are_apart_from_the_text(openai_server: OpenAIServer, model: str) -> None:
+    openai_server.reply({"text": "an answer", "reasoning_content": "I think"})
+    message = ask(openai_server, model).body["choices"][0]["message"]
+    assert (message["content"], message["reasoning_content"]) == ("an answer", "I think")
+
+
+def test_an_answer_that_breaks_off_is_none(openai_server: OpenAIServer, model: str) -> None:
+    openai_server.reply({"text": "one two", "breaks_at": LAST[model]}, {"breaks_at": REASON[model]})
+    broken = failure_of(openai_server, model)
+    assert (broken.failure, broken.is_final) == (Failure.TRANSIENT, False)
+    assert broken.message == f"{model}: the answer broke off"
+    used = broken.usage
+    assert min(used.prompt_tokens, used.completion_tokens, used.cost_usd or 0) > 0
+    assert failure_of(openai_server, model).usage == Usage()
+
+
+def test_silence_is_limited_and_no_length(openai_server: OpenAIServer, model: str) -> None:
+    openai_server.pause = 0.02
+    text = " ".join(map(str, range(40)))
+    openai_server.reply({"text": text})
+    answer = ask(openai_server, model, parameters={"timeout": 0.5})
+    assert answer.body["choices"][0]["message"]["content"] == text
+    openai_server.reply({"text": "one two", "stops_at": LAST[model]}, Fault("hang"))
+    for used in (True, False):
+        error = failure_of(openai_server, model, timeout=0.5)
+        assert error.failure is Failure.TRANSIENT
+        assert error.message.startswith(f"{model}: no part of an answer for 0.5 s")
+        assert bool(error.usage.completion_tokens) is used
+
+
+@pytest.mark.parametrize(
+    ("kind", "failure", "status"),
+    [
+        ("401", Failure.FATAL, 401),
+        ("402", Failure.FATAL, 402),
+        ("403", Failure.FATAL, 403),
+        ("404", Failure.FATAL, 404),
+        ("429", Failure.RATE_LIMITED, 429),
+        ("quota", Failure.FATAL, 429),
+        ("500", Failure.TRANSIENT, 500),
+        ("context", Failure.CONTEXT, 400),
+        ("filter", Failure.FILTERED, 400),
+        ("html", Failure.UNCLEAR, None),
+        ("reset", Failure.TRANSIENT, None),
+        ("truncated", Failure.UNCLEAR, None),
+    ],
+)
+def test_each_fault_is_a_failure_of_its_kind(
+    openai_server: OpenAIServer, model: str, kind: str, failure: Failure, status: int | None
+) -> None:
+    openai_server.reply(Fault(kind, retry_after=7))
+    error = failure_of(openai_server, model)
+    assert error.failure is failure
+    assert error.message.startswith(f"{model} answered {status}: " if status else f"{model}: ")
+    assert KEY not in error.message
+    assert error.is_final == (failure not in RETRIED)
+    if failure is Failure.RATE_LIMITED:
+        assert error.retry_after == 7
+    assert len(openai_server.requests) == 1
+
+
+def test_an_error_in_a_stream_is_one(openai_server: OpenAIServer, model: str) -> None:
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded", "code": 529}}
+    openai_server.reply({"text": "one two", "fails_at": LAST[model], "with": error})
+    failed = failure_of(openai_server, model)
+    assert failed.failure is Failure.TRANSIENT
+    assert failed.message == f"{model}: Overloaded"
+    assert failed.usage.completion_tokens > 0
+
+
+def test_an_answer_without_end_is_read_up_to_a_limit(
+    openai_server: OpenAIServer, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_super.model.answer_size.LARGEST_ANSWER", 2**20)
+    openai_server.reply(Fault("endless"))
+    error = failure_of(openai_server, model)
+    assert error.failure is Failure.TRANSIENT
+    assert error.message.endswith("the answer is larger than 1 MiB")
