@@ -1,6 +1,6 @@
 """Many agents of one program at once, compared with the bare program in as many of the same containers.
 
-Usage: python benchmarks/agents_by_name.py [--small] [--agent codex] [--many 16] [--turns 8 40] [--rounds 2]
+Usage: python benchmarks/agents_by_name.py [--small] [--agent codex] [--many 16] [--turns 8 60] [--rounds 2]
 
 Ours: `pytest -n 16 --super-agent=codex` on 16 tasks, in containers without network, whose programs ask at the
 model door. Bare: 16 times `docker run` at once of the same image, with the same command line, settings and
@@ -257,7 +257,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="2 sessions of 2 turns, once")
     parser.add_argument("--agent", choices=MODELS, default="codex")
     parser.add_argument("--many", type=int, default=16)
-    parser.add_argument("--turns", type=int, nargs="+", default=[8, 40])
+    parser.add_argument("--turns", type=int, nargs="+", default=[8, 60])
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     if given.small:

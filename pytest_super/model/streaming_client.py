@@ -1,7 +1,7 @@
 """Asks for a stream where litellm asks for a whole answer, and gives litellm the whole that came of it.
 
 So litellm writes the requests and reads the answers of protocols that are not OpenAI's. Its own streams of
-them cost 0.4 ms of the event loop a token, and take what broke off for whole.
+them cost 0.35 ms of the event loop a token, and take some answers that broke off for whole.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ def gemini_stream(request: httpx.Request) -> httpx.Request | None:
 
 def changed(request: httpx.Request, url: httpx.URL, body: Any) -> httpx.Request:
     headers = {name: value for name, value in request.headers.items() if name != "content-length"}
-    return httpx.Request("POST", url, headers=headers, json=body, extensions=request.extensions)
+    # httpx could not write half of a pair of surrogates.
+    content = json.dumps(body).encode()
+    return httpx.Request("POST", url, headers=headers, content=content, extensions=request.extensions)
 
 
 STREAMS: dict[str, tuple[Callable[[httpx.Request], httpx.Request | None], StreamedProtocol]] = {
