@@ -12,7 +12,8 @@ from pytest_super.model.litellm_errors import causes, explain
 from pytest_super.model.litellm_setup import would_run_tools
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.redaction import secrets_in
-from pytest_super.model.streamed_answer import LONGEST_STREAM, Relaying, events_of, read_answer
+from pytest_super.model.server_sent_events import events_of
+from pytest_super.model.streamed_answer import LONGEST_STREAM, Relaying, read_answer
 from pytest_super.model.streaming_client import streaming_client
 from pytest_super.model.usage import cost_of
 

@@ -59,8 +59,7 @@ def explain(
         text = connection_words(chain)
     if failure is Failure.UNCLEAR:
         text = f"the answer cannot be read: {text}"
-    # Cut last: an earlier cut could leave half of a key, which `redact` would not find.
-    text = cut(redact(text, [*secrets, *environment_secrets()]))
+    text = for_message(text, secrets)
     return ModelCallError(
         failure,
         f"{model}: {text}" if status is None else f"{model} answered {status}: {text}",
@@ -209,5 +208,8 @@ def message_within(text: str) -> str:
     return message if isinstance(message, str) and message else text
 
 
-def cut(text: str) -> str:
+def for_message(text: str, secrets: Iterable[str]) -> str:
+    """The text without `secrets` and keys of the environment, and not longer than a message should be."""
+    text = redact(text, [*secrets, *environment_secrets()])
+    # Last: an earlier cut could leave half of a key, which `redact` would not find.
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import json
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
-from pytest_super.model.json_values import plain
-from pytest_super.model.litellm_errors import codes_in, cut, explain, message_within
+from pytest_super.model.litellm_errors import codes_in, explain, for_message, message_within
 from pytest_super.model.protocols.protocol import END_MARK, StreamError
 from pytest_super.model.provider import NotSpokenError
-from pytest_super.model.redaction import environment_secrets, redact
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -28,13 +24,6 @@ if TYPE_CHECKING:
     Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
     """The events of one answer, those that came together in one list."""
 
-# Not `splitlines`: JSON can have other separators as they are.
-LINE_END = re.compile(r"\r\n|\n|\r")
-BETWEEN = re.compile(r"\r?\n\r?\n")
-# A line of an event, or a comment.
-FIELD = re.compile(r"(data|event|id|retry)?:")
-# The begin of JSON or of a web page.
-DOCUMENT = re.compile(r"\s*[\[{<]")
 STATUS = re.compile("[45][0-9][0-9]")
 # The statuses that errors with these codes would have had.
 STATUSES = {
@@ -49,8 +38,6 @@ STATUSES = {
 SILENCE_SECONDS = 120.0
 FIRST_PART_SECONDS = 600.0
 LONGEST_STREAM = 3600.0
-# What remains of a response after the mark of its end, before its connection can be used again.
-REST_SECONDS = 1.0
 SILENT = "no part of an answer for {:g} s, which --super-model-arg=timeout=SECONDS changes"
 ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 
@@ -145,67 +132,6 @@ async def denial(response: httpx.Response) -> httpx.HTTPStatusError:
     return httpx.HTTPStatusError(response.text, request=response.request, response=response)
 
 
-async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
-    """The server-sent events of a response, those that came together in one list; comments are left out.
-
-    A server that cannot stream answers with one JSON value, which is then the only event. Raises ValueError
-    if the response is neither.
-    """
-    decode = codecs.getincrementaldecoder("utf-8")().decode
-    unfinished: list[str] = []
-    end, are_events, is_document = "", False, False
-    pieces = response.aiter_bytes()
-    async for piece in pieces:
-        text = end + decode(piece)
-        unfinished.append(text[len(end) :])
-        # The end of an event can come in several pieces.
-        end, is_between = text[-3:], BETWEEN.search(text)
-        if is_document or not is_between:
-            continue
-        *blocks, rest = BETWEEN.split("".join(unfinished))
-        # Documents have blank lines, too.
-        is_document = not are_events and any(map(DOCUMENT.match, blocks))
-        if is_document:
-            continue
-        # Some servers send blank lines before an answer.
-        are_events = are_events or any(map(str.strip, blocks))
-        unfinished = [rest]
-        events = [event for event in map(event_in, blocks) if event is not None]
-        yield events
-        if END_MARK in events:
-            await finish(pieces)
-            return
-    rest = "".join(unfinished)
-    if are_events or FIELD.match(rest):
-        yield last_events(rest)
-    elif rest.strip():
-        yield [plain(json.loads(rest))]
-
-
-def last_events(rest: str) -> list[Event]:
-    """What comes without a blank line after it is an event or a part of one."""
-    with suppress(ValueError):
-        return [event for event in [event_in(rest)] if event is not None]
-    return []
-
-
-async def finish(pieces: AsyncIterator[bytes]) -> None:
-    """Read what is left, so that the connection can be used again; some servers leave it open."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(REST_SECONDS):
-            async for _ in pieces:
-                pass
-
-
-def event_in(block: str) -> Event | None:
-    """The event of a block of lines; None if it has no data. Raises ValueError if they are not JSON."""
-    lines = [line[5:].removeprefix(" ") for line in LINE_END.split(block) if line.startswith("data:")]
-    data = "\n".join(lines)
-    if data == "[DONE]":
-        return END_MARK
-    return plain(json.loads(data)) if data else None
-
-
 def stream_failure(model: str, data: Any, secrets: Iterable[str]) -> ModelCallError:
     """What the error in a stream means, whose response began with HTTP status 200."""
     codes = codes_in([data])
@@ -213,4 +139,4 @@ def stream_failure(model: str, data: Any, secrets: Iterable[str]) -> ModelCallEr
     stated += [status for code, status in STATUSES.items() if code in codes]
     failure = classify(max(stated, default=400 if codes & KNOWN_CODES else 200), codes)
     text = " ".join(message_within(json.dumps(data)).split())
-    return ModelCallError(failure, f"{model}: {cut(redact(text, [*secrets, *environment_secrets()]))}")
+    return ModelCallError(failure, f"{model}: {for_message(text, secrets)}")

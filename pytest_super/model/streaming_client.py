@@ -14,7 +14,8 @@ import httpx
 
 from pytest_super.model.protocols import gemini_events
 from pytest_super.model.protocols.messages import Messages
-from pytest_super.model.streamed_answer import Relaying, denial, events_of, read_answer
+from pytest_super.model.server_sent_events import events_of
+from pytest_super.model.streamed_answer import Relaying, denial, read_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable

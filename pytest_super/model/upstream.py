@@ -15,7 +15,8 @@ import httpx
 from pytest_super.model.api import BETA, COUNT_TOKENS
 from pytest_super.model.litellm_errors import is_no_model_api
 from pytest_super.model.provider import NotSpokenError
-from pytest_super.model.streamed_answer import denial, events_of
+from pytest_super.model.server_sent_events import events_of
+from pytest_super.model.streamed_answer import denial
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

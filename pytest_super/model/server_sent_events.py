@@ -1,0 +1,108 @@
+"""The server-sent events of an HTTP response. Source: https://html.spec.whatwg.org/#server-sent-events"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pytest_super.model.json_values import plain
+from pytest_super.model.protocols.protocol import END_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import httpx
+
+    from pytest_super.model.protocols.protocol import Event
+
+# Not `splitlines`: JSON can have other separators as they are.
+LINE_END = re.compile(r"\r\n|\n|\r")
+BETWEEN = re.compile(r"\r?\n\r?\n")
+# A line of an event, or a comment.
+FIELD = re.compile(r"(data|event|id|retry)?:")
+# The begin of JSON or of a web page.
+DOCUMENT = re.compile(r"\s*[\[{<]")
+# What remains of a response after the mark of its end, before its connection can be used again.
+REST_SECONDS = 1.0
+
+
+async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
+    """The events, those that came together in one list; comments are left out.
+
+    A server that cannot stream answers with one JSON value, which is then the only event. Raises ValueError
+    if the response is neither.
+    """
+    parser = EventParser()
+    pieces = response.aiter_bytes()
+    async for piece in pieces:
+        if (events := parser.feed(piece)) is None:
+            continue
+        yield events
+        if END_MARK in events:
+            await finish(pieces)
+            return
+    yield parser.end()
+
+
+class EventParser:
+    """Finds the events of one response, however its bytes come."""
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+        self._unfinished: list[str] = []
+        self._last = ""
+        self._are_events = self._is_document = False
+
+    def feed(self, piece: bytes) -> list[Event] | None:
+        """The events that end in this piece; None if nothing does, not even a comment."""
+        text = self._last + self._decode(piece)
+        self._unfinished.append(text[len(self._last) :])
+        # The end of an event can come in several pieces.
+        self._last, is_between = text[-3:], BETWEEN.search(text)
+        if self._is_document or not is_between:
+            return None
+        *blocks, rest = BETWEEN.split("".join(self._unfinished))
+        # Documents have blank lines, too.
+        self._is_document = not self._are_events and any(map(DOCUMENT.match, blocks))
+        if self._is_document:
+            return None
+        # Some servers send blank lines before an answer.
+        self._are_events = self._are_events or any(map(str.strip, blocks))
+        self._unfinished = [rest]
+        return events_in(blocks)
+
+    def end(self) -> list[Event]:
+        """What the response had after its last event. Raises ValueError if it had neither events nor JSON."""
+        rest = "".join(self._unfinished)
+        if not self._are_events and not FIELD.match(rest):
+            return [plain(json.loads(rest))] if rest.strip() else []
+        # Without a blank line after it, it is an event or a part of one.
+        with suppress(ValueError):
+            return events_in([rest])
+        return []
+
+
+def events_in(blocks: list[str]) -> list[Event]:
+    """The events of blocks of lines, without those that have no data. Raises ValueError."""
+    return [event for event in map(event_in, blocks) if event is not None]
+
+
+def event_in(block: str) -> Event | None:
+    """The event of a block of lines; None if it has no data. Raises ValueError if they are not JSON."""
+    lines = [line[5:].removeprefix(" ") for line in LINE_END.split(block) if line.startswith("data:")]
+    data = "\n".join(lines)
+    if data == "[DONE]":
+        return END_MARK
+    return plain(json.loads(data)) if data else None
+
+
+async def finish(pieces: AsyncIterator[bytes]) -> None:
+    """Read what is left, so that the connection can be used again; some servers leave it open."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(REST_SECONDS):
+            async for _ in pieces:
+                pass
