@@ -25,6 +25,8 @@ CODE_FIELDS = ("code", "type", "status", "reason")
 NESTED_FIELDS = ("error", "innererror", "details")
 # All that OpenAI's client says about any failure of a connection.
 CONNECTION_ERROR = "Connection error."
+# The exceptions of OpenAI's client and of httpx for a connection that failed.
+UNCONNECTED = {"APIConnectionError", "ConnectError"}
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 # Statuses from an address without a model API.
 NOWHERE_STATUS = (404, 405)
@@ -55,7 +57,7 @@ def explain(
         is_sent=is_sent,
     )
     text = provider_words(error, status, response)
-    if text == CONNECTION_ERROR:
+    if text == CONNECTION_ERROR or "ConnectError" in class_names(error):
         text = connection_words(chain)
     if failure is Failure.UNCLEAR:
         text = f"the answer cannot be read: {text}"
@@ -172,7 +174,7 @@ def provider_words(error: Exception, status: int | None, response: Any) -> str:
 
 def connection_words(chain: list[BaseException]) -> str:
     """Where the request went, and the innermost reason why that failed."""
-    asked = next((cause for cause in chain if "APIConnectionError" in class_names(cause)), None)
+    asked = next((cause for cause in chain if UNCONNECTED & class_names(cause)), None)
     reasons = [" ".join(str(cause).split()) for cause in chain]
     reason = ERRNO.sub("", next(filter(None, reversed(reasons)), ""))
     return f"the connection to {address_of(asked)} failed: {reason}"

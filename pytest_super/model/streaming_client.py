@@ -95,9 +95,7 @@ def gemini_stream(request: httpx.Request) -> httpx.Request | None:
 
 def changed(request: httpx.Request, url: httpx.URL, body: Any) -> httpx.Request:
     headers = {name: value for name, value in request.headers.items() if name != "content-length"}
-    # httpx could not write half of a pair of surrogates.
-    content = json.dumps(body).encode()
-    return httpx.Request("POST", url, headers=headers, content=content, extensions=request.extensions)
+    return httpx.Request("POST", url, headers=headers, json=body, extensions=request.extensions)
 
 
 STREAMS: dict[str, tuple[Callable[[httpx.Request], httpx.Request | None], StreamedProtocol]] = {

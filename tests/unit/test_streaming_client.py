@@ -138,6 +138,14 @@ def test_each_fault_is_a_failure_of_its_kind(
     assert len(openai_server.requests) == 1
 
 
+def test_a_server_that_is_down_is_named_without_the_key(openai_server: OpenAIServer, model: str) -> None:
+    error = failure_of(openai_server, model, api_base="http://127.0.0.1:9/models/m")
+    assert error.failure is Failure.TRANSIENT
+    assert error.message.startswith(f"{model}: the connection to http://127.0.0.1:9")
+    assert "failed: Connect call failed" in error.message
+    assert KEY not in error.message
+
+
 def test_an_error_in_a_stream_is_one(openai_server: OpenAIServer, model: str) -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded", "code": 529}}
     openai_server.reply({"text": "one two", "fails_at": LAST[model], "with": error})
