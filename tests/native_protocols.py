@@ -169,11 +169,13 @@ def gemini_events(given: dict[str, Any], model: str) -> Iterator[dict[str, Any]]
     common = {"modelVersion": model, "responseId": "r1"}
     if thought := given.get("reasoning_content"):
         yield {"candidates": [gemini_candidate({"text": thought, "thought": True})], **common}
-    for word in words(given.get("text") or ""):
+    text = given.get("text") or ""
+    for word in [] if given.get("is_whole") else words(text):
         used = {"promptTokenCount": prompt, "totalTokenCount": prompt}
         yield {"candidates": [gemini_candidate({"text": word})], "usageMetadata": used, **common}
     calls = [call["function"] for call in given.get("tool_calls", [])]
-    parts = [
+    parts: list[dict[str, Any]] = [{"text": text}] if given.get("is_whole") else []
+    parts += [
         {"functionCall": {"name": call["name"], "args": json.loads(call["arguments"])}} for call in calls
     ]
     counts = {"promptTokenCount": prompt, "candidatesTokenCount": completion}

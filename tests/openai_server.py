@@ -139,7 +139,7 @@ class OpenAIServer:
         chat = re.compile(r"(/v1)*/(chat/completions|messages|responses)$")
         self.http.expect_request(chat, method="POST").respond_with_handler(self._respond)
         # Old versions of litellm want the model in `api_base`, and others put it after that.
-        gemini = re.compile(r"(/models/[^/]+)+:streamGenerateContent$")
+        gemini = re.compile(r"(/models/[^/]+)+:(streamGenerateContent|generateContent)$")
         self.http.expect_request(gemini, method="POST").respond_with_handler(self._respond)
         self.http.expect_request("/v1/messages/count_tokens").respond_with_json({"input_tokens": COUNTED})
 
@@ -196,6 +196,10 @@ class OpenAIServer:
         if http.path.startswith("/models/"):
             model = http.path.rpartition("/")[2].partition(":")[0]
             events = native_protocols.gemini_events(said(answer), model)
+            if not http.path.endswith(":streamGenerateContent") or said(answer).get("cannot_stream"):
+                # One that is short comes in one piece.
+                *_, whole = native_protocols.gemini_events({**said(answer), "is_whole": True}, model)
+                return json_response(whole)
             return Response(self._stream(events, said(answer)), content_type="text/event-stream")
         path = "/v1" + http.path.rpartition("/v1")[2]
         if path in native_protocols.PATHS and path not in self.speaks:

@@ -13,7 +13,7 @@ from pytest_super.model.litellm_setup import would_run_tools
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.server_sent_events import events_of
-from pytest_super.model.streamed_answer import LONGEST_STREAM, Relaying, read_answer
+from pytest_super.model.streamed_answer import LONGEST_STREAM, WHOLE_SECONDS, Relaying, read_answer
 from pytest_super.model.streaming_client import streaming_client
 from pytest_super.model.usage import cost_of
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Event, Request
     from pytest_super.model.provider import Relay
 
-# For a whole answer.
-TIMEOUT = 600.0
 # Those that speak as OpenAI does and state the usage of a stream. litellm asks them, and their responses are
 # read here: its own streams cost 0.35 ms of the event loop a token, and fail after 100 equal chunks.
 STREAMED = """
@@ -42,7 +40,7 @@ class LitellmChat:
     def __init__(
         self, litellm: Any, model: str, provider: str, parameters: Mapping[str, Any], timeout: float | None
     ) -> None:
-        """`timeout`, in seconds: for the silence of a stream; for a whole answer, TIMEOUT by default."""
+        """`timeout`, in seconds: for the silence of a stream, or for a whole answer."""
         self.is_streamed = provider in STREAMED.split()
         """Whether its chunks can be relayed as they come."""
         self._litellm = litellm
@@ -58,27 +56,24 @@ class LitellmChat:
         `request` has litellm's own parameters, too. Raises ModelCallError: BrokenStreamError if chunks were
         relayed.
         """
-        if not self.is_streamed:
-            return await self._ask_whole(request)
         try:
-            return await self._ask_streamed(request, relay)
+            if self.is_streamed:
+                return await self._ask_streamed(request, relay)
+            if self._client is not None:
+                return await self._acompletion(request, client=self._client)
         except ModelCallError as error:
             if error.failure is not Failure.DENIED or not STREAM.search(error.message):
                 raise
         response = await self._ask_whole(request)
-        self.is_streamed = False
+        self.is_streamed, self._client = False, None
         return response
 
     async def _ask_whole(self, request: Request) -> Any:
-        settings: dict[str, Any] = {}
-        seconds = TIMEOUT if self._timeout is None else self._timeout
-        if self._client is not None:
-            # It has limits of its own.
-            settings, seconds = {"client": self._client}, LONGEST_STREAM
+        seconds = WHOLE_SECONDS if self._timeout is None else self._timeout
         try:
             # litellm's own limit applies to each read, so an answer that trickles would never end.
             async with asyncio.timeout(seconds):
-                return await self._acompletion(request, timeout=seconds, **settings)
+                return await self._acompletion(request, timeout=seconds)
         except TimeoutError:
             text = f"{self._model}: no answer within {seconds:g} s"
             raise ModelCallError(Failure.TRANSIENT, text) from None

@@ -22,7 +22,7 @@ from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import BrokenStreamError, Relaying, read_answer
 from pytest_super.model.token_estimate import LENGTHS, entry_of, estimate_tokens, max_usage, prices_of
 from pytest_super.model.upstream import Upstream
-from pytest_super.model.usage import cost_of, is_plausible, priced, register_prices, stated_tokens
+from pytest_super.model.usage import cost_of, is_plausible, plausible, priced, register_prices, stated_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -98,7 +98,7 @@ class LitellmProvider(ModelProvider):
         try:
             yield
         except BrokenStreamError as broken:
-            broken.usage = self._usage_of_part(request, broken.events)
+            broken.usage = self._usage_of_part(request, broken)
             raise
 
     async def _complete(self, request: Request, relay: Relay | None = None) -> Answer:
@@ -222,20 +222,23 @@ class LitellmProvider(ModelProvider):
             prompt = estimate_tokens([messages, tools])
         return prompt, completion
 
-    def _usage_of_part(self, request: Request, events: list[Event]) -> Usage:
+    def _usage_of_part(self, request: Request, broken: BrokenStreamError) -> Usage:
         """What a broken stream has used, as far as it says, otherwise by an estimate."""
-        stated: dict[str, Any] = {}
-        for event in events:
-            stated |= {name: event[name] for name in ("model", "usage") if event.get(name)}
-        said = [[event.get(name) for name in SAYING] for event in events]
-        prompt, completion = stated_tokens(stated) or (estimate_tokens(request), 0)
-        completion = completion or estimate_tokens(said)
-        usage = self._litellm.Usage(prompt_tokens=prompt, completion_tokens=completion)
-        response = self._litellm.ModelResponse(model=text_in(stated, "model"), usage=usage)
+        stated = broken.tokens or Tokens(0, 0)
+        said = [[event.get(name) for name in SAYING] for event in broken.events]
+        prompt = plausible(stated.prompt) or estimate_tokens(request)
+        completion = plausible(stated.completion) or estimate_tokens(said)
+        cached = min(stated.cached, prompt)
+        details = {"cached_tokens": cached}
+        usage = self._litellm.Usage(
+            prompt_tokens=prompt, completion_tokens=completion, prompt_tokens_details=details
+        )
+        model = next((name for event in broken.events if (name := text_in(event, "model"))), None)
+        response = self._litellm.ModelResponse(model=model, usage=usage)
         response._hidden_params["response_cost"] = cost_of(
             self._litellm, self.model, {**self.parameters, **request}, response
         )
-        return self._usage(response, prompt, completion)
+        return self._usage(response, prompt, completion, cached)
 
     def _usage(self, response: Any, prompt: int, completion: int, cached: int = 0) -> Usage:
         usage = priced(self._litellm, self.model, Tokens(prompt, completion, cached))

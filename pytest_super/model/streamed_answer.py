@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from contextlib import AbstractAsyncContextManager
 
-    from pytest_super.model.protocols.protocol import Body, Event, StreamedProtocol
+    from pytest_super.model.protocols.protocol import Body, Event, StreamedProtocol, Tokens
     from pytest_super.model.provider import Relay
 
     Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 STATUS = re.compile("[45][0-9][0-9]")
 # The statuses that errors with these codes would have had.
 STATUSES = {
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
     "server_error": 500,
     "api_error": 500,
+    "timeout_error": 504,
     "overloaded_error": 529,
 }
 # Two events of an answer come this far apart at most, by default: what is silent for longer is dead. Before
@@ -38,6 +43,8 @@ STATUSES = {
 SILENCE_SECONDS = 120.0
 FIRST_PART_SECONDS = 600.0
 LONGEST_STREAM = 3600.0
+# For an answer that is no stream, in all.
+WHOLE_SECONDS = 600.0
 SILENT = "no part of an answer for {:g} s, which --super-model-arg=timeout=SECONDS changes"
 ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 
@@ -45,11 +52,17 @@ ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 class BrokenStreamError(ModelCallError):
     """A stream failed after a part of the answer had come, which the provider charges for."""
 
-    def __init__(self, failure: ModelCallError, events: list[Event], *, is_relayed: bool) -> None:
+    def __init__(
+        self, failure: ModelCallError, events: list[Event], tokens: Tokens | None, *, is_relayed: bool
+    ) -> None:
         # What was relayed cannot be taken back.
         is_final = failure.is_final or is_relayed
-        super().__init__(failure.failure, failure.message, retry_after=failure.retry_after, is_final=is_final)
+        # Whoever begins to answer does not deny every call.
+        kind = Failure.REFUSED if failure.failure is Failure.DENIED else failure.failure
+        super().__init__(kind, failure.message, retry_after=failure.retry_after, is_final=is_final)
         self.events = events
+        self.tokens = tokens
+        """What the events state; its zeros are unknown."""
 
 
 class Relaying:
@@ -80,7 +93,8 @@ class Relaying:
         """The failure of this answer."""
         if not self.has_part:
             return failure
-        return BrokenStreamError(failure, self.events, is_relayed=self._relay is not None)
+        tokens = self.protocol.used(self.events)
+        return BrokenStreamError(failure, self.events, tokens, is_relayed=self._relay is not None)
 
     def patience(self, silence: float | None) -> float:
         """How long the answer can be silent now, in seconds; None for what is usual."""

@@ -6,16 +6,18 @@ them cost 0.35 ms of the event loop a token, and take some answers that broke of
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols import gemini_events
 from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.server_sent_events import events_of
-from pytest_super.model.streamed_answer import Relaying, denial, read_answer
+from pytest_super.model.streamed_answer import WHOLE_SECONDS, Relaying, denial, read_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -23,14 +25,15 @@ if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Event, StreamedProtocol
 
 # How their requests for a whole answer end.
-MESSAGES, GENERATE = "/messages", ":generateContent"
+MESSAGES, GENERATE = b"/messages", b":generateContent"
+NO_TIMEOUT = httpx.Timeout(None).as_dict()
 
 
 def streaming_client(provider: str, model: str, *, silence: float | None, secrets: Iterable[str]) -> Any:
     """The client for litellm's calls of this provider; None if litellm takes none, or streams are read above.
 
-    `silence`, in seconds: see Relaying.patience. `model` is for messages. The client raises ModelCallError,
-    which litellm puts into exceptions of its own.
+    `silence`, in seconds: see Relaying.patience; other requests end after as much, by default WHOLE_SECONDS.
+    `model` is for messages. The client raises ModelCallError, which litellm puts into exceptions of its own.
     """
     if provider not in STREAMS:
         return None
@@ -55,7 +58,7 @@ class StreamingClient(httpx.AsyncClient):
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         streamed = self._as_stream(request)
         if streamed is None:
-            return await super().send(request, **options)
+            return await self._send_other(request, options)
         body = await read_answer(
             self._events(streamed),
             Relaying(self._protocol, None),
@@ -64,6 +67,16 @@ class StreamingClient(httpx.AsyncClient):
             secrets=self._secrets,
         )
         return httpx.Response(200, json=body, request=request)
+
+    async def _send_other(self, request: httpx.Request, options: dict[str, Any]) -> httpx.Response:
+        """Such as a question for what Gemini has cached."""
+        seconds = WHOLE_SECONDS if self._silence is None else self._silence
+        try:
+            async with asyncio.timeout(seconds):
+                return await super().send(request, **options)
+        except TimeoutError:
+            text = f"{self._model}: no answer within {seconds:g} s"
+            raise ModelCallError(Failure.TRANSIENT, text) from None
 
     @asynccontextmanager
     async def _events(self, request: httpx.Request) -> AsyncIterator[AsyncIterator[list[Event]]]:
@@ -78,24 +91,26 @@ class StreamingClient(httpx.AsyncClient):
 
 def messages_stream(request: httpx.Request) -> httpx.Request | None:
     """The request of Anthropic's Messages, for a stream; None for what is no such request."""
-    if not request.url.path.endswith(MESSAGES):
+    if not request.url.raw_path.endswith(MESSAGES):
         return None
-    return changed(request, request.url, {**json.loads(request.content), "stream": True})
+    content = json.dumps({**json.loads(request.content), "stream": True}, ensure_ascii=False).encode()
+    return changed(request, request.url, content)
 
 
 def gemini_stream(request: httpx.Request) -> httpx.Request | None:
     """The request of Gemini's `generateContent`, for a stream; None for what is no such request."""
-    path = request.url.path
+    path, _, query = request.url.raw_path.partition(b"?")
     if not path.endswith(GENERATE):
         return None
-    url = request.url.copy_with(path=path.removesuffix(GENERATE) + ":streamGenerateContent")
     # Otherwise the events come as one JSON list.
-    return changed(request, url.copy_merge_params({"alt": "sse"}), json.loads(request.content))
+    raw_path = path.removesuffix(GENERATE) + b":streamGenerateContent?alt=sse" + (query and b"&" + query)
+    return changed(request, request.url.copy_with(raw_path=raw_path), request.content)
 
 
-def changed(request: httpx.Request, url: httpx.URL, body: Any) -> httpx.Request:
+def changed(request: httpx.Request, url: httpx.URL, content: bytes) -> httpx.Request:
     headers = {name: value for name, value in request.headers.items() if name != "content-length"}
-    return httpx.Request("POST", url, headers=headers, json=body, extensions=request.extensions)
+    extensions = {**request.extensions, "timeout": NO_TIMEOUT}
+    return httpx.Request("POST", url, headers=headers, content=content, extensions=extensions)
 
 
 STREAMS: dict[str, tuple[Callable[[httpx.Request], httpx.Request | None], StreamedProtocol]] = {

@@ -162,6 +162,22 @@ def test_a_null_count_at_the_end_of_a_stream_keeps_that_of_the_beginning() -> No
     assert body["usage"] == {"input_tokens": 3, "output_tokens": 5}
 
 
+def test_what_the_last_event_adds_to_an_answer_is_kept() -> None:
+    deltas = [{"type": "compaction_delta", "content": "a summary"}]
+    stream = stream_of({"type": "compaction", "content": None}, deltas)
+    edits = {"applied_edits": [{"type": "clear_tool_uses"}]}
+    ended = {"delta": {"stop_reason": "compaction"}, "context_management": edits, "usage": None}
+    stream.insert(-1, {"type": "message_delta", **ended})
+
+    body = messages_events.whole(stream)
+
+    assert body is not None
+    assert body["content"] == [{"type": "compaction", "content": "a summary"}]
+    assert (body["context_management"], body["stop_reason"]) == (edits, "compaction")
+    assert body["usage"] == {"input_tokens": 3}
+    assert "type" not in body
+
+
 # Requests
 
 

@@ -22,7 +22,7 @@ def test_parts_are_joined_and_what_comes_last_counts() -> None:
     body = whole([begun, piece({"text": "x"}, index=1, finishReason="STOP"), ended])
     assert body is not None
     one, other = body["candidates"]
-    assert one["content"] == {"role": "model", "parts": [{"text": "a"}, {"text": "b"}]}
+    assert one["content"] == {"role": "model", "parts": [{"text": "ab"}]}
     assert (one["safetyRatings"], one["finishReason"]) == ([1], "STOP")
     assert other["content"]["parts"] == [{"text": "x"}]
     assert body["usageMetadata"] == USAGE["usageMetadata"]
@@ -37,12 +37,62 @@ def test_an_answer_without_a_reason_for_its_end_has_broken_off() -> None:
 def test_a_candidate_may_have_no_content() -> None:
     body = whole([{"candidates": [{"finishReason": "MAX_TOKENS"}]}])
     assert body is not None
-    assert body["candidates"] == [{"finishReason": "MAX_TOKENS", "content": {"parts": []}}]
+    assert body["candidates"] == [{"finishReason": "MAX_TOKENS"}]
+    # litellm reads no answer without it.
+    assert body["usageMetadata"] == {}
+    body = whole([piece({"text": "a"}), {"candidates": [{"finishReason": "STOP", "content": None}]}])
+    assert body is not None
+    assert body["candidates"][0]["content"]["parts"] == [{"text": "a"}]
+
+
+def test_only_texts_of_one_kind_are_joined() -> None:
+    parts = [
+        {"text": "I ", "thought": True},
+        {"text": "think", "thought": True},
+        {"text": "a"},
+        {"text": "", "thoughtSignature": "s"},
+        {"functionCall": {"name": "f", "args": {}}},
+        {"functionCall": {"name": "g", "args": {}}},
+        {"text": "b"},
+    ]
+    body = whole([*map(piece, parts), piece(finishReason="STOP")])
+    assert body is not None
+    thought = {"text": "I think", "thought": True}
+    assert body["candidates"][0]["content"]["parts"] == [thought, *parts[2:]]
+
+
+def test_what_is_known_of_sources_and_probabilities_is_joined() -> None:
+    chunks = [{"web": {"uri": "u"}}]
+    body = whole(
+        [
+            piece(
+                {"text": "a"},
+                groundingMetadata={"webSearchQueries": ["q"], "groundingChunks": chunks},
+                logprobsResult={"chosenCandidates": [{"token": "a"}]},
+            ),
+            piece(
+                {"text": "b"},
+                finishReason="STOP",
+                groundingMetadata={"groundingSupports": [1]},
+                logprobsResult={"chosenCandidates": [{"token": "b"}]},
+            ),
+        ]
+    )
+    assert body is not None
+    (found,) = body["candidates"]
+    assert found["groundingMetadata"] == {
+        "webSearchQueries": ["q"],
+        "groundingChunks": chunks,
+        "groundingSupports": [1],
+    }
+    assert found["logprobsResult"] == {"chosenCandidates": [{"token": "a"}, {"token": "b"}]}
 
 
 def test_a_prompt_that_is_refused_has_no_answer() -> None:
     refused = {"promptFeedback": {"blockReason": "SAFETY"}, **USAGE}
     assert whole([refused]) == {**refused, "candidates": []}
+    # Some prompts are only rated.
+    assert whole([{"promptFeedback": {"safetyRatings": []}}]) is None
 
 
 def test_an_error_is_one() -> None:

@@ -13,6 +13,7 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.protocols.known import CHAT
+from pytest_super.model.streaming_client import streaming_client
 from tests.openai_server import KEY, Fault
 
 if TYPE_CHECKING:
@@ -84,12 +85,18 @@ def test_thoughts_are_apart_from_the_text(openai_server: OpenAIServer, model: st
 
 
 def test_an_answer_that_breaks_off_is_none(openai_server: OpenAIServer, model: str) -> None:
-    openai_server.reply({"text": "one two", "breaks_at": LAST[model]}, {"breaks_at": REASON[model]})
+    usage = {"prompt_tokens": 500, "completion_tokens": 2}
+    broken_off = {"text": "one two", "usage": usage, "breaks_at": REASON[model]}
+    openai_server.reply(broken_off, {"breaks_at": REASON[model]})
     broken = failure_of(openai_server, model)
     assert (broken.failure, broken.is_final) == (Failure.TRANSIENT, False)
     assert broken.message == f"{model}: the answer broke off"
-    used = broken.usage
-    assert min(used.prompt_tokens, used.completion_tokens, used.cost_usd or 0) > 0
+    # As its parts say, and of the answer as much as has come.
+    assert (broken.usage.prompt_tokens, broken.usage.cached_tokens) == (500, 0)
+    assert 0 < broken.usage.completion_tokens < 30
+    cost = 500 * 3e-6 + broken.usage.completion_tokens * 1.5e-5
+    assert broken.usage.cost_usd == pytest.approx(cost)
+    # Nothing of it has come.
     assert failure_of(openai_server, model).usage == Usage()
 
 
@@ -153,6 +160,48 @@ def test_an_error_in_a_stream_is_one(openai_server: OpenAIServer, model: str) ->
     assert failed.failure is Failure.TRANSIENT
     assert failed.message == f"{model}: Overloaded"
     assert failed.usage.completion_tokens > 0
+
+
+def test_an_error_after_a_part_denies_no_other_call(openai_server: OpenAIServer, model: str) -> None:
+    error = {"type": "error", "error": {"type": "invalid", "message": "No more", "code": 403}}
+    openai_server.reply({"text": "one two", "fails_at": LAST[model], "with": error})
+    failed = failure_of(openai_server, model)
+    assert (failed.failure, failed.message) == (Failure.REFUSED, f"{model}: No more")
+    assert failed.usage.completion_tokens > 0
+    assert len(openai_server.requests) == 1
+
+
+def test_a_server_that_refuses_streams_is_asked_for_whole_answers(
+    openai_server: OpenAIServer, model: str
+) -> None:
+    refused = {"error": {"status": 400, "message": "Streaming is not supported."}}
+    whole = {"text": "an answer", "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    openai_server.reply(refused, whole)
+    answer = ask(openai_server, model)
+    assert answer.body["choices"][0]["message"]["content"] == "an answer"
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (9, 2)
+
+
+def test_a_server_may_answer_whole_where_a_stream_is_asked_for(
+    openai_server: OpenAIServer, model: str
+) -> None:
+    openai_server.reply({"text": "an answer", "cannot_stream": True})
+    answer = ask(openai_server, model)
+    assert answer.body["choices"][0]["message"]["content"] == "an answer"
+    assert (answer.usage.prompt_tokens, answer.is_counted) == (20, False)
+
+
+def test_other_requests_have_a_limit_too(openai_server: OpenAIServer, model: str) -> None:
+    """litellm asks Gemini what it has cached, for instance."""
+    openai_server.reply(Fault("hang"))
+    client = streaming_client(model.partition("/")[0], model, silence=0.2, secrets=())
+
+    async def other() -> None:
+        await client.post(openai_server.base_url + "/chat/completions", json={})
+
+    with pytest.raises(ModelCallError, match=r"no answer within 0\.2 s") as caught:
+        asyncio.run(other())
+    assert caught.value.failure is Failure.TRANSIENT
 
 
 def test_an_answer_without_end_is_read_up_to_a_limit(

@@ -15,7 +15,7 @@ from pytest_super.model.protocols.protocol import invalid, is_list_of_objects, o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.model.protocols.protocol import Body, Event, Request
+    from pytest_super.model.protocols.protocol import Body, Event, Request, Tokens
 
 # The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because the
 # gateway decides that, and `web_search_options`, because the model could find a task's solution.
@@ -67,6 +67,9 @@ class ChatCompletions:
 
     def whole(self, events: list[Event]) -> Body | None:
         return chat_chunks.whole(events)
+
+    def used(self, events: list[Event]) -> Tokens | None:
+        return chat_chunks.used(events)
 
     def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
         return openai_error(code, message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import END_MARK, StreamError, objects
+from pytest_super.model.protocols.protocol import END_MARK, StreamError, Tokens, count, detail, objects
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Event
@@ -56,6 +56,16 @@ def has_part(chunk: Event) -> bool:
         or any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
         for choice in objects(chunk.get("choices"))
     )
+
+
+def used(chunks: list[Event]) -> Tokens | None:
+    """What the latest usage states; some servers have one in every chunk."""
+    stated = [chunk["usage"] for chunk in chunks if isinstance(chunk.get("usage"), dict)]
+    if not stated:
+        return None
+    usage = stated[-1]
+    cached = detail(usage, "prompt_tokens_details", "cached_tokens")
+    return Tokens(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), cached)
 
 
 def renamed(choice: dict[str, Any]) -> dict[str, Any]:

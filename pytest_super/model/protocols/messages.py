@@ -93,6 +93,9 @@ class Messages:
     def whole(self, events: list[Event]) -> Body | None:
         return messages_events.whole(events)
 
+    def used(self, events: list[Event]) -> Tokens | None:
+        return self.tokens({"usage": messages_events.usage_of_part(events)})
+
     def tokens(self, body: Body) -> Tokens | None:
         usage = body.get("usage")
         if not isinstance(usage, dict):

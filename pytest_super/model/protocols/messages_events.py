@@ -21,6 +21,8 @@ DELTAS = {
     "signature_delta": ("signature", "signature"),
     # Its pieces of JSON make up the input in the end.
     "input_json_delta": ("input", "partial_json"),
+    # Comes in one piece.
+    "compaction_delta": ("content", "content"),
     # Each is one of a list.
     "citations_delta": ("citations", "citation"),
 }
@@ -81,6 +83,9 @@ def whole(stream: list[Event]) -> Body | None:
         kind = event.get("type")
         if kind == "error":
             raise StreamError(event)
+        if kind == "message":
+            # A server that cannot stream sends it whole.
+            return event
         if kind == "message_start":
             body = dict(event["message"])
         elif kind == "content_block_start":
@@ -88,13 +93,29 @@ def whole(stream: list[Event]) -> Body | None:
         elif kind == "content_block_delta":
             add(added[event["index"]], event["delta"])
         elif kind == "message_delta":
-            body |= event["delta"]
-            # A count that it does not state stays as it was in the beginning.
-            counts = {name: n for name, n in (event.get("usage") or {}).items() if n is not None}
-            body["usage"] = {**(body.get("usage") or {}), **counts}
+            rest = {name: value for name, value in event.items() if name not in ("type", "delta")}
+            body |= {**event["delta"], **rest, "usage": merged(body.get("usage"), event.get("usage"))}
         elif kind == "message_stop":
             return {**body, "content": [finished(block, added[n]) for n, block in content.items()]}
     return None
+
+
+def merged(begun: Any, ended: Any) -> dict[str, Any]:
+    """The usage of the first event with that of the last, where that states a figure."""
+    stated = {name: value for name, value in (ended or {}).items() if value is not None}
+    return {**(begun or {}), **stated}
+
+
+def usage_of_part(stream: list[Event]) -> dict[str, Any]:
+    """What a broken stream says that it used."""
+    usage: dict[str, Any] = {}
+    for event in stream:
+        if event.get("type") == "message_start":
+            # Nothing of the answer has come by then.
+            usage = {**(event["message"].get("usage") or {}), "output_tokens": 0}
+        elif event.get("type") == "message_delta":
+            usage = merged(usage, event.get("usage"))
+    return usage
 
 
 def add(added: dict[str, list[Any]], delta: dict[str, Any]) -> None:

@@ -56,6 +56,10 @@ class StreamedProtocol(Protocol):
         """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
         ...
 
+    def used(self, events: list[Event]) -> Tokens | None:
+        """What the events of a broken stream say that it used, 0 for what they do not; None for nothing."""
+        ...
+
 
 class WireProtocol(StreamedProtocol, Protocol):
     """One protocol of the model door. Its methods have no state and need no library."""

@@ -105,6 +105,10 @@ class Responses:
                 return {**event["response"], "output": event["response"].get("output") or items}
         return None
 
+    def used(self, events: list[Event]) -> Tokens | None:  # noqa: ARG002
+        # Only the last event states it.
+        return None
+
     def tokens(self, body: Body) -> Tokens | None:
         usage = body.get("usage")
         if not isinstance(usage, dict) or not count(usage.get("input_tokens")):
