@@ -35,7 +35,7 @@ def test_an_answer_without_a_reason_for_its_end_has_broken_off() -> None:
 
 
 def test_a_candidate_may_have_no_content() -> None:
-    body = whole([{"candidates": [{"finishReason": "MAX_TOKENS"}]}])
+    body = whole([{"candidates": [{"finishReason": "MAX_TOKENS"}], "usageMetadata": None}])
     assert body is not None
     assert body["candidates"] == [{"finishReason": "MAX_TOKENS"}]
     # litellm reads no answer without it.

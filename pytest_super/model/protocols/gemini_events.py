@@ -28,7 +28,7 @@ def whole(events: list[Event]) -> Body | None:
     for event in events:
         if event.get("error"):
             raise StreamError(event)
-        body |= event
+        body |= {name: value for name, value in event.items() if value is not None}
         for part in objects(event.get("candidates")):
             index = part.get("index") or 0
             candidates[index] = joined(candidates.get(index, {}), part)
