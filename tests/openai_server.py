@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from pytest_super.model.failures import Failure
 from tests import native_protocols
 
 if TYPE_CHECKING:
@@ -68,6 +69,18 @@ ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
         },
     ),
 }
+# What these errors mean, and the status that a message about them names.
+MEANINGS = [
+    ("401", Failure.FATAL, 401),
+    ("402", Failure.FATAL, 402),
+    ("403", Failure.FATAL, 403),
+    ("404", Failure.FATAL, 404),
+    ("429", Failure.RATE_LIMITED, 429),
+    ("quota", Failure.FATAL, 429),
+    ("500", Failure.TRANSIENT, 500),
+    ("context", Failure.CONTEXT, 400),
+    ("filter", Failure.FILTERED, 400),
+]
 UNEXPECTED = {"error": {"status": 400, "message": "the test has no answer for this request"}}
 # Faults that are no answer with an error status.
 BROKEN = (

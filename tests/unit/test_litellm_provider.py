@@ -20,7 +20,7 @@ from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.litellm_setup import import_litellm, supports
 from pytest_super.model.protocols.known import CHAT
-from tests.openai_server import ERRORS, KEY, Fault
+from tests.openai_server import ERRORS, KEY, MEANINGS, Fault
 
 if TYPE_CHECKING:
     from pytest_super.model.provider import Answer
@@ -390,15 +390,7 @@ def test_an_image_in_the_request_itself_is_passed_on(openai_server: OpenAIServer
 @pytest.mark.parametrize(
     ("kind", "failure", "status"),
     [
-        ("401", Failure.FATAL, 401),
-        ("402", Failure.FATAL, 402),
-        ("403", Failure.FATAL, 403),
-        ("404", Failure.FATAL, 404),
-        ("429", Failure.RATE_LIMITED, 429),
-        ("quota", Failure.FATAL, 429),
-        ("500", Failure.TRANSIENT, 500),
-        ("context", Failure.CONTEXT, 400),
-        ("filter", Failure.FILTERED, 400),
+        *MEANINGS,
         ("damaged", Failure.TRANSIENT, None),
         ("empty", Failure.TRANSIENT, None),
         ("html", Failure.UNCLEAR, None),

@@ -14,7 +14,7 @@ from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.streaming_client import streaming_client
-from tests.openai_server import KEY, Fault
+from tests.openai_server import KEY, MEANINGS, Fault
 
 if TYPE_CHECKING:
     from pytest_super.model.provider import Answer
@@ -117,15 +117,7 @@ def test_silence_is_limited_and_no_length(openai_server: OpenAIServer, model: st
 @pytest.mark.parametrize(
     ("kind", "failure", "status"),
     [
-        ("401", Failure.FATAL, 401),
-        ("402", Failure.FATAL, 402),
-        ("403", Failure.FATAL, 403),
-        ("404", Failure.FATAL, 404),
-        ("429", Failure.RATE_LIMITED, 429),
-        ("quota", Failure.FATAL, 429),
-        ("500", Failure.TRANSIENT, 500),
-        ("context", Failure.CONTEXT, 400),
-        ("filter", Failure.FILTERED, 400),
+        *MEANINGS,
         ("html", Failure.UNCLEAR, None),
         ("reset", Failure.TRANSIENT, None),
         ("truncated", Failure.UNCLEAR, None),
