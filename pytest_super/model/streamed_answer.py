@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -93,7 +94,10 @@ class Relaying:
         """The failure of this answer."""
         if not self.has_part:
             return failure
-        tokens = self.protocol.used(self.events)
+        tokens = None
+        # Whatever broke the stream can have broken this.
+        with suppress(Exception):
+            tokens = self.protocol.used(self.events)
         return BrokenStreamError(failure, self.events, tokens, is_relayed=self._relay is not None)
 
     def patience(self, silence: float | None) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Event, StreamedProtocol
 
 # How their requests for a whole answer end.
-MESSAGES, GENERATE = b"/messages", b":generateContent"
+MESSAGES, GENERATE = "/messages", ":generateContent"
 NO_TIMEOUT = httpx.Timeout(None).as_dict()
 
 
@@ -91,7 +91,7 @@ class StreamingClient(httpx.AsyncClient):
 
 def messages_stream(request: httpx.Request) -> httpx.Request | None:
     """The request of Anthropic's Messages, for a stream; None for what is no such request."""
-    if not request.url.raw_path.endswith(MESSAGES):
+    if not request.url.path.endswith(MESSAGES):
         return None
     content = json.dumps({**json.loads(request.content), "stream": True}, ensure_ascii=False).encode()
     return changed(request, request.url, content)
@@ -99,12 +99,13 @@ def messages_stream(request: httpx.Request) -> httpx.Request | None:
 
 def gemini_stream(request: httpx.Request) -> httpx.Request | None:
     """The request of Gemini's `generateContent`, for a stream; None for what is no such request."""
-    path, _, query = request.url.raw_path.partition(b"?")
+    # Not `path`, in which nothing is escaped.
+    path, _, query = request.url.raw_path.decode("ascii").partition("?")
     if not path.endswith(GENERATE):
         return None
     # Otherwise the events come as one JSON list.
-    raw_path = path.removesuffix(GENERATE) + b":streamGenerateContent?alt=sse" + (query and b"&" + query)
-    return changed(request, request.url.copy_with(raw_path=raw_path), request.content)
+    target = path.removesuffix(GENERATE) + ":streamGenerateContent?alt=sse" + (query and f"&{query}")
+    return changed(request, request.url.copy_with(raw_path=target.encode()), request.content)
 
 
 def changed(request: httpx.Request, url: httpx.URL, content: bytes) -> httpx.Request:

@@ -196,6 +196,14 @@ def test_other_requests_have_a_limit_too(openai_server: OpenAIServer, model: str
     assert caught.value.failure is Failure.TRANSIENT
 
 
+def test_parts_that_make_no_sense_are_booked_by_an_estimate(openai_server: OpenAIServer, model: str) -> None:
+    senseless = {"type": "message_delta", "delta": {"text": "x"}, "usage": [1], "usageMetadata": "much"}
+    openai_server.reply({"text": "one two", "fails_at": LAST[model], "with": senseless})
+    failed = failure_of(openai_server, model)
+    assert failed.failure in RETRIED
+    assert min(failed.usage.prompt_tokens, failed.usage.completion_tokens) > 0
+
+
 def test_an_answer_without_end_is_read_up_to_a_limit(
     openai_server: OpenAIServer, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
