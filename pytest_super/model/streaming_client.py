@@ -20,48 +20,55 @@ from pytest_super.model.server_sent_events import events_of
 from pytest_super.model.streamed_answer import WHOLE_SECONDS, Relaying, denial, read_answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Iterable
 
     from pytest_super.model.protocols.protocol import Event, StreamedProtocol
 
-# How their requests for a whole answer end.
-MESSAGES, GENERATE = "/messages", ":generateContent"
+# Of these providers all models, or those with such names.
+NAMES: dict[str, tuple[str, ...]] = {
+    "anthropic": ("",),
+    "gemini": ("",),
+    "vertex_ai": ("gemini", "claude"),
+    "vertex_ai_beta": ("gemini",),
+}
+# How requests for a whole answer end: of Anthropic, of Gemini, and of Claude at Vertex.
+MESSAGES, GENERATE, PREDICT = "/messages", ":generateContent", ":rawPredict"
 NO_TIMEOUT = httpx.Timeout(None).as_dict()
 
 
 def streaming_client(provider: str, model: str, *, silence: float | None, secrets: Iterable[str]) -> Any:
-    """The client for litellm's calls of this provider; None if litellm takes none, or streams are read above.
+    """The client for litellm's calls of this model; None if its streams cannot be read here.
 
     `silence`, in seconds: see Relaying.patience; other requests end after as much, by default WHOLE_SECONDS.
-    `model` is for messages. The client raises ModelCallError, which litellm puts into exceptions of its own.
+    The client raises ModelCallError, which litellm puts into exceptions of its own.
     """
-    if provider not in STREAMS:
+    if provider not in NAMES or not model.rpartition("/")[2].startswith(NAMES[provider]):
         return None
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
     # litellm takes none of another class.
     handler = AsyncHTTPHandler()
-    handler.client = StreamingClient(provider, model, silence, tuple(secrets))
+    handler.client = StreamingClient(model, silence, tuple(secrets))
     return handler
 
 
 class StreamingClient(httpx.AsyncClient):
     """Belongs to one event loop."""
 
-    def __init__(self, provider: str, model: str, silence: float | None, secrets: tuple[str, ...]) -> None:
+    def __init__(self, model: str, silence: float | None, secrets: tuple[str, ...]) -> None:
         # The gateway's rate limiter limits the connections, and the reader of an answer its time.
         limits = httpx.Limits(max_connections=None)
         super().__init__(timeout=None, limits=limits, follow_redirects=True)
-        self._as_stream, self._protocol = STREAMS[provider]
         self._model, self._silence, self._secrets = model, silence, secrets
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        streamed = self._as_stream(request)
-        if streamed is None:
+        found = as_stream(request)
+        if found is None:
             return await self._send_other(request, options)
+        streamed, protocol = found
         body = await read_answer(
             self._events(streamed),
-            Relaying(self._protocol, None),
+            Relaying(protocol, None),
             model=self._model,
             silence=self._silence,
             secrets=self._secrets,
@@ -89,32 +96,26 @@ class StreamingClient(httpx.AsyncClient):
             await response.aclose()
 
 
-def messages_stream(request: httpx.Request) -> httpx.Request | None:
-    """The request of Anthropic's Messages, for a stream; None for what is no such request."""
-    if not request.url.path.endswith(MESSAGES):
-        return None
-    content = json.dumps({**json.loads(request.content), "stream": True}, ensure_ascii=False).encode()
-    return changed(request, request.url, content)
-
-
-def gemini_stream(request: httpx.Request) -> httpx.Request | None:
-    """The request of Gemini's `generateContent`, for a stream; None for what is no such request."""
+def as_stream(request: httpx.Request) -> tuple[httpx.Request, StreamedProtocol] | None:
+    """The request for the same answer as a stream, and what its events are; None for any other request."""
     # Not `path`, in which nothing is escaped.
     path, _, query = request.url.raw_path.decode("ascii").partition("?")
-    if not path.endswith(GENERATE):
+    query = query and f"?{query}"
+    if path.endswith(GENERATE):
+        # Otherwise the events come as one JSON list.
+        query = "?alt=sse" + query.replace("?", "&", 1)
+        target = path.removesuffix(GENERATE) + ":streamGenerateContent" + query
+        return changed(request, target, request.content), gemini_events
+    if path.endswith(PREDICT) and "/anthropic/" in path:
+        path = path.removesuffix(PREDICT) + ":streamRawPredict"
+    elif not path.endswith(MESSAGES):
         return None
-    # Otherwise the events come as one JSON list.
-    target = path.removesuffix(GENERATE) + ":streamGenerateContent?alt=sse" + (query and f"&{query}")
-    return changed(request, request.url.copy_with(raw_path=target.encode()), request.content)
+    content = json.dumps({**json.loads(request.content), "stream": True}, ensure_ascii=False).encode()
+    return changed(request, path + query, content), Messages()
 
 
-def changed(request: httpx.Request, url: httpx.URL, content: bytes) -> httpx.Request:
+def changed(request: httpx.Request, target: str, content: bytes) -> httpx.Request:
+    url = request.url.copy_with(raw_path=target.encode())
     headers = {name: value for name, value in request.headers.items() if name != "content-length"}
     extensions = {**request.extensions, "timeout": NO_TIMEOUT}
     return httpx.Request("POST", url, headers=headers, content=content, extensions=extensions)
-
-
-STREAMS: dict[str, tuple[Callable[[httpx.Request], httpx.Request | None], StreamedProtocol]] = {
-    "anthropic": (messages_stream, Messages()),
-    "gemini": (gemini_stream, gemini_events),
-}

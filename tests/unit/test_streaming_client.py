@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from packaging.version import Version
 
@@ -13,7 +15,7 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.protocols.known import CHAT
-from pytest_super.model.streaming_client import streaming_client
+from pytest_super.model.streaming_client import as_stream, streaming_client
 from tests.openai_server import KEY, MEANINGS, Fault
 
 if TYPE_CHECKING:
@@ -37,7 +39,11 @@ CALLS = [
     for id, arguments in (("c1", '{"code": "1"}'), ("c2", "{}"))
 ]
 
-pytestmark = pytest.mark.parametrize("model", [CLAUDE, GEMINI])
+
+@pytest.fixture(params=[CLAUDE, GEMINI])
+def model(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
 
 
 def ask(
@@ -212,3 +218,43 @@ def test_an_answer_without_end_is_read_up_to_a_limit(
     error = failure_of(openai_server, model)
     assert error.failure is Failure.TRANSIENT
     assert error.message.endswith("the answer is larger than 1 MiB")
+
+
+@pytest.mark.parametrize(
+    ("path", "streamed"),
+    [
+        ("/v1/messages?beta=true", "/v1/messages?beta=true"),
+        ("/a%2Fb/models/m:generateContent?key=k", "/a%2Fb/models/m:streamGenerateContent?alt=sse&key=k"),
+        ("/google/models/m:generateContent", "/google/models/m:streamGenerateContent?alt=sse"),
+        ("/publishers/anthropic/models/m:rawPredict", "/publishers/anthropic/models/m:streamRawPredict"),
+        ("/publishers/mistralai/models/m:rawPredict", None),
+        ("/v1beta/cachedContents", None),
+    ],
+)
+def test_requests_for_answers_become_requests_for_streams(path: str, streamed: str | None) -> None:
+    """Those at Vertex are made by litellm only with a key of Google's."""
+    body = {"messages": ["é"], "max_tokens": 3}
+    request = httpx.Request("POST", f"http://h:1{path}", headers={"x-api-key": "k"}, json=body)
+    found = as_stream(request)
+    if streamed is None:
+        assert found is None
+        return
+    assert found is not None
+    sent, _ = found
+    assert str(sent.url) == f"http://h:1{streamed}"
+    assert (sent.headers["x-api-key"], sent.headers["host"]) == ("k", "h:1")
+    assert int(sent.headers["content-length"]) == len(sent.content)
+    assert json.loads(sent.content) == body | ({} if "alt=sse" in streamed else {"stream": True})
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "is_streamed"),
+    [
+        ("vertex_ai", "vertex_ai/gemini-2.5-pro", True),
+        ("vertex_ai", "vertex_ai/claude-sonnet-4-5", True),
+        ("vertex_ai", "vertex_ai/mistral-large", False),
+        ("bedrock", "bedrock/anthropic.claude-sonnet-4-5", False),
+    ],
+)
+def test_other_clouds_have_some_of_these_models(provider: str, model: str, is_streamed: bool) -> None:
+    assert bool(streaming_client(provider, model, silence=None, secrets=())) is is_streamed
