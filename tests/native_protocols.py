@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 DONE = "data: [DONE]\n\n"
 PATHS = ("/v1/responses", "/v1/messages")
@@ -164,25 +164,40 @@ def blocks(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[st
 
 
 def gemini_events(given: dict[str, Any], model: str) -> Iterator[dict[str, Any]]:
+    whole = whole_of_gemini(given, model)
+    common = {name: whole[name] for name in ("modelVersion", "responseId")}
+    prompt = {"promptTokenCount": whole["usageMetadata"]["promptTokenCount"]}
+    for part in gemini_texts(given, words):
+        yield {"candidates": [gemini_candidate(part)], "usageMetadata": prompt, **common}
+    yield {**whole, "candidates": [{**gemini_candidate(*gemini_calls(given)), "finishReason": "STOP"}]}
+
+
+def whole_of_gemini(given: dict[str, Any], model: str) -> dict[str, Any]:
     usage = given.get("usage", {"prompt_tokens": 20, "completion_tokens": 3})
     prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
-    common = {"modelVersion": model, "responseId": "r1"}
+    parts = [*gemini_texts(given, lambda text: [text]), *gemini_calls(given)]
+    return {
+        "candidates": [{**gemini_candidate(*parts), "finishReason": "STOP"}],
+        "usageMetadata": {
+            "promptTokenCount": prompt,
+            "candidatesTokenCount": completion,
+            "totalTokenCount": prompt + completion,
+            "cachedContentTokenCount": usage.get("cached_tokens", 0),
+        },
+        "modelVersion": model,
+        "responseId": "r1",
+    }
+
+
+def gemini_texts(given: dict[str, Any], split: Callable[[str], list[str]]) -> Iterator[dict[str, Any]]:
     if thought := given.get("reasoning_content"):
-        yield {"candidates": [gemini_candidate({"text": thought, "thought": True})], **common}
-    text = given.get("text") or ""
-    for word in [] if given.get("is_whole") else words(text):
-        used = {"promptTokenCount": prompt, "totalTokenCount": prompt}
-        yield {"candidates": [gemini_candidate({"text": word})], "usageMetadata": used, **common}
+        yield {"text": thought, "thought": True}
+    yield from ({"text": piece} for piece in split(given.get("text") or ""))
+
+
+def gemini_calls(given: dict[str, Any]) -> list[dict[str, Any]]:
     calls = [call["function"] for call in given.get("tool_calls", [])]
-    parts: list[dict[str, Any]] = [{"text": text}] if given.get("is_whole") else []
-    parts += [
-        {"functionCall": {"name": call["name"], "args": json.loads(call["arguments"])}} for call in calls
-    ]
-    counts = {"promptTokenCount": prompt, "candidatesTokenCount": completion}
-    used = {**counts, "cachedContentTokenCount": usage.get("cached_tokens", 0)}
-    candidate = {**gemini_candidate(*parts), "finishReason": "STOP"}
-    total = {"totalTokenCount": prompt + completion}
-    yield {"candidates": [candidate], "usageMetadata": {**used, **total}, **common}
+    return [{"functionCall": {"name": call["name"], "args": json.loads(call["arguments"])}} for call in calls]
 
 
 def gemini_candidate(*parts: dict[str, Any]) -> dict[str, Any]:

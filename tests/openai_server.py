@@ -206,18 +206,12 @@ class OpenAIServer:
             return self._fail(answer, http, body)
         if isinstance(answer, dict) and "error" in answer:
             return failed(answer)
+        given = said(answer)
         if http.path.startswith("/models/"):
-            model = http.path.rpartition("/")[2].partition(":")[0]
-            events = native_protocols.gemini_events(said(answer), model)
-            if not http.path.endswith(":streamGenerateContent") or said(answer).get("cannot_stream"):
-                # One that is short comes in one piece.
-                *_, whole = native_protocols.gemini_events({**said(answer), "is_whole": True}, model)
-                return json_response(whole)
-            return Response(self._stream(events, said(answer)), content_type="text/event-stream")
+            return self._gemini(http.path, given)
         path = "/v1" + http.path.rpartition("/v1")[2]
         if path in native_protocols.PATHS and path not in self.speaks:
             return json_response({"detail": "Not Found"}, 404)
-        given = said(answer)
         whole = self._whole(path, given, body)
         if not body.get("stream") or given.get("cannot_stream"):
             return json_response(whole)
@@ -225,6 +219,13 @@ class OpenAIServer:
             events = native_protocols.events(path, given, str(body["model"]))
         else:
             events = native_protocols.chat_events(whole, body)
+        return Response(self._stream(events, given), content_type="text/event-stream")
+
+    def _gemini(self, path: str, given: dict[str, Any]) -> Response:
+        model, _, method = path.rpartition("/")[2].partition(":")
+        if method == "generateContent" or given.get("cannot_stream"):
+            return json_response(native_protocols.whole_of_gemini(given, model))
+        events = native_protocols.gemini_events(given, model)
         return Response(self._stream(events, given), content_type="text/event-stream")
 
     def _whole(self, path: str, given: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:

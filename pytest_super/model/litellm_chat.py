@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from pytest_super.model.litellm_setup import would_run_tools
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.server_sent_events import events_of
-from pytest_super.model.streamed_answer import LONGEST_STREAM, WHOLE_SECONDS, Relaying, read_answer
+from pytest_super.model.streamed_answer import LONGEST_STREAM, Relaying, limited, read_answer
 from pytest_super.model.streaming_client import streaming_client
 from pytest_super.model.usage import cost_of
 
@@ -69,14 +68,9 @@ class LitellmChat:
         return response
 
     async def _ask_whole(self, request: Request) -> Any:
-        seconds = WHOLE_SECONDS if self._timeout is None else self._timeout
-        try:
-            # litellm's own limit applies to each read, so an answer that trickles would never end.
-            async with asyncio.timeout(seconds):
-                return await self._acompletion(request, timeout=seconds)
-        except TimeoutError:
-            text = f"{self._model}: no answer within {seconds:g} s"
-            raise ModelCallError(Failure.TRANSIENT, text) from None
+        # litellm's own limit applies to each read, so an answer that trickles would never end.
+        async with limited(self._model, self._timeout) as seconds:
+            return await self._acompletion(request, timeout=seconds)
 
     async def _ask_streamed(self, request: Request, relay: Relay | None) -> Any:
         relaying = Relaying(CHAT, relay)

@@ -22,7 +22,14 @@ from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import BrokenStreamError, Relaying, read_answer
 from pytest_super.model.token_estimate import LENGTHS, entry_of, estimate_tokens, max_usage, prices_of
 from pytest_super.model.upstream import Upstream
-from pytest_super.model.usage import cost_of, is_plausible, plausible, priced, register_prices, stated_tokens
+from pytest_super.model.usage import (
+    cost_of,
+    is_plausible,
+    plausible_count,
+    priced,
+    register_prices,
+    stated_tokens,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -105,11 +112,7 @@ class LitellmProvider(ModelProvider):
         asked = accepted(request)
         if not self._is_known:
             raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
-        try:
-            return await self._ask(asked, relay)
-        except ModelCallError as error:
-            denied = error
-        raise await self._decided(denied, partial(self._ask, HARMLESS))
+        return await self._or_decided(partial(self._ask, asked, relay), partial(self._ask, HARMLESS))
 
     async def _ask_native(
         self, protocol: NativeProtocol, request: Request, beta: str, relay: Relay | None
@@ -123,13 +126,9 @@ class LitellmProvider(ModelProvider):
             )
             return self._native(protocol, request, body)
 
-        try:
-            return await ask(request, beta, relay)
-        except ModelCallError as error:
-            denied = error
         # With what the user chose for every call, and nothing that this program did.
         harmless = protocol.with_defaults(protocol.harmless, self.parameters)
-        raise await self._decided(denied, partial(ask, harmless))
+        return await self._or_decided(partial(ask, request, beta, relay), partial(ask, harmless))
 
     def _native(self, protocol: NativeProtocol, request: Request, body: Body) -> Answer:
         stated = protocol.tokens(body) if is_plausible(body) else None
@@ -145,14 +144,23 @@ class LitellmProvider(ModelProvider):
     async def count_tokens(self, request: Request, beta: str) -> Body | None:
         return await self._upstream.count(request, beta)
 
+    async def _or_decided(
+        self, ask: Callable[[], Awaitable[Answer]], ask_harmless: Callable[[], Awaitable[Answer]]
+    ) -> Answer:
+        """The answer. Raises ModelCallError, never DENIED: see `_decided`."""
+        try:
+            return await ask()
+        except ModelCallError as error:
+            failed = error
+        # Outside of the handler: what is handled would be a cause of the next failure.
+        raise await self._decided(failed, ask_harmless)
+
     async def _decided(
         self, denied: ModelCallError, ask_harmless: Callable[[], Awaitable[Answer]]
     ) -> ModelCallError:
         """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
 
         A prompt can provoke a 400, a 403 by moderation or a 404 by a router; it must not stop the run.
-
-        Must be called outside of handlers: what is handled would be a cause of the next failure.
         """
         if denied.failure is not Failure.DENIED:
             return denied
@@ -224,10 +232,10 @@ class LitellmProvider(ModelProvider):
 
     def _usage_of_part(self, request: Request, broken: BrokenStreamError) -> Usage:
         """What a broken stream has used, as far as it says, otherwise by an estimate."""
-        stated = broken.tokens or Tokens(0, 0)
+        stated = broken.tokens
         said = [[event.get(name) for name in SAYING] for event in broken.events]
-        prompt = plausible(stated.prompt) or estimate_tokens(request)
-        completion = plausible(stated.completion) or estimate_tokens(said)
+        prompt = plausible_count(stated.prompt) or estimate_tokens(request)
+        completion = plausible_count(stated.completion) or estimate_tokens(said)
         cached = min(stated.cached, prompt)
         details = {"cached_tokens": cached}
         usage = self._litellm.Usage(

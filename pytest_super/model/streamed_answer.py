@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.model.litellm_errors import codes_in, explain, for_message, message_within
-from pytest_super.model.protocols.protocol import END_MARK, StreamError
+from pytest_super.model.protocols.protocol import END_MARK, NOT_STATED, StreamError
 from pytest_super.model.provider import NotSpokenError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ STATUSES = {
 SILENCE_SECONDS = 120.0
 FIRST_PART_SECONDS = 600.0
 LONGEST_STREAM = 3600.0
-# For an answer that is no stream, in all.
+# An answer that is not streamed may take this long, by default.
 WHOLE_SECONDS = 600.0
 SILENT = "no part of an answer for {:g} s, which --super-model-arg=timeout=SECONDS changes"
 ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
@@ -54,7 +54,7 @@ class BrokenStreamError(ModelCallError):
     """A stream failed after a part of the answer had come, which the provider charges for."""
 
     def __init__(
-        self, failure: ModelCallError, events: list[Event], tokens: Tokens | None, *, is_relayed: bool
+        self, failure: ModelCallError, events: list[Event], tokens: Tokens, *, is_relayed: bool
     ) -> None:
         # What was relayed cannot be taken back.
         is_final = failure.is_final or is_relayed
@@ -63,7 +63,7 @@ class BrokenStreamError(ModelCallError):
         super().__init__(kind, failure.message, retry_after=failure.retry_after, is_final=is_final)
         self.events = events
         self.tokens = tokens
-        """What the events state; its zeros are unknown."""
+        """What the events state, with 0 for what they do not."""
 
 
 class Relaying:
@@ -94,7 +94,7 @@ class Relaying:
         """The failure of this answer."""
         if not self.has_part:
             return failure
-        tokens = None
+        tokens = NOT_STATED
         # Whatever broke the stream can have broken this.
         with suppress(Exception):
             tokens = self.protocol.used(self.events)
@@ -142,6 +142,21 @@ async def read_answer(
         failure = explain(error, model, secrets)
     # Outside of the handlers: a traceback would show the secrets that `explain` removes.
     raise relaying.failed(failure)
+
+
+@asynccontextmanager
+async def limited(model: str, timeout: float | None) -> AsyncIterator[float]:
+    """The block waits for an answer that is not streamed, for as many seconds as it gets here.
+
+    Raises ModelCallError. `model` is for its message.
+    """
+    seconds = WHOLE_SECONDS if timeout is None else timeout
+    try:
+        async with asyncio.timeout(seconds):
+            yield seconds
+    except TimeoutError:
+        text = f"{model}: no answer within {seconds:g} s"
+        raise ModelCallError(Failure.TRANSIENT, text) from None
 
 
 async def denial(response: httpx.Response) -> httpx.HTTPStatusError:

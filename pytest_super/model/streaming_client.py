@@ -6,18 +6,16 @@ them cost 0.35 ms of the event loop a token, and take some answers that broke of
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols import gemini_events
-from pytest_super.model.protocols.messages import Messages
+from pytest_super.model.protocols.known import MESSAGES
 from pytest_super.model.server_sent_events import events_of
-from pytest_super.model.streamed_answer import WHOLE_SECONDS, Relaying, denial, read_answer
+from pytest_super.model.streamed_answer import Relaying, denial, limited, read_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -29,18 +27,18 @@ NAMES: dict[str, tuple[str, ...]] = {
     "anthropic": ("",),
     "gemini": ("",),
     "vertex_ai": ("gemini", "claude"),
-    "vertex_ai_beta": ("gemini",),
 }
-# How requests for a whole answer end: of Anthropic, of Gemini, and of Claude at Vertex.
-MESSAGES, GENERATE, PREDICT = "/messages", ":generateContent", ":rawPredict"
+# How requests for a whole answer end: of Gemini, and of Claude at Vertex.
+GENERATE, PREDICT = ":generateContent", ":rawPredict"
+# litellm states others in its requests.
 NO_TIMEOUT = httpx.Timeout(None).as_dict()
 
 
 def streaming_client(provider: str, model: str, *, silence: float | None, secrets: Iterable[str]) -> Any:
     """The client for litellm's calls of this model; None if its streams cannot be read here.
 
-    `silence`, in seconds: see Relaying.patience; other requests end after as much, by default WHOLE_SECONDS.
-    The client raises ModelCallError, which litellm puts into exceptions of its own.
+    `silence`, in seconds: see Relaying.patience; for other requests than for answers, see `limited`.
+    raises ModelCallError, which litellm puts into exceptions of its own.
     """
     if provider not in NAMES or not model.rpartition("/")[2].startswith(NAMES[provider]):
         return None
@@ -77,13 +75,8 @@ class StreamingClient(httpx.AsyncClient):
 
     async def _send_other(self, request: httpx.Request, options: dict[str, Any]) -> httpx.Response:
         """Such as a question for what Gemini has cached."""
-        seconds = WHOLE_SECONDS if self._silence is None else self._silence
-        try:
-            async with asyncio.timeout(seconds):
-                return await super().send(request, **options)
-        except TimeoutError:
-            text = f"{self._model}: no answer within {seconds:g} s"
-            raise ModelCallError(Failure.TRANSIENT, text) from None
+        async with limited(self._model, self._silence):
+            return await super().send(request, **options)
 
     @asynccontextmanager
     async def _events(self, request: httpx.Request) -> AsyncIterator[AsyncIterator[list[Event]]]:
@@ -108,10 +101,10 @@ def as_stream(request: httpx.Request) -> tuple[httpx.Request, StreamedProtocol] 
         return changed(request, target, request.content), gemini_events
     if path.endswith(PREDICT) and "/anthropic/" in path:
         path = path.removesuffix(PREDICT) + ":streamRawPredict"
-    elif not path.endswith(MESSAGES):
+    elif not path.endswith(MESSAGES.path):
         return None
     content = json.dumps({**json.loads(request.content), "stream": True}, ensure_ascii=False).encode()
-    return changed(request, path + query, content), Messages()
+    return changed(request, path + query, content), MESSAGES
 
 
 def changed(request: httpx.Request, target: str, content: bytes) -> httpx.Request:

@@ -42,7 +42,7 @@ def is_plausible(body: Body) -> bool:
     return isinstance(usage, dict) and all(0 <= figure <= MOST_TOKENS for figure in counts_in(usage))
 
 
-def plausible(count: int) -> int:
+def plausible_count(count: int) -> int:
     """A number of tokens; 0 if it is more than any answer uses."""
     return count if count <= MOST_TOKENS else 0
 

@@ -16,8 +16,6 @@ from pytest_super.tasks.sandbox_spec import SandboxSpec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from docker import APIClient
-
 pytestmark = pytest.mark.docker
 
 
@@ -26,8 +24,7 @@ def software(image: str) -> str:
 
 
 @pytest.fixture
-def build(engine: APIClient, image: str) -> Iterator[Callable[..., str]]:
-    api: Any = engine
+def build(engine: Any, image: str) -> Iterator[Callable[..., str]]:
     tags: list[str] = []
 
     def made(**labels: str) -> str:
@@ -35,20 +32,19 @@ def build(engine: APIClient, image: str) -> Iterator[Callable[..., str]]:
         tags.append(tag)
         recipe = io.BytesIO(f"FROM {image}\nENV A={tag}\n".encode())
         given = {name: tag if value == "own tag" else value for name, value in labels.items()}
-        list(api.build(fileobj=recipe, tag=tag, labels=given, rm=True, decode=True))
+        list(engine.build(fileobj=recipe, tag=tag, labels=given, rm=True, decode=True))
         return tag
 
     yield made
     for tag in tags:
-        api.remove_image(tag, force=True)
+        engine.remove_image(tag, force=True)
 
 
 def test_builds_of_one_recipe_are_equal_and_images_on_top_of_them_are_not(
-    build: Callable[..., str], engine: APIClient
+    build: Callable[..., str], engine: Any
 ) -> None:
     ours = [build(**{BUILT: "recipe", BUILT_AS: "own tag"}) for _ in range(2)]
     assert [software(tag) for tag in ours] == ["recipe", "recipe"]
     # The same labels, inherited: the tag in them is that of another image.
     child = build(**{BUILT: "recipe", BUILT_AS: ours[0]})
-    api: Any = engine
-    assert software(child) == api.inspect_image(child)["Id"]
+    assert software(child) == engine.inspect_image(child)["Id"]

@@ -74,7 +74,7 @@ def test_what_is_known_of_sources_and_probabilities_is_joined() -> None:
                 {"text": "b"},
                 finishReason="STOP",
                 groundingMetadata={"groundingSupports": [1]},
-                logprobsResult={"chosenCandidates": [{"token": "b"}]},
+                logprobsResult={"chosenCandidates": [{"token": "b"}], "logProbabilitySum": -1.5},
             ),
         ]
     )
@@ -85,7 +85,16 @@ def test_what_is_known_of_sources_and_probabilities_is_joined() -> None:
         "groundingChunks": chunks,
         "groundingSupports": [1],
     }
-    assert found["logprobsResult"] == {"chosenCandidates": [{"token": "a"}, {"token": "b"}]}
+    tokens = [{"token": "a"}, {"token": "b"}]
+    assert found["logprobsResult"] == {"chosenCandidates": tokens, "logProbabilitySum": -1.5}
+
+
+@pytest.mark.timeout(10)
+def test_many_pieces_are_joined_at_once() -> None:
+    pieces = [piece({"text": "x" * 100}) for _ in range(100_000)]
+    body = whole([*pieces, piece(finishReason="STOP")])
+    assert body is not None
+    assert body["candidates"][0]["content"]["parts"] == [{"text": "x" * 10_000_000}]
 
 
 def test_a_prompt_that_is_refused_has_no_answer() -> None:

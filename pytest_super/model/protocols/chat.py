@@ -68,7 +68,7 @@ class ChatCompletions:
     def whole(self, events: list[Event]) -> Body | None:
         return chat_chunks.whole(events)
 
-    def used(self, events: list[Event]) -> Tokens | None:
+    def used(self, events: list[Event]) -> Tokens:
         return chat_chunks.used(events)
 
     def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002

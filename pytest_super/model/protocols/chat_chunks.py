@@ -8,7 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import END_MARK, StreamError, Tokens, count, detail, objects
+from pytest_super.model.protocols.protocol import (
+    END_MARK,
+    StreamError,
+    Tokens,
+    count,
+    detail,
+    latest,
+    objects,
+)
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Event
@@ -58,12 +66,9 @@ def has_part(chunk: Event) -> bool:
     )
 
 
-def used(chunks: list[Event]) -> Tokens | None:
+def used(chunks: list[Event]) -> Tokens:
     """What the latest usage states; some servers have one in every chunk."""
-    stated = [chunk["usage"] for chunk in chunks if isinstance(chunk.get("usage"), dict)]
-    if not stated:
-        return None
-    usage = stated[-1]
+    usage = latest(chunks, "usage")
     cached = detail(usage, "prompt_tokens_details", "cached_tokens")
     return Tokens(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), cached)
 

@@ -5,9 +5,10 @@ Source: https://ai.google.dev/api/generate-content
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import StreamError, Tokens, count, objects
+from pytest_super.model.protocols.protocol import StreamError, Tokens, count, latest, objects
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Event
@@ -24,59 +25,60 @@ def whole(events: list[Event]) -> Body | None:
     """The answer; None if the stream broke off. Raises StreamError."""
     # litellm reads no answer without it.
     body: Body = {"usageMetadata": {}}
-    candidates: dict[int, dict[str, Any]] = {}
+    pieces: dict[int, list[dict[str, Any]]] = {}
     for event in events:
         if event.get("error"):
             raise StreamError(event)
         body |= {name: value for name, value in event.items() if value is not None}
-        for part in objects(event.get("candidates")):
-            index = part.get("index") or 0
-            candidates[index] = joined(candidates.get(index, {}), part)
-    has_reasons = all(each.get("finishReason") for each in candidates.values())
+        for piece in objects(event.get("candidates")):
+            pieces.setdefault(piece.get("index") or 0, []).append(piece)
+    candidates = [joined(pieces[index]) for index in sorted(pieces)]
+    has_reasons = all(each.get("finishReason") for each in candidates)
     # A prompt that is refused has no answer.
     is_refused = "blockReason" in (body.get("promptFeedback") or {})
     if not (has_reasons if candidates else is_refused):
         return None
-    return {**body, "candidates": [candidates[index] for index in sorted(candidates)]}
+    return {**body, "candidates": candidates}
 
 
-def used(events: list[Event]) -> Tokens | None:
+def used(events: list[Event]) -> Tokens:
     """What the latest usage states: each is of all that has come."""
-    stated = [event["usageMetadata"] for event in events if isinstance(event.get("usageMetadata"), dict)]
-    if not stated:
-        return None
-    usage = stated[-1]
+    usage = latest(events, "usageMetadata")
     said, thought = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
     cached = count(usage.get("cachedContentTokenCount"))
     return Tokens(count(usage.get("promptTokenCount")), said + thought, cached)
 
 
-def joined(candidate: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """A candidate with its next part. The parts of contents are joined, and the fields of other objects."""
-    part = {name: value for name, value in part.items() if value is not None}
-    result = {**candidate, **part}
-    for name, value in part.items():
-        if isinstance(value, dict):
-            result[name] = {**(candidate.get(name) or {}), **value}
-    if parts := [*parts_of(candidate), *parts_of(part)]:
+def joined(pieces: list[dict[str, Any]]) -> dict[str, Any]:
+    """A candidate. The parts of its contents are joined, and the fields of other objects."""
+    result: dict[str, Any] = {}
+    for piece in pieces:
+        for name, value in piece.items():
+            if isinstance(value, dict):
+                result[name] = {**(result.get(name) or {}), **value}
+            elif value is not None:
+                result[name] = value
+    if parts := [part for piece in pieces for part in parts_of(piece)]:
         result["content"]["parts"] = with_texts_joined(parts)
-    # The probabilities of each part's own tokens.
-    if "logprobsResult" in result:
-        old, new = candidate.get("logprobsResult") or {}, part.get("logprobsResult") or {}
-        names = {**old, **new}
-        result["logprobsResult"] = {name: [*old.get(name, ()), *new.get(name, ())] for name in names}
+    for name, value in (result.get("logprobsResult") or {}).items():
+        # The probabilities of each piece's own tokens.
+        if isinstance(value, list):
+            stated = (piece.get("logprobsResult") or {} for piece in pieces)
+            result["logprobsResult"][name] = [item for each in stated for item in each.get(name) or ()]
     return result
 
 
 def with_texts_joined(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     result: list[dict[str, Any]] = []
-    for part in parts:
-        is_text = "text" in part and part.keys() <= TEXT
-        if is_text and result and part.keys() == result[-1].keys():
-            result[-1] = {**part, "text": result[-1]["text"] + part["text"]}
-        else:
-            result.append(part)
+    for fields, group in groupby(parts, key=text_fields):
+        run = list(group)
+        result += [{**run[-1], "text": "".join(part["text"] for part in run)}] if fields else run
     return result
+
+
+def text_fields(part: dict[str, Any]) -> frozenset[str]:
+    """The fields of a part that is nothing but text; none for others."""
+    return frozenset(part) if "text" in part and part.keys() <= TEXT else frozenset()
 
 
 def parts_of(candidate: dict[str, Any]) -> list[dict[str, Any]]:

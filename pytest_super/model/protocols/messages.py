@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_super.model.protocols import messages_chat, messages_events
 from pytest_super.model.protocols.protocol import (
     ERRORS,
+    NOT_STATED,
     Tokens,
     count,
     invalid,
@@ -93,8 +94,8 @@ class Messages:
     def whole(self, events: list[Event]) -> Body | None:
         return messages_events.whole(events)
 
-    def used(self, events: list[Event]) -> Tokens | None:
-        return self.tokens({"usage": messages_events.usage_of_part(events)})
+    def used(self, events: list[Event]) -> Tokens:
+        return self.tokens({"usage": messages_events.usage_of_part(events)}) or NOT_STATED
 
     def tokens(self, body: Body) -> Tokens | None:
         usage = body.get("usage")

@@ -45,6 +45,9 @@ class Tokens:
     """Of the prompt: written to a cache."""
 
 
+NOT_STATED = Tokens(prompt=0, completion=0)
+
+
 class StreamedProtocol(Protocol):
     """How an answer comes as a stream of events."""
 
@@ -56,8 +59,8 @@ class StreamedProtocol(Protocol):
         """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
         ...
 
-    def used(self, events: list[Event]) -> Tokens | None:
-        """What the events of a broken stream say that it used, 0 for what they do not; None for nothing."""
+    def used(self, events: list[Event]) -> Tokens:
+        """What the events of a broken stream say that it used, with 0 for what they do not."""
         ...
 
 
@@ -141,6 +144,11 @@ def is_list_of_objects(value: Any) -> bool:
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none in anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def latest(events: list[Event], name: str) -> dict[str, Any]:
+    """The last object that an event has under this name; an empty one if none has."""
+    return next((event[name] for event in reversed(events) if isinstance(event.get(name), dict)), {})
 
 
 def parts_in(value: Any, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:

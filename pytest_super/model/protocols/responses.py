@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_super.model.protocols import responses_chat, responses_events
 from pytest_super.model.protocols.protocol import (
     ERRORS,
+    NOT_STATED,
     StreamError,
     Tokens,
     count,
@@ -105,9 +106,9 @@ class Responses:
                 return {**event["response"], "output": event["response"].get("output") or items}
         return None
 
-    def used(self, events: list[Event]) -> Tokens | None:  # noqa: ARG002
+    def used(self, events: list[Event]) -> Tokens:  # noqa: ARG002
         # Only the last event states it.
-        return None
+        return NOT_STATED
 
     def tokens(self, body: Body) -> Tokens | None:
         usage = body.get("usage")
