@@ -1,4 +1,4 @@
-"""`python -m tests.attacks [WORD]`: a line for each attack whose name has the word; exit status 1 if one is open."""
+"""`python -m tests.attacks [WORD]`: a line for each attack; exit status 1 if one is open."""
 
 from __future__ import annotations
 
