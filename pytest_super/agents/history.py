@@ -26,9 +26,10 @@ EARLIER_MARK = "(truncated) ... "
 
 
 def history_text(steps: Sequence[Step], *, fenced: bool = False) -> str:
-    """The steps in the form of the paper's prompt, each followed by a blank line; "" for no steps.
+    """The steps in the form of the paper's prompt; "" for no steps. Only observations are clipped.
 
-    Only observations are clipped. `fenced` puts them in code fences, as the published prompts do.
+    `fenced` is the published form: observations are in code fences. Otherwise a blank line follows each step,
+    as in the demonstrations of our prompts.
     """
     shown = zip(steps, clipped_observations(steps), strict=True)
     return "".join(step_text(step, observation, fenced) for step, observation in shown)
@@ -37,16 +38,24 @@ def history_text(steps: Sequence[Step], *, fenced: bool = False) -> str:
 def step_text(step: Step, observation: str, fenced: bool) -> str:
     thought = PRE_EXECUTED_THOUGHT if step.origin == "pre_execute" else step.thought
     answer = render_response(thought, replace(step.action, content=content_text(step.action)))
-    shown = f" ```\n{observation}\n```" if fenced else f"\n{observation}"
-    return f"{answer}\nObservation:{shown}\n\n"
+    shown = f" ```\n{observation}\n```" if fenced else f"\n{observation}\n"
+    return f"{answer}\nObservation:{shown}\n"
 
 
 def content_text(action: Action) -> str:
-    """The content as a model writes it: an edit in its three parts, which a step stores as JSON."""
+    """The content as a model writes it: an edit in its three parts, which a step stores as JSON.
+
+    `parse_edit` reads whole lines from it, so it is the same edit if the stored one replaces whole lines.
+    """
     edit = edit_of(action.content) if action.type == "edit" else None
     if edit is None:
         return action.content
-    return f"{edit['path']}\n{BEFORE}\n{edit['before']}\n{AFTER}\n{edit['after']}"
+    before, after = as_lines(edit["before"]), as_lines(edit["after"])
+    return f"{edit['path']}\n{BEFORE}\n{before}{AFTER}\n{after}".removesuffix("\n")
+
+
+def as_lines(text: str) -> str:
+    return text if text.endswith("\n") or not text else f"{text}\n"
 
 
 def clipped_observations(steps: Sequence[Step]) -> list[str]:

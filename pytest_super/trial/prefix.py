@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.store.trajectory import Action, Step, now
-from pytest_super.trial.editing import edit_file
+from pytest_super.trial.editing import edit_file, whole_lines
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.step_log import cell_fields
 
@@ -48,12 +48,14 @@ def executed(part: PreExecuted, kernel: Kernel, number: int) -> dict[str, Any]:
 
 
 def edited(edit: Edit, kernel: Kernel, number: int) -> dict[str, Any]:
-    """Make an edit. Returns fields of its step."""
+    """Make an edit. Returns fields of its step, which has whole lines: agents copy how edits are written."""
+    before, after = edit.before, edit.after
     try:
-        observation, outcome = edit_file(kernel, edit.path, edit.before, edit.after)
+        before, after = whole_lines(kernel, edit.path, before, after)
+        observation, outcome = edit_file(kernel, edit.path, before, after)
     except SandboxLostError as lost:
         observation, outcome = str(lost), "error"
     if outcome != "ok":
         raise InfrastructureError(f"pre-executed edit {number} of {edit.path} cannot be made: {observation}")
-    content = json.dumps(edit.model_dump(), ensure_ascii=False)
+    content = json.dumps({"path": edit.path, "before": before, "after": after}, ensure_ascii=False)
     return {"action": Action(type="edit", content=content), "observation": observation}

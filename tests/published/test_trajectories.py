@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.agents.history import clipped, content_text, history_text
+from pytest_super.agents.react.agent import as_shown
 from pytest_super.agents.react.format import (
     FormatError,
     parse_edit,
@@ -123,6 +127,63 @@ def test_published_edits_that_we_refuse_were_refused_there_too(published: Publis
                 refused["several" if "one by one" in str(error) else "lacks a part"] += 1
                 assert not step.observation.startswith("Edit was successful")
     assert refused == {"several": 34, "lacks a part": 19}
+
+
+def test_published_edits_are_shown_as_they_are_published(published: Published) -> None:
+    """An edit of the prefix is stored as a path and two texts."""
+    shown = 0
+    for step in steps_of(published, "react-super").values():
+        if step.action.type == "edit":
+            with suppress(FormatError):
+                content = json.dumps(asdict(parse_edit(step.action.content)))
+                assert content_text(Action(type="edit", content=content)) == step.action.content
+                shown += 1
+    assert shown == 538
+
+
+def published_text(steps: list[Step]) -> str:
+    """The history in the published prompts (section 4.1 and the published code)."""
+    last = len(steps) - 1
+    observed = [
+        clipped(
+            step.observation,
+            *((50_000, "... (truncated) ...") if index == last else (500, "(truncated) ... ")),
+        )
+        for index, step in enumerate(steps)
+    ]
+    return "".join(
+        f"Thought: {step.thought}\nAction: {step.action.type}\n<content>\n{step.action.content}\n</content>\n"
+        f"Observation: ```\n{observation}\n```\n"
+        for step, observation in zip(steps, observed, strict=True)
+    )
+
+
+def as_stored(step: Step) -> Step:
+    """The step as our agent stores the same answer."""
+    try:
+        response = parse_response(render_response(step.thought, as_answered(step)))
+    except FormatError:
+        return as_shown(step)
+    return replace(step, thought=response.thought, action=response.action)
+
+
+def is_misread(step: Step) -> bool:
+    """Whether the published code kept a tag as content, or a label as thought (see OTHERWISE)."""
+    ours = as_stored(step)
+    return (ours.thought, ours.action) != (step.thought, step.action)
+
+
+def test_the_history_before_each_published_step_is_the_published_one(published: Published) -> None:
+    equal, other = 0, 0
+    for (agent, _), trajectory in published.items():
+        steps = trajectory.steps if agent == "react-super" else []
+        ours = [as_stored(step) for step in steps]
+        for count in range(1, len(steps)):
+            is_equal = history_text(ours[:count], fenced=True) == published_text(steps[:count])
+            assert is_equal != any(map(is_misread, steps[:count]))
+            equal, other = equal + is_equal, other + (not is_equal)
+    # The others have one of the 15 answers that the published code misread.
+    assert (equal, other) == (1814, 359)
 
 
 class IdleKernel(FolderKernel):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_super.agents.history import EARLIER_MARK, LAST_MARK, clipped, history_text
+from pytest_super.agents.history import EARLIER_MARK, LAST_MARK, clipped, content_text, history_text
+from pytest_super.agents.react.format import AFTER, BEFORE, parse_edit, parse_response
 from pytest_super.store.trajectory import Action, Origin, Step
-from tests.unit.test_trial import Bench
+from pytest_super.testing import FakeKernel
+from pytest_super.trial.editing import EditError, edit
+from pytest_super.trial.prefix import pre_execute
+from tests.unit.test_trial import Bench, make_task
 
 
 def step(
@@ -28,7 +34,7 @@ def test_steps_are_written_as_the_prompts_write_them_and_content_is_never_cut() 
     head = f"Thought: Look.\nAction: execute\n<content>\n{code}\n</content>\nObservation:"
     steps = [step("a\nb", content=code), step("c", content=code)]
     assert history_text(steps) == f"{head}\na\nb\n\n{head}\nc\n\n"
-    assert history_text(steps, fenced=True) == f"{head} ```\na\nb\n```\n\n{head} ```\nc\n```\n\n"
+    assert history_text(steps, fenced=True) == f"{head} ```\na\nb\n```\n{head} ```\nc\n```\n"
 
 
 def test_only_the_last_observation_is_shown_at_length() -> None:
@@ -59,6 +65,54 @@ def test_an_edit_is_shown_as_an_agent_writes_it() -> None:
     assert (
         "Action: edit\n<content>\n{a} b.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = {2}\n</content>\n"
     ) in history_text(bench.recorded)
+
+
+def shown_again(data: bytes, before: str, after: str) -> bytes:
+    """The file after the edit that an agent writes who copies the shown one of the prefix."""
+    kernel = FakeKernel()
+    kernel.write_file("a b.py", data)
+    task = make_task(pre_execute=[{"edit": {"path": "a b.py", "before": before, "after": after}}])
+    shown = history_text(list(pre_execute(task, kernel)), fenced=True)  # type: ignore[arg-type]
+    change = parse_edit(parse_response(shown).action.content)
+    assert change.path == "a b.py"
+    return edit(data, change.before, change.after)[0]
+
+
+TEXTS = st.lists(st.sampled_from(["x", "y", " ", "\n", "\r\n", "é"]), max_size=12).map("".join)
+
+
+@given(TEXTS, st.integers(0, 12), st.integers(1, 12), TEXTS)
+@example("x = 1\ny = 2\nz\n", 6, 6, "y = 3\n")
+@example("x = 1\ny = 2\nz\n", 6, 5, "y = 3")
+@example("x = 1\ny = 2\n", 10, 1, "")
+@example("x = 1\r\ny = 2", 11, 1, "3\n4")
+@example("x\ny\n", 2, 2, "\n\n")
+def test_an_edit_of_the_prefix_is_shown_so_that_a_copy_of_it_is_the_same_edit(
+    text: str, start: int, length: int, after: str
+) -> None:
+    before = text[start : start + length]
+    assume(before)
+    try:
+        edited = edit(text.encode(), before, after)[0]
+    except EditError:
+        return
+    assert shown_again(text.encode(), before, after) == edited
+
+
+PATHS = st.text(st.characters(exclude_characters="\n\r"), min_size=1).filter(
+    lambda path: path == path.strip()
+)
+LINES = st.lists(st.text(st.characters(exclude_characters="\n")).filter(lambda line: "_EDIT>>>" not in line))
+
+
+@given(PATHS, LINES, LINES)
+def test_an_edit_is_shown_as_it_was_parsed(path: str, before: list[str], after: list[str]) -> None:
+    old, new = ("".join(f"{line}\n" for line in lines) for lines in (before, after))
+    content = "\n".join([path, BEFORE, *before, AFTER, *after])
+    change = parse_edit(content)
+    stored = json.dumps({"path": change.path, "before": change.before, "after": change.after})
+    assert (change.before, change.after) == (old, new)
+    assert content_text(Action(type="edit", content=stored)) == content
 
 
 @pytest.mark.parametrize(

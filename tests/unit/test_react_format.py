@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_super.agents.react.agent import STOP
 from pytest_super.agents.react.format import (
     ACTION_TYPES,
     WITHOUT_CONTENT,
@@ -120,13 +121,49 @@ def test_of_several_actions_the_first_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "between", ["", "\nNow I am done.\n", "\nObservation: a\n</content>\n", "\n**Thought**: so"]
+    "between", ["", "\nNow I am done.\n", "\nObservation: a\n<content>b</content>\n", "\n**Thought**: so"]
 )
 def test_a_closing_tag_of_a_later_action_closes_only_that(between: str) -> None:
     later = render_response("done", Action(type="submit", content='"a.txt"'))
     assert parse_response(f"{render_response('look', LS)}\n{between}\n{later}").action == LS
     later = later.removeprefix("Thought: done\n")
     assert parse_response(f"{render_response('look', LS)}\n{between}\n{later}").action == LS
+
+
+@pytest.mark.parametrize("between", ["\nObservation: a\n</content>\n", " Thought: so\n</content>"])
+def test_a_closing_tag_of_nothing_after_the_content_can_be_its_end(between: str) -> None:
+    with pytest.raises(FormatError, match="A second </content> follows, so it is not clear"):
+        parse_response(render_response("look", LS) + between)
+
+
+ENTRY = "%%writefile feed.xml\n<entry>\n<content>\ntext\n</content>\nObservation: 1\n</entry>"
+BLOCKS: st.SearchStrategy[str] = st.deferred(lambda: st.lists(LINE | NESTED, max_size=5).map("".join))
+LINE = st.sampled_from(
+    ["x = 1\n", "\n", "Observation: 1\n", "Thought: so\n", "  Observation:\n", "Action: go\n", "</entry>\n"]
+)
+NESTED = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["<content>\n", "<entry><content>\n", '  <content type="text">a\n', "<content>a\n"]),
+    BLOCKS,
+    st.sampled_from(["</content>\n", "b</content>\n", "</content></entry>\n", "  </content>  \n"]),
+)
+
+
+@given(BLOCKS.filter(lambda content: content.strip()), st.sampled_from(["", "\nObservation: a\n"]))
+@example(ENTRY, "")
+def test_balanced_tags_in_the_content_belong_to_it(content: str, rest: str) -> None:
+    action = Action(type="execute", content=content)
+    assert parse_response(render_response("look", action) + rest).action == action
+
+
+@given(BLOCKS.filter(lambda content: content.strip()))
+@example(ENTRY)
+def test_an_answer_that_a_stop_text_cut_within_its_content_is_refused(content: str) -> None:
+    answer = render_response("look", Action(type="execute", content=content))
+    parts = answer.split(STOP[0])
+    for count in range(1, len(parts)):
+        with pytest.raises(FormatError, match="The content is not closed"):
+            parse_response(STOP[0].join(parts[:count]))
 
 
 def test_the_first_complete_action_is_taken() -> None:
@@ -213,9 +250,15 @@ THOUGHTS = st.text().map(str.strip).filter(speaks_of_none)
 
 @given(THOUGHTS, st.sampled_from(["execute", "edit", "submit"]), CONTENTS)
 @example("", "execute", "\nx\n \n")
-def test_what_is_written_in_the_format_is_read_as_it_was(thought: str, type: str, content: str) -> None:
+def test_what_is_written_in_the_format_is_read_as_it_was_unless_a_tag_stays_open(
+    thought: str, type: str, content: str
+) -> None:
     action = Action(type=type, content=content)
-    response = parse_response(render_response(thought, action))
+    try:
+        response = parse_response(render_response(thought, action))
+    except FormatError:
+        assert "<content>" in content
+        return
     assert (response.thought, response.action) == (thought, action)
 
 

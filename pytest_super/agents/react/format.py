@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import CUT, CUT_OFF, Response
+from pytest_super.agents.react.tags import CLOSING, MARKUP, OPENING, OPENING_LINE, UnclearError, within_tags
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 ACTION_TYPES = ("execute", "edit", "submit", "continue_wait", "interrupt")
 WITHOUT_CONTENT = ("continue_wait", "interrupt")
 
-OPENING, CLOSING = "<content>", "</content>"
 BEFORE, AFTER = "<<<BEFORE_EDIT>>>", "<<<AFTER_EDIT>>>"
 
 FORM = f"""\
@@ -45,15 +45,10 @@ lines to replace
 {AFTER}
 the new lines"""
 
-_MARKUP = r"[ \t>*_`#-]*+"
-_LABEL = re.compile(rf"(?:(?P<lead>^{_MARKUP})|\b)Action[*_`]*+[ \t]*+:", re.MULTILINE | re.IGNORECASE)
+_LABEL = re.compile(rf"(?:(?P<lead>^{MARKUP})|\b)Action[*_`]*+[ \t]*+:", re.MULTILINE | re.IGNORECASE)
 _TYPE = re.compile(r"[*_`'\"\s]*+([A-Za-z]++(?:[ _-][A-Za-z]++)?+)[*_`'\".]*+[ \t\r]*+(?=\n|<content>|\Z)")
 _SAID = r"Thought[*_`]*+[ \t]*+:[*_]*+"
-_THOUGHT = re.compile(rf"^{_MARKUP}{_SAID}(?:\s*+^{_SAID})*+", re.MULTILINE | re.IGNORECASE)
-_OPENING = re.compile(rf"^[ \t]*+{OPENING}", re.MULTILINE)
-_CLOSING = re.compile(rf"{CLOSING}[ \t\r]*+(?:\Z|(Thought|Action|Observation)\b)")
-# Case matters: files have keys such as `action:`.
-_CONTINUATION = re.compile(rf"{_MARKUP}(?:Thought|Action|Observation)[*_`]*+[ \t]*+:")
+_THOUGHT = re.compile(rf"^{MARKUP}{_SAID}(?:\s*+^{_SAID})*+", re.MULTILINE | re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*+```([\w+-]*+)[ \t\r]*+$", re.MULTILINE)
 _SHELLS = ("bash", "console", "sh", "shell", "zsh")
 
@@ -161,7 +156,7 @@ def _content(text: str, header: _Header, limit: int) -> str | None:
         return ""
     if text.startswith(OPENING, header.end):
         return _checked(_within_tags(text, header.end + len(OPENING), limit), header.type)
-    if opening := _OPENING.search(text, header.end, limit):
+    if opening := OPENING_LINE.search(text, header.end, limit):
         return _checked(_within_tags(text, opening.end(), limit), header.type)
     if text[header.end : limit].lstrip().startswith("```"):
         return _checked(_sole_fence(text[header.end : limit]), header.type)
@@ -169,35 +164,10 @@ def _content(text: str, header: _Header, limit: int) -> str | None:
 
 
 def _within_tags(text: str, start: int, limit: int) -> str:
-    """The text up to the last closing tag at the end of a line that has no opening tag before it.
-
-    After the first such tag, a line that begins like a thought, an action or an observation ends the search:
-    the model has made up the rest. All other closing tags belong to the content. Raises FormatError if there
-    is no such tag, or if it closes the content of the next action, whose label is at `limit`.
-    """
-    following = _OPENING.search(text, limit)
-    place, end, furthest = start, -1, following.end() if following else len(text)
-    for line in text[start:].split("\n"):
-        if end >= 0 and _CONTINUATION.match(line):
-            break
-        closing = _CLOSING.search(line)
-        if closing and OPENING not in line[: closing.start()]:
-            if end >= 0 and place + closing.start() >= furthest:
-                break
-            end = place + closing.start()
-            if closing[1]:
-                break
-        place += len(line) + 1
-    if end < 0 or end >= furthest:
-        raise FormatError(f"The content is not closed by {CLOSING}, so nothing was done.\n{FORM}")
-    return _without_tag_lines(text[start:end])
-
-
-def _without_tag_lines(content: str) -> str:
-    """Remove only the line ends after the opening and before the closing tag: blank lines can be intended."""
-    content = re.sub(r"\A[ \t]*+(?:\r?\n)?", "", content)
-    head, _, last = content.rpartition("\n")
-    return content if last.strip(" \t\r") else head
+    try:
+        return within_tags(text, start, limit)
+    except UnclearError as error:
+        raise FormatError(f"{error}\n{FORM}") from None
 
 
 def _sole_fence(text: str) -> str:

@@ -66,6 +66,29 @@ def edit_file(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, 
     return done(data, place, is_deletion=not after), "ok"
 
 
+def whole_lines(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, str]:
+    """The `before` and `after` of the same edit in whole lines, as agents write edits.
+
+    Returns them as they are if they cannot be written so, or if the edit cannot be made.
+    """
+    try:
+        data = kernel.read_file(path, LARGEST)
+        return lines_around(data, before, after)
+    except (EditError, OSError, UnicodeDecodeError):
+        return before, after
+
+
+def lines_around(data: bytes, before: str, after: str) -> tuple[str, str]:
+    """Like `whole_lines`, of a file's content. Raises EditError, and UnicodeDecodeError without UTF-8."""
+    if before.endswith("\n") or not has_text(encoded(before)):
+        return before, after
+    changed, place = edit(data, before, after)
+    start = data.rfind(b"\n", 0, place.start) + 1
+    end = end_of_line(data, place.end + len(data) - len(changed))
+    old, new = data[start:end].decode(), changed[start : end + len(changed) - len(data)].decode()
+    return (old, new) if old.endswith("\n") else (f"{old}\n", f"{new}\n")
+
+
 def read(kernel: Kernel, path: str, before: str) -> bytes:
     try:
         return kernel.read_file(path, LARGEST)
