@@ -138,10 +138,10 @@ def test_a_closing_tag_of_nothing_after_the_content_can_be_its_end(between: str)
 
 ENTRY = "%%writefile feed.xml\n<entry>\n<content>\ntext\n</content>\nObservation: 1\n</entry>"
 BLOCKS: st.SearchStrategy[str] = st.deferred(lambda: st.lists(LINE | NESTED, max_size=5).map("".join))
-LINE = st.sampled_from(
+LINE: st.SearchStrategy[str] = st.sampled_from(
     ["x = 1\n", "\n", "Observation: 1\n", "Thought: so\n", "  Observation:\n", "Action: go\n", "</entry>\n"]
 )
-NESTED = st.builds(
+NESTED: st.SearchStrategy[str] = st.builds(
     "{}{}{}".format,
     st.sampled_from(["<content>\n", "<entry><content>\n", '  <content type="text">a\n', "<content>a\n"]),
     BLOCKS,

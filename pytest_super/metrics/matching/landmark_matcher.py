@@ -23,8 +23,8 @@ UNPLACED = 0
 class LandmarkMatcher:
     """Finds a trial's landmarks while the output of its cells streams by.
 
-    A cell's output is one text: escape sequences are deleted, CRLF, LF and CR each become one blank, and
-    `^` and `$` match its beginning and end. The hits do not depend on how the output is cut into pieces.
+    A cell's output is one text: escape sequences are deleted, each line end becomes one blank, and `^` and
+    `$` match its beginning and end. The hits do not depend on how the output is cut into pieces.
     An output of up to 8 * `window` characters is searched as a whole. In a longer one every match of up to
     `window` characters is found, counting the text that its lookarounds see. A longer match is found if it
     lies within one block of the text; a pattern without `$` that runs on (`loss.*`) matches when a block

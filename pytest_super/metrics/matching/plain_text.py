@@ -23,11 +23,16 @@ _ESCAPE = re.compile(
     """,
     re.VERBOSE,
 )
+# CRLF that a shell command prints arrives as CR CR LF, because the terminal of the cell replaces LF by CRLF.
+_RETURNS = re.compile(r"\r++\n?")
 _UNFINISHED = re.compile(rf"\x1b(?:{CONTROL}|{_STRING}\x1b?|[ -/]{{0,8}}+)\Z")
 
 
 class PlainText:
-    """Deletes escape sequences; CRLF, LF and CR each become one blank. Feed pieces, then `end` the text."""
+    """Deletes escape sequences; each line end becomes one blank. Feed pieces, then `end` the text.
+
+    A line end is LF, or carriage returns with or without an LF after them.
+    """
 
     def __init__(self) -> None:
         self._unfinished = ""
@@ -36,13 +41,13 @@ class PlainText:
     def feed(self, piece: str) -> str:
         if self._unfinished or "\x1b" in piece:
             piece = self._without_escapes(self._unfinished + piece)
-        # A CRLF that is divided between two pieces is still one blank.
+        # A line end that is divided between pieces is still one blank.
         if self._after_return and piece:
-            piece = piece.removeprefix("\n")
-            self._after_return = False
+            self._after_return = not piece.strip("\r")
+            piece = piece.lstrip("\r").removeprefix("\n")
         if "\r" in piece:
             self._after_return = piece.endswith("\r")
-            piece = piece.replace("\r\n", " ").replace("\r", " ")
+            piece = _RETURNS.sub(" ", piece)
         return piece.replace("\n", " ")
 
     def end(self) -> None:
