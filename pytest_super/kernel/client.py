@@ -240,7 +240,8 @@ class Kernel:
     def expect_script(self, path: str, content: bytes) -> None:
         """From now on, compare scripts whose path ends in `path` with `content` when a process runs them.
 
-        See `changed` and `kept_lines` of the processes in results.
+        If `path` is a bare name, also look whether it is the only one in its repository. b"" is compared with
+        nothing. See `changed`, `kept_lines` and `only` of the processes in results.
         """
         self._live.processes.expect_script(path, content)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 # Each imports only modules before it.
 MODULES = (
     *("frames", "outbox", "message_size", "lookup", "filework"),
-    *("family", "processor_time", "process_image", "observer", "bridge"),
+    *("family", "processor_time", "process_image", "expected_script", "observer", "bridge"),
 )
 # It removes the empty entry of `sys.path`, the working directory, because code inside writes there.
 STARTER = f"""

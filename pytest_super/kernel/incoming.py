@@ -82,6 +82,7 @@ PROCESS = record(
     is_python=optional(flag),
     files=mapping(text(LONGEST_NAME), PATH, 10_000),
     repositories=optional(NAMES),
+    only=optional(NAMES),
     changed=optional(flag),
     kept_lines=optional(number(1.0)),
     started=SECONDS,

@@ -37,6 +37,8 @@ class ObservedProcess:
     """
     repositories: list[str] = field(default_factory=list)
     """The git repositories that contain these files."""
+    only: list[str] = field(default_factory=list)
+    """Those of the files that can be the task's script, as the only one of its name in its repository."""
     changed: bool | None = None
     """Whether its script differed from the expected one when the process was first seen; None without one."""
     kept_lines: float | None = None
@@ -69,6 +71,7 @@ def read_process(fields: dict[str, Any]) -> ObservedProcess:
     return ObservedProcess(
         **{name: fields[name] for name in same},
         repositories=fields["repositories"] or [],
+        only=fields["only"] or [],
         started=datetime.fromtimestamp(started, UTC).isoformat(timespec="milliseconds"),
         seconds=seconds,
         replaced=fields["replaced"] or False,

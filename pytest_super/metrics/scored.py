@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.difference import difference
 from pytest_super.metrics.registry import is_solved, score
-from pytest_super.metrics.script_executed import entrypoint_process
+from pytest_super.metrics.script_executed import entrypoint_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def scored(metrics: Sequence[Metric], task: Task, evidence: Evidence, scoring: str) -> dict[str, Any]:
     """The scores among the fields of a result. `scoring` is one of the SCORINGS. Raises as `score` does."""
     scores = score(metrics, task, evidence, scoring=scoring)
-    process = entrypoint_process(task, evidence)
+    run = entrypoint_run(task, evidence)
     return {
         "metrics": scores,
         "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
-        "entrypoint_process": None if process is None else asdict(process),
+        "entrypoint_process": None if run is None else {**asdict(run.process), "script": run.script},
         "graded": [asdict(value) for value in evidence.graded],
         "solved": is_solved(metrics, task, scores, scoring=scoring),
         "difference": wrong_values(task, evidence),

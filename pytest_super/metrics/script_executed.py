@@ -10,8 +10,8 @@ from pytest_super.metrics.metric import Metric
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.kernel.observed import ObservedProcess
     from pytest_super.metrics.evidence import Evidence
+    from pytest_super.metrics.script_runs.process_runs import ProcessRun
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Entrypoint, Task
 
@@ -42,14 +42,13 @@ def script_executed(
     return None if any(may_hide_run(step, entrypoint.min_seconds) for step in steps) else 0.0
 
 
-def entrypoint_process(task: Task, evidence: Evidence) -> ObservedProcess | None:
-    """The observed process that ran the entrypoint: one that counts, else the longest; None without one."""
+def entrypoint_run(task: Task, evidence: Evidence) -> ProcessRun | None:
+    """The observed run of the entrypoint: one that counts, else the longest; None without one."""
     from pytest_super.metrics.script_runs.process_runs import best_run, process_runs
 
     if task.entrypoint is None:
         return None
-    run = best_run(process_runs(evidence.steps, task.entrypoint, repository=evidence.repository))
-    return None if run is None else run.process
+    return best_run(process_runs(evidence.steps, task.entrypoint, repository=evidence.repository))
 
 
 def _has_entrypoint(task: Task) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,10 +147,11 @@ def script_state(result: TrialResult) -> str:
         return ""
     if process is None:
         return "no run of the script was seen"
-    if process["seconds"] is None:
-        return "the script had not ended"
     changed = ", changed," if process["changed"] else ""
-    return f"the script{changed} ran for {process['seconds']:.1f} s, {status_words(process['status'])}"
+    ran = f"{PurePosixPath(process['script']).name}{changed} ran as {process['script']}"
+    if process["seconds"] is None:
+        return f"{ran} and had not ended"
+    return f"{ran} for {process['seconds']:.1f} s, {status_words(process['status'])}"
 
 
 def status_words(status: int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from glob import escape
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import SandboxLostError
@@ -26,12 +27,12 @@ class EntrypointScript:
     def __init__(self, kernel: Kernel, path: str, repository: str | None) -> None:
         """`path` is that of the task. Call this before the agent acts."""
         self._kernel = kernel
-        self._name = path
-        self._path = path if repository is None else f"{repository}/{path}"
-        self._expected = self._read()
-        if self._expected is None:
-            self._path = path
+        self._expected: bytes | None = None
+        for name, place in self._places(path, repository):
+            self._name, self._path = name, place
             self._expected = self._read()
+            if self._expected is not None:
+                break
         self._tell()
 
     @contextmanager
@@ -43,11 +44,26 @@ class EntrypointScript:
             self._expected = self._read()
             self._tell()
 
+    def _places(self, path: str, repository: str | None) -> Iterator[tuple[str, str]]:
+        """Where the script can be: its path in the repository, and in the working directory."""
+        if repository is not None:
+            yield path, f"{repository}/{path}"
+            if "/" not in path and (found := self._only(path, repository)) is not None:
+                yield found, f"{repository}/{found}"
+        yield path, path
+
+    def _only(self, name: str, repository: str) -> str | None:
+        """The path in the repository of its only file of this name; None if there are others or none."""
+        with suppress(OSError, SandboxLostError):
+            files = self._kernel.search_files(f"{self._kernel.workdir}/{repository}", name=escape(name))
+            if files.is_complete and files.files == 1:
+                return files.found[0][0]
+        return None
+
     def _read(self) -> bytes | None:
         with suppress(OSError, SandboxLostError):
             return self._kernel.read_file(f"{self._kernel.workdir}/{self._path}", LONGEST)
         return None
 
     def _tell(self) -> None:
-        if self._expected is not None:
-            self._kernel.expect_script(self._name, self._expected)
+        self._kernel.expect_script(self._name, self._expected or b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -16,7 +17,7 @@ AGENT = """
 class Agent:
     def run(self, trial):
         {actions}
-        trial.execute("!cd repo && python train.py")
+        trial.execute("!cd repo/{place} && python train.py")
 """
 
 
@@ -25,10 +26,16 @@ def folder(pytester: pytest.Pytester) -> Folder:
     return Folder(pytester)
 
 
-def run(folder: Folder, actions: str) -> tuple[float | None, dict[str, Any]]:
-    """The score of an agent that runs the script after these actions, and the process in its result."""
-    folder.write("tasks/repo/train.py", WORK)
-    folder.write("agent.py", AGENT.format(actions=actions))
+def run(
+    folder: Folder, actions: str, place: str = ".", others: tuple[str, ...] = ()
+) -> tuple[float | None, dict[str, Any]]:
+    """The score of an agent that runs the script after these actions, and the process in its result.
+
+    The script is in the folder `place` of the repository, and the same is in the folders `others`.
+    """
+    for subfolder in (place, *others):
+        folder.write(f"tasks/repo/{subfolder}/train.py", WORK)
+    folder.write("agent.py", AGENT.format(actions=actions, place=place))
     entrypoint = {"path": "train.py", "min_seconds": 0.5}
     repository = {"path": "repo", "provide": True}
     folder.add_task("a", set="auto", answer=None, entrypoint=entrypoint, repository=repository)
@@ -36,6 +43,8 @@ def run(folder: Folder, actions: str) -> tuple[float | None, dict[str, Any]]:
     [result] = read_lines(folder.latest / "results.jsonl")
     assert result["error"] is None, result["error"]
     steps = read_lines(folder.latest / result["folder"] / "trajectory.jsonl")
+    if result["entrypoint_process"] is None:
+        return result["metrics"]["script_executed"], {}
     process: dict[str, Any] = result["entrypoint_process"]
     observed = [one for step in steps for one in step["processes"] or ()]
     assert process["number"] in [one["number"] for one in observed]
@@ -74,3 +83,21 @@ def test_script_of_which_little_is_left_does_not_count(folder: Folder, after: st
     overwrite = "trial.execute('!echo \\'__import__(\"time\").sleep(0.7)\\' > repo/train.py')"
     score, process = run(folder, f"{overwrite}; {after}")
     assert (score, process["changed"], process["kept_lines"]) == (0.0, True, 0.0)
+
+
+def test_a_bare_name_is_the_only_file_of_that_name_in_a_provided_repository(folder: Folder) -> None:
+    # A copy that the agent makes does not matter.
+    score, process = run(folder, "trial.execute('!mkdir repo/b && cp repo/a/train.py repo/b/')", place="a")
+    assert (score, process["script"], process["changed"]) == (1.0, "repo/a/train.py", False)
+
+
+def test_a_bare_name_of_several_files_is_none_of_them_but_that_at_the_root(folder: Folder) -> None:
+    assert run(folder, "pass", place="a", others=("b",)) == (0.0, {})
+
+
+def test_the_line_of_a_trial_says_which_file_the_script_was(
+    folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit = "trial.edit('repo/a/train.py', 'print(', 'raise SystemExit(3) or (')"
+    assert run(folder, edit, place="a")[0] == 0.0
+    assert re.search(r"train\.py ran as repo/a/train\.py for \d\.\d s, exit code 3", capsys.readouterr().out)

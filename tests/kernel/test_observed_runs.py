@@ -148,3 +148,32 @@ def test_background_run_counts_in_the_cell_in_which_it_has_ended(kernel: Kernel)
     assert score(kernel, begin, "time.sleep(1.2)", "background.wait()") == 1.0
     assert score(kernel, begin) == 0.0
     kernel.execute("background.wait()")
+
+
+GIT = "git -c user.name=n -c user.email=e"
+CLONES = f"""%%bash
+git init -q origin && cd origin && mkdir -p src/deep tests && cp ../repo/train.py src/deep/train.py
+cp ../repo/train.py src/test.py && cp ../repo/train.py tests/test.py && cp ../repo/train.py src/run.py
+git add . && {GIT} commit -qm one && cd .. && git clone -q --depth 1 file://$PWD/origin clone
+mkdir -p clone/build && cp repo/train.py clone/build && cp repo/train.py clone/build/new.py"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "name", "executed"),
+    [
+        ("!cd clone && python src/deep/train.py", "train.py", 1.0),
+        ("!cd clone/src/deep && python train.py", "train.py", 1.0),
+        ("!cd clone && python build/train.py", "train.py", 0.0),
+        ("!cd clone && python src/test.py", "test.py", 0.0),
+        ("!cd clone && python build/new.py", "new.py", 0.0),
+        ("!cd clone && cp /dev/null .git/index && python src/run.py", "run.py", 0.0),
+    ],
+)
+def test_a_bare_name_is_the_only_file_of_that_name_that_a_clone_tracks(
+    kernel: Kernel, cell: str, name: str, executed: float
+) -> None:
+    kernel.execute("%cd -q " + kernel.workdir)
+    kernel.execute(CLONES)
+    kernel.expect_script(name, b"")
+    assert score(kernel, cell, path=name) == executed
+    kernel.execute("!rm -rf origin clone\n%cd -q repo")

@@ -55,7 +55,7 @@ AUTO: dict[str, Any] = {
     "query": "Run the training script for one epoch.",
     "answer": None,
     "landmarks": [],
-    "entrypoint": "train.py",
+    "entrypoint": "src/train.py",
     "environment": None,
     "pre_execute_cells": None,
 }
@@ -165,6 +165,15 @@ def test_the_image_is_one_that_the_user_names_or_none(data: Data) -> None:
     assert data.tasks()["galore"].sandbox.image == "mine:1"
     assert data.run("expert", "--no-image") == 0
     assert data.tasks()["galore"].sandbox.image is None
+
+
+def test_entrypoints_without_a_folder_are_one_warning(data: Data) -> None:
+    bare = AUTO | {"entrypoint": "train.py"}
+    data.write("auto", bare, bare | {"task_id": "b"}, AUTO | {"task_id": "c"})
+    assert data.run("auto") == 0
+    (line,) = data.err.splitlines()
+    assert "entrypoints without a folder: 2, such as train.py of 1234-some.repo. " in line
+    assert "add the folder if there are several" in line
 
 
 @pytest.mark.parametrize(

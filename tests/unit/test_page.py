@@ -447,7 +447,13 @@ def a_hostile_result(text: str) -> TrialResult:
         changed_elsewhere=[text],
         graded=[{"name": text, "score": 0.0, "found": text, "expected": text, "why": "", "command": text}],
         landmarks_found=[{"pattern": text, "step": 1, "is_echo": True, "timed_out": False}],
-        entrypoint_process={"arguments": [text], "seconds": 1.0, "status": 0, "changed": True},
+        entrypoint_process={
+            "script": text,
+            "arguments": [text],
+            "seconds": 1.0,
+            "status": 0,
+            "changed": True,
+        },
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_super.kernel.incoming import MOST_REPORTED, Incoming
 from pytest_super.kernel.observed import ObservedProcess, ProcessChannel, read_process
 from pytest_super.metrics.evidence import Evidence
-from pytest_super.metrics.script_executed import SCRIPT_EXECUTED, entrypoint_process, script_executed
+from pytest_super.metrics.script_executed import SCRIPT_EXECUTED, entrypoint_run, script_executed
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.task import Entrypoint, Task
 
@@ -115,6 +115,7 @@ def score(
         {"arguments": ["python", "/venv/bin/jupyter-nbconvert", "--execute", "n.ipynb"],
          "files": {"1": "/venv/bin/jupyter-nbconvert", "3": "repo/n.ipynb"}, "path": "n.ipynb"},
         {"path": "repo/train.py", "repositories": []},
+        {"files": {"1": "repo/other/train.py"}, "only": ["repo/other/train.py"]},
     ],
 )  # fmt: skip
 def test_process_is_a_run(fields: dict[str, Any]) -> None:
@@ -133,7 +134,8 @@ def test_process_is_a_run(fields: dict[str, Any]) -> None:
         {"arguments": ["python", "train.py", "--help"]},
         {"arguments": ["python", "other.py", "train.py"], "files": {"1": "other.py", "2": "repo/train.py"}},
         {"files": {"1": "repo/other/train.py"}},
-        {"files": {"1": "repo/copy.py"}},
+        {"files": {"1": "repo/other/train.py"}, "only": ["repo/train.py"]},
+        {"files": {"1": "repo/copy.py"}, "only": ["repo/copy.py"]},
         {"files": {"1": "repo/other/train.py"}, "repositories": [], "repository": "repo"},
         {"ended": None},
         {"ended": REPORT["started"] + 10.4},
@@ -187,7 +189,7 @@ def run(number: int, *, seconds: float, script: str = "repo/train.py", status: i
 
 def test_the_metric_needs_an_entrypoint() -> None:
     assert not SCRIPT_EXECUTED.applies(task())
-    assert entrypoint_process(task(), evidence(run(1, seconds=60))) is None
+    assert entrypoint_run(task(), evidence(run(1, seconds=60))) is None
 
 
 @pytest.mark.parametrize(
@@ -204,8 +206,8 @@ def test_the_process_of_a_result_counts_or_is_the_longest(
     processes: list[dict[str, Any]], value: float, number: int | None
 ) -> None:
     entrypoint = {"path": "train.py"}
-    found = entrypoint_process(task(entrypoint=entrypoint), evidence(*processes))
-    assert (found.number if found else None) == number
+    found = entrypoint_run(task(entrypoint=entrypoint), evidence(*processes))
+    assert (found.process.number if found else None) == number
     assert SCRIPT_EXECUTED.compute(task(entrypoint=entrypoint), evidence(*processes)) == value
 
 

@@ -581,19 +581,24 @@ def test_the_frames_of_an_agents_error_are_its_own_and_not_those_of_libraries() 
     ("process", "told"),
     [
         (None, "no run of the script was seen"),
-        ({"seconds": None, "status": None, "changed": None}, "the script had not ended"),
-        ({"seconds": 2.04, "status": 0, "changed": True}, "the script, changed, ran for 2.0 s, exit code 0"),
-        ({"seconds": 12.0, "status": 3 << 8, "changed": False}, "the script ran for 12.0 s, exit code 3"),
-        ({"seconds": 12.0, "status": 9, "changed": None}, "the script ran for 12.0 s, signal 9"),
-        ({"seconds": 12.0, "status": None, "changed": None}, "the script ran for 12.0 s, status unknown"),
+        ({"seconds": None, "status": None, "changed": None}, "{} and had not ended"),
+        (
+            {"seconds": 2.04, "status": 0, "changed": True},
+            "train.py, changed, ran as repo/sub/train.py for 2.0 s, exit code 0",
+        ),
+        ({"seconds": 12.0, "status": 3 << 8, "changed": False}, "{} for 12.0 s, exit code 3"),
+        ({"seconds": 12.0, "status": 9, "changed": None}, "{} for 12.0 s, signal 9"),
+        ({"seconds": 12.0, "status": None, "changed": None}, "{} for 12.0 s, status unknown"),
     ],
 )
 def test_a_script_that_does_not_count_as_executed_is_told_with_how_it_ran(
     process: dict[str, Any] | None, told: str
 ) -> None:
-    missed = result(script_executed=0.0, stop_reason="submitted", entrypoint_process=process)
-    assert describe(missed) == f"script_executed 0; submitted; {told}"
-    assert "script ran" not in describe(replace(missed, metrics={"script_executed": 1.0}))
+    run = process and {**process, "script": "repo/sub/train.py"}
+    missed = result(script_executed=0.0, stop_reason="submitted", entrypoint_process=run)
+    why = told.format("train.py ran as repo/sub/train.py")
+    assert describe(missed) == f"script_executed 0; submitted; {why}"
+    assert "ran as" not in describe(replace(missed, metrics={"script_executed": 1.0}))
 
 
 # Tasks that must be solved

@@ -15,13 +15,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import processes
+from pytest_super.kernel.inside.expected_script import ExpectedScript
 from pytest_super.kernel.inside.family import Family
-from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.process_image import (
     Image,
     exit_status,
     has_symbol,
-    kept_lines,
     layout_of,
     link,
     named_files,
@@ -31,7 +30,7 @@ from pytest_super.kernel.inside.process_image import (
 from pytest_super.kernel.inside.processor_time import TICKS, ProcessorTime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 PERIOD = 0.5
 # With so many processes that a pass takes a larger share of the time than this, passes become rarer.
@@ -42,7 +41,6 @@ LONGEST_PAUSE = 5.0
 MOST_WATCHED = 256
 # How many are reported in the life of a sandbox: Pythons, and others.
 MOST_REPORTS = 2000
-LONGEST_SCRIPT = 2**20
 # The clock of /proc, in seconds since the machine's start. Only Linux has it.
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -74,8 +72,7 @@ class Observer:
         self._watched: dict[int, Process] = {}
         # Pythons are counted apart: a large build starts thousands of other processes that name files.
         self._reported = {True: 0, False: 0}
-        # The end of a script's path, and the content that it should have.
-        self._expected = ("", b"")
+        self._expected = ExpectedScript()
         # None until it is metered.
         self._processor_time: ProcessorTime | None = None
         self._pythons: dict[tuple[int, int, int], bool] = {}
@@ -102,8 +99,8 @@ class Observer:
             os._exit(1)
 
     def expect_script(self, path: str, content: bytes) -> None:
-        """From now on, compare files whose path ends in `path` with `content` when a process runs them."""
-        self._expected = (path, content)
+        """From now on, say of files whose path ends in `path` what is expected of the script."""
+        self._expected = ExpectedScript(path, content)
 
     def meter(self, kernel: int) -> None:
         """From now on, report the processor time of the process `kernel` and of all processes that start."""
@@ -196,7 +193,8 @@ class Observer:
             "files": {name: self._seen_from_workdir(path) for name, path in files.items()},
             "repositories": sorted(map(self._seen_from_workdir, repositories_of(files.values()))),
             "started": started + self._epoch,
-            **self._compare(files.values()),
+            "only": sorted(map(self._seen_from_workdir, self._expected.only(files.values()))),
+            **self._expected.compare(files.values()),
         }
         self._send("process", **image.report)
         self._watch(process)
@@ -207,19 +205,6 @@ class Observer:
             return ""
         prefix = self._workdir + "/"
         return path[len(prefix) :] if path.startswith(prefix) else path
-
-    def _compare(self, files: Iterable[str]) -> dict[str, Any]:
-        """Whether the script that is expected was changed, and the portion of its lines that is left.
-
-        Of several files that can be it the worst counts: the host decides which one the process runs.
-        """
-        name, expected = self._expected
-        paths = [path for path in files if name and path.endswith("/" + name)]
-        found = [content for path in paths if (content := content_of(path)) is not None]
-        if not found:
-            return {}
-        kept = min(kept_lines(expected, content) for content in found)
-        return {"changed": any(content != expected for content in found), "kept_lines": kept}
 
     def _report_end(self, process: Process, now: float, **fields: Any) -> None:
         image = process.image
@@ -281,12 +266,3 @@ class Observer:
 
 def clock() -> float:
     return time.clock_gettime(CLOCK)
-
-
-def content_of(path: str) -> bytes | None:
-    try:
-        with open_regular(path) as file:
-            content: bytes = file.read(LONGEST_SCRIPT)
-            return content
-    except OSError:
-        return None

@@ -40,10 +40,15 @@ def inside(path: str, folder: str) -> str | None:
     return path.removeprefix(folder + "/") if path.startswith(folder + "/") else None
 
 
-def is_entrypoint(script: str, entrypoint: str, repositories: Iterable[str]) -> bool:
-    """Whether the script can be the entrypoint of a repository in one of these folders."""
+def is_entrypoint(
+    script: str, entrypoint: str, repositories: Iterable[str], only: Iterable[str] = ()
+) -> bool:
+    """Whether the script can be the entrypoint of a repository in one of these folders.
+
+    `only`: scripts of which the repository is known to have no other with their name.
+    """
     if not may_be(script, entrypoint):
         return False
     relative = [path for folder in repositories if (path := inside(script, folder)) is not None]
     # The path of an entrypoint with folders is specific enough, whatever folder it is started from.
-    return "/" in entrypoint or not relative or entrypoint in relative
+    return "/" in entrypoint or not relative or entrypoint in relative or script in only

@@ -36,6 +36,8 @@ class ProcessRun(NamedTuple):
     """A process that ran the entrypoint."""
 
     process: ObservedProcess
+    script: str
+    """The file that it ran, as in `files` of the process."""
     counts: bool
     """Whether it ran long enough, ended well, and the script was still the entrypoint."""
 
@@ -49,8 +51,9 @@ def process_runs(
         for data in (step.processes or ()) if step.origin == "agent" else ():
             process = ObservedProcess(**data)
             script = script_of(process)
-            if script and is_entrypoint(script, entrypoint.path, [*process.repositories, *provided]):
-                yield ProcessRun(process, counts(process, step, script, entrypoint.min_seconds))
+            repositories = [*process.repositories, *provided]
+            if script and is_entrypoint(script, entrypoint.path, repositories, process.only):
+                yield ProcessRun(process, script, counts(process, step, script, entrypoint.min_seconds))
 
 
 def best_run(runs: Iterable[ProcessRun]) -> ProcessRun | None:

@@ -192,7 +192,9 @@ def facts_of(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, 
 
 def process_line(result: TrialResult) -> str:
     process = result.entrypoint_process
-    return "" if process is None else f"{process.get('arguments')}, {process.get('seconds')} s"
+    if process is None:
+        return ""
+    return f"{process.get('script')}: {process.get('arguments')}, {process.get('seconds')} s"
 
 
 def time_line(result: TrialResult) -> str:
