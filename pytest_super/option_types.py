@@ -82,7 +82,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Sample:
-    """How many items of papers are tried, and the seed of their choice."""
+    """How many tasks are tried, and the seed of their choice."""
 
     size: int
     seed: int

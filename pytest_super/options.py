@@ -71,8 +71,8 @@ OPTIONS = (
     ),
     Option(
         name="sample",
-        help="Only so many of the papers' tasks, drawn at random and balanced over papers and n: SIZE, or "
-        "SIZE:SEED for another seed than 0.",
+        help="Only so many of the selected tasks, drawn at random and balanced over sets, papers and n: "
+        "SIZE, or SIZE:SEED for another seed than 0.",
         parse=sample,
     ),
     Option(

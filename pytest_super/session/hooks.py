@@ -59,7 +59,7 @@ class Session:
         yield
         deselect(items, config, tasks)
         refuse_missing_packages(config, items)
-        self.hints = selection_hints(config.stash[RUN].settings, tasks, bool(items))
+        self.hints = selection_hints(config.stash[RUN].settings, tasks, items)
         if is_worker(config):
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
             # Only for xdist, whose workers always have the next item in advance.

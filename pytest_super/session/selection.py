@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_super.option_types import Sample
     from pytest_super.session.settings import Settings
     from pytest_super.tasks.task import Task
 
@@ -30,7 +33,7 @@ def deselect(items: list[pytest.Item], config: pytest.Config, collected: Iterabl
     tasks = [item for item in items if isinstance(item, TaskItem)]
     wanted = {item.task.id for item in tasks if is_wanted(item.task, settings)}
     if settings.sample is not None:
-        wanted = balanced([task for task in collected if task.id in wanted], settings.sample.size)
+        wanted = drawn((task for task in collected if task.id in wanted), settings.sample)
     if dropped := [item for item in tasks if item.task.id not in wanted]:
         config.hook.pytest_deselected(items=dropped)
         gone = set(dropped)
@@ -44,19 +47,26 @@ def is_wanted(task: Task, settings: Settings) -> bool:
     return in_set and in_category and in_split
 
 
-def balanced(tasks: Sequence[Task], size: int) -> set[str]:
-    """The ids of `size` items of papers, evenly from each paper and n while it has any, and of all others.
+def drawn(tasks: Iterable[Task], sample: Sample) -> set[str]:
+    """The ids of the sample: as many from each set, and from each paper and n, as there are.
 
-    Those of a paper and n are in the order of its sample, so a larger sample contains a smaller one.
+    A larger sample of the same tasks contains a smaller one. It does not depend on the order of the files.
     """
-    drawn: dict[tuple[str, int], dict[str, None]] = {}
-    for task in tasks:
-        if combination := task._combination:
-            key = combination.paper, len(combination.functions)
-            drawn.setdefault(key, {})[task.id] = None
-    turns = chain.from_iterable(zip_longest(*(drawn[key] for key in sorted(drawn))))
-    others = {task.id for task in tasks if task._combination is None}
-    return others.union(islice(filter(None, turns), size))
+    groups: dict[tuple[str, int], dict[str, None]] = {}
+    for task in sorted(tasks, key=partial(place_in_sample, seed=sample.seed)):
+        groups.setdefault(group_of(task), {})[task.id] = None
+    turns = chain.from_iterable(zip_longest(*(groups[key] for key in sorted(groups))))
+    return set(islice(filter(None, turns), sample.size))
+
+
+def group_of(task: Task) -> tuple[str, int]:
+    combination = task._combination
+    return (combination.paper, len(combination.functions)) if combination else (str(task.set), 0)
+
+
+def place_in_sample(task: Task, seed: int) -> float:
+    # Items of papers are drawn before they are made, and collected in the order of that sample.
+    return 0.0 if task._combination else random.Random(f"{seed} {task.id}").random()
 
 
 def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -> None:
@@ -106,10 +116,10 @@ def collected_lines(config: pytest.Config, items: list[TaskItem]) -> list[str]:
     return lines
 
 
-def selection_hints(settings: Settings, tasks: Iterable[Task], is_any_left: bool) -> list[str]:
-    """Hints when no task has a category or set that an option names, or when no item is left at all.
+def selection_hints(settings: Settings, tasks: Iterable[Task], left: Collection[pytest.Item]) -> list[str]:
+    """Hints when an option names a category or a set that no task has, or when less is left than asked for.
 
-    `tasks` are those of all collected items, one for each epoch.
+    `tasks` are those of all collected items, one for each epoch, and `left` the items that are left.
     """
     by_id = {task.id: task for task in tasks}
     categories = {task.category for task in by_id.values() if task.category}
@@ -125,7 +135,11 @@ def selection_hints(settings: Settings, tasks: Iterable[Task], is_any_left: bool
         for name in settings.sets
         if name not in sets
     ]
-    if by_id and not is_any_left and not hints:
+    chosen = {item.task.id for item in left if isinstance(item, TaskItem)}
+    if settings.sample is not None and 0 < len(chosen) < settings.sample.size:
+        there = counted(len(chosen), "task")
+        hints.append(f"--super-sample={settings.sample.size} is more than there is: it takes all of {there}")
+    if by_id and not left and not hints:
         there = f"their sets are {listed(sets)}; their categories are {listed(categories)}"
         hints.append(f"none of the {counted(len(by_id), 'task')} here is selected: {there}")
     return [printable(hint) for hint in hints]

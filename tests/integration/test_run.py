@@ -234,6 +234,49 @@ def test_a_choice_that_leaves_no_task_is_told_with_what_there_is(
     assert not (project.path / ".super").exists()
 
 
+def sampled(project: Project, *arguments: str) -> set[str]:
+    """The tasks that a run with these arguments tries."""
+    project.run(*arguments)
+    return {result["id"] for result in read_lines(project.latest / "results.jsonl")}
+
+
+@pytest.mark.parametrize("set", ["auto", "expert"])
+def test_a_sample_of_any_set_is_the_same_for_a_seed_with_and_without_workers(
+    project: Project, set: str
+) -> None:
+    for number in range(6):
+        project.add_task(f"t{number}", set=set, entrypoint={"path": "a.py"})
+    first = sampled(project, "--super-sample=3")
+    assert len(first) == 3
+    assert sampled(project, "--super-sample=3", "-n2") == first
+    assert sampled(project, "--super-sample=3", "--super-epochs=2") == first
+    assert sampled(project, "--super-sample=2") < first
+    others = [sampled(project, f"--super-sample=3:{seed}") for seed in (1, 2, 3)]
+    assert {len(one) for one in others} == {3}
+    assert any(one != first for one in others)
+
+
+def test_a_sample_takes_as_many_from_each_set(project: Project) -> None:
+    for number in range(4):
+        project.add_task(f"e{number}")
+        project.add_task(f"m{number}", set="masked", category="data")
+    found = sampled(project, "--super-sample=4")
+    assert sorted(name[0] for name in found) == ["e", "e", "m", "m"]
+    assert {name[0] for name in sampled(project, "--super-sample=2", "--super-set=masked")} == {"m"}
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_sample_that_is_larger_than_what_there_is_is_told(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.add_task("squad")
+    result = project.run("--super-sample=9", *workers)
+    assert result.parseoutcomes()["passed"] == 1
+    hint = "--super-sample=9 is more than there is: it takes all of 1 task"
+    assert [line for line in result.outlines if "more than there is" in line] == [hint]
+    assert "more than there is" not in project.run("--super-sample=1", *workers).stdout.str()
+
+
 @pytest.mark.skipif(pytest.version_tuple < (9, 2), reason="pytest takes texts only there")
 def test_a_number_may_stand_as_such_in_pytests_own_toml(project: Project) -> None:
     project.add_task("right")
