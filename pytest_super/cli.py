@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands import COMMANDS, load_command
 from pytest_super.errors import SuperError, printable
@@ -45,6 +45,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+class Parser(argparse.ArgumentParser):
+    """Refuses an option that is given twice: argparse would silently keep the last value.
+
+    Its subparsers are of the same class. Options that can be repeated have the action `append`.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for name in (None, "store"):
+            self.register("action", name, StoreOnce)
+
+
+class StoreOnce(argparse.Action):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        given = vars(namespace).setdefault("given", set())
+        if option_string is not None and self.dest in given:
+            parser.error(f"{option_string} is given twice, but has one value")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 class ShowVersion(argparse.Action):
     """Like argparse's `version`, but the version is only looked up when it is asked for."""
 
@@ -57,7 +84,7 @@ class ShowVersion(argparse.Action):
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """The parser of these subcommands. Parsed arguments have `run`, the function of the subcommand."""
-    top = argparse.ArgumentParser(prog="pytest-super", description=__doc__)
+    top = Parser(prog="pytest-super", description=__doc__)
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the installed version and exit")
     subparsers = top.add_subparsers(required=True, metavar="COMMAND")
     for name in names:

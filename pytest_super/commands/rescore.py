@@ -32,7 +32,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="a trajectory.jsonl, a published history.ipynb, or a folder with some: a run, its trials, …",
     )
-    parser.add_argument("--tasks", type=Path, metavar="PATH", help="the task files to score against")
+    parser.add_argument(
+        "--tasks",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="the task files to score against; can be repeated",
+    )
     parser.add_argument(
         "--answers", type=Path, metavar="FILE", help="JSON {task id: answer}, or JSON Lines with `task_id`"
     )
@@ -121,13 +128,13 @@ def rescore_and_grade(
         return rescore_all(trials, tasks, grade)
 
 
-def known_tasks(tasks: Path | None, answers: Path | None, ids: Collection[str]) -> dict[str, Task]:
+def known_tasks(tasks: Sequence[Path], answers: Path | None, ids: Collection[str]) -> dict[str, Task]:
     """The tasks to score against, by id, with the items of papers among `ids`. Raises SuperError."""
     from pytest_super.authoring.rescore.golds import add_answers
     from pytest_super.tasks.combinations import items_named
 
-    if tasks is None and answers is None:
+    if not tasks and answers is None:
         raise SuperError("name what to score against: --tasks=PATH, --answers=FILE, or both")
-    known = {task.id: task for task in valid_tasks([tasks])} if tasks else {}
+    known = {task.id: task for task in valid_tasks(tasks)}
     known |= items_named(known.values(), ids)
     return add_answers(known, answers) if answers else known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -19,6 +21,9 @@ import yaml
 from pytest_super.cli import main, parser
 from pytest_super.commands import COMMANDS
 from pytest_super.tasks.loading import load_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VALID = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
 SHIPPED = Path(__file__).parents[2] / "tasks"
@@ -35,6 +40,37 @@ def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]
     listed = capsys.readouterr().out
     for name in COMMANDS:
         assert re.search(rf"^    {name}\s+\w", listed, re.MULTILINE), name
+
+
+def options(
+    parser: argparse.ArgumentParser, *words: str
+) -> Iterator[tuple[tuple[str, ...], argparse.Action]]:
+    """Each option with the words of its command."""
+    for action in parser._actions:
+        if not action.option_strings and isinstance(action.choices, dict):
+            for name, command in action.choices.items():
+                yield from options(command, *words, name)
+        elif action.option_strings and action.nargs != 0:
+            yield words, action
+
+
+@pytest.mark.parametrize(
+    ("words", "action"), [pytest.param(*one, id=" ".join(one[0])) for one in options(parser())]
+)
+def test_an_option_that_is_given_twice_is_repeatable_or_refused(
+    words: tuple[str, ...], action: argparse.Action, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flag = action.option_strings[-1]
+    value = str(next(iter(action.choices))) if action.choices else "1"
+    with pytest.raises(SystemExit) as ended:
+        # For the end of those that can be repeated: `--help` would end before a second value is refused.
+        parser().parse_args([*words, flag, value, flag, value, "--help"])
+    told = capsys.readouterr()
+    if isinstance(action, argparse._AppendAction):
+        assert (ended.value.code, told.err) == (0, "")
+    else:
+        assert ended.value.code == 2
+        assert f"{flag} is given twice, but has one value" in told.err
 
 
 def test_the_version_is_that_of_the_installed_package(capsys: pytest.CaptureFixture[str]) -> None:

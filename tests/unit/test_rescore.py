@@ -354,6 +354,36 @@ def test_totals_are_means_over_what_can_be_compared(bench: Bench) -> None:
     assert total["different"] == 0
 
 
+def test_totals_are_shown_by_category_and_for_the_whole_set(bench: Bench) -> None:
+    for name, category, answer in (("a", "cpu", "1"), ("b", "data", "1"), ("c", "data", "3")):
+        bench.task(id=name, set="masked", category=category)
+        bench.published(
+            REACT + step_cells(1, "submit", answer),
+            {"output_match": 0.0},
+            place=f"m_react-super_masked/{name}",
+        )
+    told = bench.rescore(bench.folder / "m_react-super_masked")
+    totals = {one["category"]: one for one in told.data["totals"] if one["metric"] == "accuracy"}
+    assert {name: (one["trials"], one["paper"]) for name, one in totals.items()} == {
+        "cpu": (1, 1.0), "data": (2, 0.5), "": (3, pytest.approx(2 / 3)),
+    }  # fmt: skip
+    lines = [line.split() for line in told.out.splitlines() if line.startswith("react-super m masked")]
+    whole, cpu, data = "accuracy", "cpu", "data"
+    assert [line[3] for line in lines if "accuracy" in line] == [cpu, data, whole]
+    assert {one["task"]: one["category"] for one in told.data["trajectories"]} == {
+        "a": "cpu", "b": "data", "c": "data",
+    }  # fmt: skip
+
+
+def test_tasks_can_be_named_in_several_places(bench: Bench) -> None:
+    for name in ("a", "b"):
+        bench.published(REACT + step_cells(1, "submit", "1"), place=f"published/{name}")
+        task = {"id": name, "set": "expert", "query": "do it", "answer": 1}
+        bench.put(f"more/{name}/{name}.task.yaml", task)
+    told = bench.rescore(bench.folder, "--tasks", bench.folder / "more/a", "--tasks", bench.folder / "more/b")
+    assert {name: scores["accuracy"]["paper"] for name, scores in told.rows.items()} == {"a": 1.0, "b": 1.0}
+
+
 @pytest.mark.parametrize("cells", [REACT + step_cells(1, "submit", "{22896: 9}"), None])
 def test_a_submission_that_is_not_json_is_not_made_json(bench: Bench, cells: list[Cell] | None) -> None:
     path = bench.published(cells or SWE + step_cells(1, "submit", "submit {22896: 9}"))

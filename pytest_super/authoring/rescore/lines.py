@@ -25,10 +25,12 @@ COLUMNS = ("published", "reference", "paper")
 
 @dataclass(frozen=True, kw_only=True)
 class Total:
-    """Means of one metric over the trials of one agent in one set."""
+    """Means of one metric over the trials of one agent in one set, or in one category of it."""
 
     agent: str
     set: str
+    category: str
+    """"" for the whole set."""
     metric: str
     trials: int
     all_published: float | None
@@ -146,16 +148,30 @@ def total_lines(found: Sequence[Total]) -> Iterator[str]:
     for one in found:
         means = map(figure, (one.published, one.reference, one.paper))
         counts = (str(one.trials), figure(one.all_published), str(one.compared))
-        rows.append((f"{one.agent} {one.set}", one.metric, *counts, *means, str(one.different)))
+        name = " ".join(filter(None, (one.agent, one.set, one.category)))
+        rows.append((name, one.metric, *counts, *means, str(one.different)))
     yield from map(one_line, table_lines(rows, texts=2))
 
 
 def totals(rescored: Sequence[Rescored]) -> list[Total]:
+    """Those of each agent and set, after those of its categories if it has several."""
     names = metric_names(rescored)
-    return [total(group, metric, trials) for group, trials in by_agent(rescored).items() for metric in names]
+    return [
+        total(group, category, metric, trials)
+        for group, whole in by_agent(rescored).items()
+        for category, trials in [*by_category(whole), ("", whole)]
+        for metric in names
+    ]
 
 
-def total(group: Group, metric: str, trials: Sequence[Rescored]) -> Total:
+def by_category(trials: Sequence[Rescored]) -> list[tuple[str, list[Rescored]]]:
+    """The trials of each category by name; empty if there is only one."""
+    names = sorted({one.category for one in trials})
+    found = [(name or "-", [one for one in trials if one.category == name]) for name in names]
+    return found if len(found) > 1 else []
+
+
+def total(group: Group, category: str, metric: str, trials: Sequence[Rescored]) -> Total:
     """The means of the columns, without the published one if that is empty for all trials."""
     rows = [one.figures(metric) for one in trials]
     all_published = mean(row[0] for row in rows)
@@ -165,6 +181,7 @@ def total(group: Group, metric: str, trials: Sequence[Rescored]) -> Total:
     return Total(
         agent=group[0],
         set=group[1],
+        category=category,
         metric=metric,
         trials=len(trials),
         all_published=all_published,
@@ -194,6 +211,7 @@ def one_data(one: Rescored) -> dict[str, Any]:
         "epoch": result.epoch,
         "agent": one.trial.group[0],
         "set": result.set,
+        "category": one.category,
         "error": result.error,
         "submitted": one.trial.submit_step is not None,
         "scores": {metric: dict(zip(COLUMNS, one.figures(metric), strict=True)) for metric in names},

@@ -60,6 +60,12 @@ class Rescored:
     def name(self) -> str:
         return self.trial.result.name
 
+    @property
+    def category(self) -> str:
+        """That of the task; published trajectories do not have it."""
+        task = self.scored[0] if self.scored else self.trial.result
+        return task.category or ""
+
     def figures(self, metric: str) -> list[float | None]:
         """The published figure, that of the published code, and that of the paper's way."""
         return [figures.get(metric) for figures in (self.trial.result.metrics, self.reference, self.paper)]
