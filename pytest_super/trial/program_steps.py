@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
     from pytest_super.model.completion import Usage
+    from pytest_super.store.trajectory import Step
     from pytest_super.trial.step_log import StepLog
 
 UNSEEN = "[No later request has shown what came of it.]"
@@ -95,6 +96,8 @@ class ProgramSteps:
         for call in exchange["tool_calls"]:
             content = json.dumps({"name": call["name"], "arguments": call["arguments"]}, ensure_ascii=False)
             pending = PendingCall(content, source_of(call["arguments"]), thought, started, tokens)
+            # Programs print their calls, too.
+            self._landmarks.add_source(pending.source)
             self._pending.setdefault((number, call["id"]), deque()).append(pending)
             # The other calls of the same answer came with it.
             thought, tokens = mark, {"prompt_tokens": 0, "completion_tokens": 0}
@@ -108,7 +111,7 @@ class ProgramSteps:
     def of(self, command: str) -> Iterator[None]:
         """The program runs in this block. Afterwards the steps are written whose results were not shown."""
         # Programs print their task, so a landmark in its text is not an achievement.
-        self._landmarks.begin_cell(f"{command}\n{self._query}")
+        self._landmarks.begin_cell(f"{command}\n{self._query}", counts_echoes=False)
         try:
             yield
         finally:
@@ -130,6 +133,15 @@ class ProgramSteps:
                 observation=observation,
                 **call.tokens,
             )
+
+
+def source_of_step(step: Step) -> str:
+    """The texts in the arguments of a stored call; "" for any other step."""
+    if step.action.type != TOOL_CALL:
+        return ""
+    with suppress(ValueError, RecursionError, KeyError, TypeError):
+        return source_of(json.loads(step.action.content)["arguments"])
+    return step.action.content
 
 
 def source_of(arguments: str) -> str:

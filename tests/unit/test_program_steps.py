@@ -136,13 +136,34 @@ def test_a_landmark_belongs_to_the_step_whose_output_has_it() -> None:
         ("cat <<E\nepoch 1\nacc 0.9\nE", "epoch 1\nacc 0.9\n", r"epoch 1 acc [\d.]+"),
     ],
 )
-def test_what_a_call_says_itself_is_an_echo(command: str, result: str, landmark: str) -> None:
+def test_what_a_call_says_itself_is_no_landmark(command: str, result: str, landmark: str) -> None:
     program = Program(landmark)
     with program.steps.of("agent"):
         program.answer(command)
+        # As the program prints its call, and what the tool has printed.
+        program.landmarks.feed(f"$ {command}\n{result}")
         program.answer(call_0=result)
-    (found,) = program.landmarks.landmarks
-    assert (found.is_hit, found.is_echo) == (True, True)
+    program.end()
+    assert program.landmarks.hits == [False]
+
+
+def test_a_landmark_after_the_same_text_of_a_call_is_found() -> None:
+    program = Program(r"accuracy [\d.]+", "loss 1")
+    with program.steps.of("agent"):
+        program.answer("echo accuracy 0.1; python train.py")
+        program.landmarks.feed("$ echo accuracy 0.1; python train.py\naccuracy 0.1\nloss 1\n")
+        program.answer(call_0="accuracy 0.1\naccuracy 0.9\n")
+    own = program.end()
+    assert program.credited == [(1, 1), (own.number, own.number)]
+    assert [found.is_echo for found in program.landmarks.landmarks] == [False, False]
+
+
+def test_what_the_task_and_the_command_say_is_no_landmark() -> None:
+    program = Program("report accuracy", "--train", query="Do report accuracy.")
+    with program.steps.of("agent --train"):
+        program.landmarks.feed("Task: Do report accuracy.\n+ agent --train\n")
+    program.end()
+    assert program.landmarks.hits == [False, False]
 
 
 def test_arguments_that_are_no_json_are_their_own_source() -> None:
@@ -150,7 +171,7 @@ def test_arguments_that_are_no_json_are_their_own_source() -> None:
     with program.steps.of("agent"):
         program.exchange([{"id": "a", "name": "shell", "arguments": "echo accuracy 9"}], "main", {})
         program.exchange([], "main", {"a": "accuracy 9, loss 1"})
-    assert [found.is_echo for found in program.landmarks.landmarks] == [True, False]
+    assert program.landmarks.hits == [False, True]
 
 
 def test_what_no_tool_has_printed_has_no_landmarks() -> None:

@@ -384,6 +384,17 @@ def test_tasks_can_be_named_in_several_places(bench: Bench) -> None:
     assert {name: scores["accuracy"]["paper"] for name, scores in told.rows.items()} == {"a": 1.0, "b": 1.0}
 
 
+def test_what_a_programs_calls_say_is_no_landmark_when_it_is_scored_again(bench: Bench) -> None:
+    bench.task(landmarks=["acc 0", "done", "loss 1", "do it"])
+    arguments = json.dumps({"command": "echo acc 0; python train.py"})
+    call = cell(json.dumps({"name": "shell", "arguments": arguments}))
+    call = replace(call, action=replace(call.action, type="tool_call"), observation="acc 0\ndone")
+    program = cell("agent", output="do it\n$ echo acc 0; python train.py\nacc 0\nloss 1\n")
+    program = replace(program, action=replace(program.action, type="command"))
+    path = bench.ours(call, program, submit(1))
+    assert bench.rescore(path).rows["t"]["landmarks"]["paper"] == 0.5
+
+
 @pytest.mark.parametrize("cells", [REACT + step_cells(1, "submit", "{22896: 9}"), None])
 def test_a_submission_that_is_not_json_is_not_made_json(bench: Bench, cells: list[Cell] | None) -> None:
     path = bench.published(cells or SWE + step_cells(1, "submit", "submit {22896: 9}"))

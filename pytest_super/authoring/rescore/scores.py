@@ -19,8 +19,9 @@ from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.text import words_of
 from pytest_super.sources.git import folder_name
 from pytest_super.sources.store import stored
-from pytest_super.store.trajectory import PROGRAM
+from pytest_super.store.trajectory import PROGRAM, TOOL_CALL
 from pytest_super.store.user_cache import cache_folder
+from pytest_super.trial.program_steps import source_of_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -137,8 +138,14 @@ def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
     matcher = LandmarkMatcher(task.landmarks)
     is_running = False
     for step in (step for step in trial.steps if step.origin == "agent"):
+        if step.action.type == TOOL_CALL:
+            matcher.search_apart(f"{source_of_step(step)}\n{task.query}", step.observation, step=step.number)
+            continue
         if step.action.type in ("execute", PROGRAM) and not (is_running and is_refused(step)):
-            matcher.begin_cell(step.action.content, step=step.number)
+            is_cell = step.action.type == "execute"
+            said = [] if is_cell else [task.query, *map(source_of_step, trial.steps)]
+            source = "\n".join([step.action.content, *said])
+            matcher.begin_cell(source, step=step.number, counts_echoes=is_cell)
         elif not (is_running and step.action.type in ("continue_wait", "interrupt")):
             continue
         # Published steps have no outputs.

@@ -43,15 +43,26 @@ class LandmarkMatcher:
         self._windows = Windows(window)
         self._lock = threading.Lock()
         self._source: str | None = None
+        self._counts_echoes = True
         self._step = 0
 
-    def begin_cell(self, source: str, *, step: int = UNPLACED) -> None:
-        """Begin a cell: what is fed from now on is its output. Ends a cell that is still open."""
+    def begin_cell(self, source: str, *, step: int = UNPLACED, counts_echoes: bool = True) -> None:
+        """Begin a cell: what is fed from now on is its output. Ends a cell that is still open.
+
+        Without `counts_echoes`, text that the source contains is not a hit.
+        """
         with self._lock:
             self._close()
             # In the same form as the output, so that matched text can be looked for in it.
             self._source = plain(source)
+            self._counts_echoes = counts_echoes
             self._step = step
+
+    def add_source(self, text: str) -> None:
+        """Add to the source of the cell that is open: its output can also repeat this."""
+        with self._lock:
+            if self._source is not None:
+                self._source += f" {plain(text)}"
 
     def feed(self, text: str) -> None:
         """Search more output of the cell. Output that arrives while no cell is open is ignored."""
@@ -62,15 +73,18 @@ class LandmarkMatcher:
                 self._search(window)
 
     def search_apart(self, source: str, text: str, *, step: int) -> None:
-        """Search a whole text beside the output of the cell that is open; `source` is what asked for it."""
+        """Search a whole text beside the output of the cell that is open.
+
+        `source` is what asked for it: text that it contains is not a hit.
+        """
         windows = Windows(WINDOW)
         with self._lock:
-            held = self._source, self._step
-            self._source, self._step = plain(source), step
+            held = self._source, self._step, self._counts_echoes
+            self._source, self._step, self._counts_echoes = plain(source), step, False
             for window in windows.push(plain(text)):
                 self._search(window)
             self._search(windows.end())
-            self._source, self._step = held
+            self._source, self._step, self._counts_echoes = held
 
     def place(self, step: int) -> None:
         """Say which step the cell without a number has become."""
@@ -109,15 +123,22 @@ class LandmarkMatcher:
     def _search(self, window: Window) -> None:
         for index in self._sought:
             pattern = self._patterns[index]
-            matched = pattern.search(window)
+            matched = pattern.search(window, self._is_refused)
             if matched is not None:
                 self._record(index, matched)
             elif pattern.timed_out:
                 self._found[index] = Landmark(pattern=pattern.text, timed_out=True)
 
-    def _record(self, index: int, matched: str) -> None:
+    def _is_refused(self, matched: str) -> bool:
+        return not self._counts_echoes and self._is_echo(matched)
+
+    def _is_echo(self, matched: str) -> bool:
         # `.*` can match up to the sentinel at the end of a window.
         text = matched.rstrip(SENTINEL).strip()
         # A pattern such as `x?` can match an empty text, which is in every source.
-        is_echo = bool(text) and text in (self._source or "")
-        self._found[index] = Landmark(pattern=self._patterns[index].text, step=self._step, is_echo=is_echo)
+        return bool(text) and text in (self._source or "")
+
+    def _record(self, index: int, matched: str) -> None:
+        self._found[index] = Landmark(
+            pattern=self._patterns[index].text, step=self._step, is_echo=self._is_echo(matched)
+        )

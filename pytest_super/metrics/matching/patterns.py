@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import time
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pytest_super.metrics.matching.windows import Window
 
 # Each character searched adds this much to a pattern's time limit, so that a long output alone does not
@@ -20,6 +23,10 @@ _PIECE = re.compile(
     r"|\{\d*,?\d*\}|.",  # a quantifier, or one character
     re.DOTALL,
 )
+
+
+def never(_matched: str) -> bool:
+    return False
 
 
 class Pattern:
@@ -36,21 +43,37 @@ class Pattern:
         self._required = required_literals(text)
         self._compiled, self._is_limited = compile_pattern(text)
 
-    def search(self, window: Window) -> str | None:
-        """The text of the first match that begins in the window; None, too, if time is up (`timed_out`)."""
+    def search(self, window: Window, is_refused: Callable[[str], bool] = never) -> str | None:
+        """The text of the first match that begins in the window and is not refused.
+
+        None, too, if time is up (`timed_out`).
+        """
         if any(window.text.find(literal, window.start) < 0 for literal in self._required):
             return None
         self._allowance += SECONDS_PER_CHARACTER * (len(window.text) - window.start)
-        # Not the wall clock, so that a busy machine uses up no pattern's time.
-        began = time.thread_time()
+        start = window.start
         try:
-            match = self._compiled.search(window.text, window.start, **self._limit())
+            # A later match belongs to the next window, which also has the text that follows it.
+            while (match := self._next(window.text, start)) is not None and match.start() < window.stop:
+                with self._charged():
+                    if not is_refused(match[0]):
+                        return str(match[0])
+                start = max(match.end(), match.start() + 1)
         except TimeoutError:
             self.timed_out = True
-            return None
+        return None
+
+    def _next(self, text: str, start: int) -> re.Match[str] | None:
+        with self._charged():
+            match: re.Match[str] | None = self._compiled.search(text, start, **self._limit())
+        return match
+
+    @contextmanager
+    def _charged(self) -> Iterator[None]:
+        # Not the wall clock, so that a busy machine uses up no pattern's time.
+        began = time.thread_time()
+        yield
         self._allowance -= time.thread_time() - began
-        # A later match belongs to the next window, which also has the text that follows it.
-        return match[0] if match is not None and match.start() < window.stop else None
 
     def _limit(self) -> dict[str, float]:
         # `regex` raises ValueError for a limit below 0.
