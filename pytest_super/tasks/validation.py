@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.tasks.task import Task
+
+# Sources that only a compiler reads.
+COMPILED = frozenset(
+    {".c", ".cc", ".cpp", ".cu", ".cxx", ".f", ".f90", ".h", ".hpp", ".hs", ".kt", ".rs", ".scala", ".swift"}
+)
 
 Broken = Iterator[tuple[tuple[str | int, ...], str]]
 
@@ -48,6 +54,12 @@ def contradicted_answer(task: Task, _folder: Path) -> Broken:
 def missing_entrypoint(task: Task, _folder: Path) -> Broken:
     if task.set == "auto" and task.entrypoint is None:
         yield (), "an auto task needs an `entrypoint`: its metric is whether the script ran"
+
+
+def source_as_entrypoint(task: Task, _folder: Path) -> Broken:
+    path = task.entrypoint.path if task.entrypoint else ""
+    if PurePosixPath(path).suffix in COMPILED:
+        yield ("entrypoint", "path"), f"no process runs {path} itself: name the program that is built from it"
 
 
 def missing_category(task: Task, _folder: Path) -> Broken:
@@ -102,6 +114,7 @@ RULES: list[tuple[frozenset[str], Callable[[Task, Path], Broken]]] = [
         (("answer",), empty_answer),
         (("answer", "answer_unknown"), contradicted_answer),
         (("set", "entrypoint"), missing_entrypoint),
+        (("entrypoint",), source_as_entrypoint),
         (("set", "category"), missing_category),
         (("solution",), broken_solution),
         (("repository",), broken_path),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -148,6 +149,46 @@ def test_background_run_counts_in_the_cell_in_which_it_has_ended(kernel: Kernel)
     assert score(kernel, begin, "time.sleep(1.2)", "background.wait()") == 1.0
     assert score(kernel, begin) == 0.0
     kernel.execute("background.wait()")
+
+
+OTHERS = r"""%%bash
+printf 'sleep 1; print "done\n";' > train.pl && cp train.pl copy.pl && printf 'sleep 1; exit 3' > fails.pl
+printf '#!/usr/bin/perl\nsleep 1' > direct.pl && chmod +x direct.pl
+printf 'setTimeout(() => console.log("done"), 900)' > train.js
+mkdir -p build && cp $(which sleep) build/train && cp $(which sleep) build/train.pl"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "path", "executed"),
+    [
+        ("!perl -w train.pl", "repo/train.pl", 1.0),
+        ("!sh -c 'perl train.pl; true'", "repo/train.pl", 1.0),
+        ("!./direct.pl", "repo/direct.pl", 1.0),
+        ("!node train.js --epochs 1", "repo/train.js", 1.0),
+        ("!build/train 0.9", "repo/build/train", 1.0),
+        ("!cd build && nohup ./train 0.9 >log 2>&1 & wait", "repo/build/train", 1.0),
+        ("!perl fails.pl", "repo/fails.pl", 0.0),
+        ("!perl copy.pl", "repo/train.pl", 0.0),
+        ("!perl -e 'sleep 1' train.pl", "repo/train.pl", 0.0),
+        ("!perl -ne 'sleep 1; last' train.pl", "repo/train.pl", 0.0),
+        ("!node -e 'setTimeout(() => 0, 900)' train.js", "repo/train.js", 0.0),
+        ("!cat train.pl; sleep 0.9", "repo/train.pl", 0.0),
+        ("!tail -f train.pl & sleep 0.9; kill $!", "repo/train.pl", 0.0),
+        ("!python -c 'import time; time.sleep(0.9)' train.pl", "repo/train.pl", 0.0),
+        ("!build/train.pl 0.9", "repo/build/train.pl", 0.0),
+        ("!sleep 0.9; ls -l build/train", "repo/build/train", 0.0),
+        ("!build/train 0.9; false", "repo/build/train", 1.0),
+        ("!timeout 0.7 build/train 9", "repo/build/train", 0.0),
+    ],
+)
+def test_a_script_of_another_language_or_a_program_counts_by_its_process(
+    kernel: Kernel, cell: str, path: str, executed: float
+) -> None:
+    if not all(map(shutil.which, ("perl", "node"))):
+        pytest.skip("needs perl and node")
+    kernel.execute(OTHERS)
+    kernel.expect_script(path, b"")
+    assert score(kernel, cell, path=path) == executed
 
 
 GIT = "git -c user.name=n -c user.email=e"

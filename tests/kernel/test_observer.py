@@ -77,6 +77,11 @@ def test_script_is_observed_from_start_to_end(kernel: Kernel, cell: str) -> None
     assert process.executable is not None
 
 
+def test_a_file_that_an_option_names_as_rscript_does_is_reported(kernel: Kernel) -> None:
+    (process,) = named(kernel.execute("!python x.py --file=long.py"), "long.py")
+    assert process.files == {"1": "x.py", "2": "long.py"}
+
+
 def test_arguments_of_any_bytes_are_reported(kernel: Kernel) -> None:
     result = kernel.execute("subprocess.run([sys.executable, 'x.py', b'\\xff\\xfe', '\\x1b[2J'])")
     [process] = named(result, "x.py")

@@ -215,6 +215,10 @@ def test_errors_in_fields_hide_no_error_of_the_whole(load: Any, text: str, messa
         ("id: a\nset: masked\nquery: q\nanswer: 1\ncategory: A B\n", "5:11: "),
         ("id: a\nset: auto\nquery: q\nentrypoint: {pathh: x, path: y}\n", "4:14: "),
         ("id: a\nset: nonsense\nquery: q\n", "2:6: "),
+        (
+            "id: a\nset: auto\nquery: q\nentrypoint:\n  path: src/train.cpp\n",
+            "5:9: no process runs src/train.cpp itself: name the program that is built from it",
+        ),
         ("id: a\nset: !foo masked\nquery: q\n", "2:6: "),
         ("id: a\nset: expert\nquery: q\nanswer: !foo x\n", "4:9: "),
         ("id: !foo a\nset: expert\nquery: q\nanswer: x\n", "1:5: "),

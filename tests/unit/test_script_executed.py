@@ -124,6 +124,24 @@ def test_a_run_of_the_entrypoint_counts(cell: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cell", "path", "executed"),
+    [
+        ("!Rscript train.R 3", "train.R", 1.0),
+        ("!cd repo && nohup perl5.36 -w train.pl > log", "train.pl", 1.0),
+        ("import subprocess\nsubprocess.run(['node', '--trace-warnings', 'train.mjs'])", "train.mjs", 1.0),
+        ("!julia --project=. -t 4 train.jl", "train.jl", 1.0),
+        ("!./train", "train", 1.0),
+        ("!perl -e 'sleep 9' train.pl", "train.pl", 0.0),
+        ("!perl train.pl --help", "train.pl", 0.0),
+        ("!node train.R", "train.R", 0.0),
+        ("!perl other.pl train.pl", "train.pl", 0.0),
+    ],
+)
+def test_a_run_by_the_interpreter_of_its_language_counts(cell: str, path: str, executed: float) -> None:
+    assert score(cell, path=path) == executed
+
+
+@pytest.mark.parametrize(
     "cell",
     [
         "!cat train.py; sleep 11",

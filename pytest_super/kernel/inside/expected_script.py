@@ -48,7 +48,10 @@ class ExpectedScript:
         return [path for path in self._named(files) if "/" in self._name or is_only(path)]
 
     def _named(self, files: Iterable[str]) -> list[str]:
-        return [path for path in files if self._name and path.endswith("/" + self._name)]
+        return list(filter(self.is_named, files))
+
+    def is_named(self, path: str) -> bool:
+        return bool(self._name) and path.endswith("/" + self._name)
 
 
 def is_only(path: str) -> bool:

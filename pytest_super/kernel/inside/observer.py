@@ -174,6 +174,9 @@ class Observer:
         if image.is_fork or min(self._reported.values()) >= MOST_REPORTS:
             return
         named = named_files(process.pid, image, above.folder if above else None)
+        executable = link(f"/proc/{process.pid}/exe")
+        if executable is not None and self._expected.is_named(executable):
+            named["program"] = executable
         files = {name: path for name, path in named.items() if not path.startswith(self._own_folder)}
         if not files:
             return
@@ -183,7 +186,6 @@ class Observer:
             return
         self._reported[bool(is_python)] += 1
         image.number = sum(self._reported.values())
-        executable = link(f"/proc/{process.pid}/exe")
         image.report = {
             "number": image.number,
             "pid": process.pid,

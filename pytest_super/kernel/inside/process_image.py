@@ -114,7 +114,9 @@ def named_files(pid: int, image: Image, above: str | None) -> dict[str, str]:
             paths = module_paths(name, modules)
         else:
             # Only the first that exists, even a folder: Python runs its `__main__.py`.
-            places = (os.path.join(folder, argument) for folder in folders)
+            # So Rscript names the file to R.
+            name = argument[7:] if argument.startswith("--file=") else argument
+            places = (os.path.join(folder, name) for folder in folders)
             paths = islice(filter(os.path.exists, places), 1)
         path = next(filter(os.path.isfile, paths), None)
         if path is not None:

@@ -14,6 +14,19 @@ PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]*[a-z]?|\{sys\.executable\}|\$
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "source", "."})
 JUPYTER = frozenset({"jupyter", "jupyter-nbconvert", "jupyter-execute", "papermill"})
+# The programs that run files with these suffixes, without the version in their names.
+INTERPRETERS = {
+    ".R": {"R", "Rscript"}, ".r": {"R", "Rscript"}, ".jl": {"julia"}, ".pl": {"perl"}, ".rb": {"ruby"},
+    ".lua": {"lua", "luajit"}, ".php": {"php"}, ".m": {"octave", "octave-cli"}, ".go": {"go"},
+    ".java": {"java"}, ".jar": {"java"}, ".js": {"node", "nodejs", "bun", "deno"}, ".mjs": {"node", "nodejs"},
+    ".cjs": {"node", "nodejs"}, ".ts": {"node", "nodejs", "bun", "deno"},
+}  # fmt: skip
+SCRIPTS = (".py", ".sh", ".bash", ".ipynb", *INTERPRETERS)
+_VERSION = re.compile(r"[-\d.]+\Z")
+# They run the code of the next argument.
+_CODE = re.compile(r"-[a-z0-9]*[eE].*|--?(?:eval|print|exec)\b.*|-p", re.DOTALL)
+# Rscript starts R so.
+_FILE = "--file="
 _KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{"})
 _SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".ipynb")
 _HELP = frozenset({"-h", "--help"})
@@ -53,6 +66,8 @@ def launched(words: Sequence[str]) -> Launch | None:
         return by_python(arguments)
     if program in SHELLS:
         return by_shell(arguments)
+    if is_other_interpreter(program):
+        return by_other(program, arguments)
     if program == "eval":
         return Launch("shell", " ".join(arguments))
     if program in JUPYTER:
@@ -115,6 +130,26 @@ def by_shell(arguments: Sequence[str]) -> Launch | None:
     return None
 
 
+def is_other_interpreter(program: str) -> bool:
+    """Whether it is the program of a language besides Python and shells."""
+    return any(_VERSION.sub("", program) in names for names in INTERPRETERS.values())
+
+
+def by_other(program: str, arguments: Sequence[str]) -> Launch | None:
+    """The first argument with a suffix of the interpreter's language, unless it is given code instead."""
+    for word in map(file_of, arguments):
+        if _CODE.fullmatch(word):
+            return None
+        if _VERSION.sub("", program) in INTERPRETERS.get(posixpath.splitext(word)[1], ()):
+            return _script(word, arguments)
+    return None
+
+
+def file_of(argument: str) -> str:
+    """The path that an argument names."""
+    return argument.removeprefix(_FILE)
+
+
 def by_jupyter(program: str, arguments: Sequence[str]) -> Launch | None:
     """The notebook that a program of JUPYTER executes."""
     executes = program in ("papermill", "jupyter-execute") or {"execute", "--execute"}.intersection(arguments)
@@ -130,6 +165,7 @@ def _wrapped(arguments: Sequence[str]) -> Launch | None:
             return _module(arguments[index + 1 :])
         if word.startswith("./") or word.endswith(_SCRIPT_SUFFIXES):
             return _script(word, arguments)
-        if PYTHON.fullmatch(name) or name in SHELLS or name in _WRAPPERS or name == "papermill":
+        is_known = name in SHELLS or name in _WRAPPERS or name == "papermill" or is_other_interpreter(name)
+        if is_known or PYTHON.fullmatch(name):
             return launched(arguments[index:])
     return None

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.observed import ObservedProcess
 from pytest_super.metrics.script_runs.failures import is_failure
-from pytest_super.metrics.script_runs.launch import JUPYTER, PYTHON, SHELLS, by_jupyter, by_python, by_shell
+from pytest_super.metrics.script_runs.launch import (
+    INTERPRETERS,
+    JUPYTER,
+    PYTHON,
+    SCRIPTS,
+    SHELLS,
+    by_jupyter,
+    by_other,
+    by_python,
+    by_shell,
+    file_of,
+)
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint
 from pytest_super.metrics.script_runs.shell_runs import module_paths
 from pytest_super.metrics.script_runs.step_output import output_of
@@ -23,7 +34,7 @@ if TYPE_CHECKING:
 
 KEPT_LINES = 0.5
 # Scripts that no shell can run.
-NOT_SHELLS = (".py", ".ipynb")
+NOT_SHELLS = tuple(set(SCRIPTS) - {".sh", ".bash"})
 _TAKES_CODE = re.compile(r"-[A-Za-z]*c.*", re.DOTALL)
 
 
@@ -71,13 +82,18 @@ def counts(process: ObservedProcess, step: Step, script: str, min_seconds: float
 
 
 def script_of(process: ObservedProcess) -> str | None:
-    """The file that an interpreter runs: a script, a module or a notebook; None for any other program."""
+    """The script, module or notebook that an interpreter runs, or a program that is not a script itself."""
+    program = process.files.get("program")
+    if program is not None and not program.endswith(SCRIPTS):
+        return program
     if not is_interpreter(process):
-        return None
+        launch = by_other(name_of(process), process.arguments[1:])
+        return None if launch is None else named_script(process, launch)
     is_shell, launch = name_of(process) in SHELLS, launch_of(process)
     script = read_script(process, is_shell=is_shell) if launch is None else named_script(process, launch)
     # A program that is only named like a shell can be given any file.
-    return None if is_shell and script is not None and script.endswith(NOT_SHELLS) else script
+    others = NOT_SHELLS if is_shell else tuple(INTERPRETERS)
+    return None if script is not None and script.endswith(others) else script
 
 
 def named_script(process: ObservedProcess, launch: Launch) -> str | None:
@@ -94,7 +110,7 @@ def named_script(process: ObservedProcess, launch: Launch) -> str | None:
             # A link with the name of another module can lead to the entrypoint.
             ends = (end.removeprefix(UNKNOWN) for end in module_paths(launch.text))
             return path if f"/{path}".endswith(tuple(ends)) else None
-        if launch.kind == "script" and word == launch.text:
+        if launch.kind == "script" and file_of(word) == launch.text:
             return path
     return None
 
