@@ -162,7 +162,8 @@ def test_a_landmark_in_the_task_or_in_a_tools_arguments_is_no_achievement(projec
     commands = [call("c1", "cat .super-query.md"), call("c2", "echo step 7 done")]
     project.script({"text": "x", "tool_calls": commands}, "42")
     project.run("chat {answer_file}")
-    assert [found["is_echo"] for found in project.results[-1]["landmarks_found"]] == [True, True]
+    assert [found["step"] for found in project.results[-1]["landmarks_found"]] == [None, None]
+    assert project.results[-1]["metrics"]["landmarks"] == 0.0
 
 
 def test_a_call_whose_result_nobody_shows_is_a_step(project: AgentProject) -> None:

@@ -84,9 +84,8 @@ class Data:
         return path
 
     def run(self, set_name: str, *options: str) -> int:
-        return self.download(
-            set_name, "--from", str(self.folder.parent), "--output", str(self.output), *options
-        )
+        source = [] if "--from" in options else ["--from", str(self.folder.parent)]
+        return self.download(set_name, *source, "--output", str(self.output), *options)
 
     def download(self, set_name: str, *options: str) -> int:
         status = main(["import", "super", "--set", set_name, *options])
