@@ -45,13 +45,14 @@ def step_text(step: Step, observation: str, fenced: bool) -> str:
 def content_text(action: Action) -> str:
     """The content as a model writes it: an edit in its three parts, which a step stores as JSON.
 
-    `parse_edit` reads whole lines from it, so it is the same edit if the stored one replaces whole lines.
+    `parse_edit` reads whole lines from it, so it is the same edit if the stored one replaces whole lines. As
+    in the published prefixes, the last line is ended, too.
     """
     edit = edit_of(action.content) if action.type == "edit" else None
     if edit is None:
         return action.content
     before, after = as_lines(edit["before"]), as_lines(edit["after"])
-    return f"{edit['path']}\n{BEFORE}\n{before}{AFTER}\n{after}".removesuffix("\n")
+    return f"{edit['path']}\n{BEFORE}\n{before}{AFTER}\n{after}"
 
 
 def as_lines(text: str) -> str:

@@ -130,13 +130,13 @@ def test_published_edits_that_we_refuse_were_refused_there_too(published: Publis
 
 
 def test_published_edits_are_shown_as_they_are_published(published: Published) -> None:
-    """An edit of the prefix is stored as a path and two texts."""
+    """An edit of the prefix is stored as a path and two texts. There the last line is ended, too."""
     shown = 0
     for step in steps_of(published, "react-super").values():
         if step.action.type == "edit":
             with suppress(FormatError):
                 content = json.dumps(asdict(parse_edit(step.action.content)))
-                assert content_text(Action(type="edit", content=content)) == step.action.content
+                assert content_text(Action(type="edit", content=content)) == f"{step.action.content}\n"
                 shown += 1
     assert shown == 538
 

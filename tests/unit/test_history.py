@@ -62,9 +62,8 @@ def test_an_edit_is_shown_as_an_agent_writes_it() -> None:
     bench = Bench()
     bench.kernel.write_file("{a} b.py", b"x = 1\n")
     bench.trial.edit("{a} b.py", "x = 1", "x = {2}", thought="Change.")
-    assert (
-        "Action: edit\n<content>\n{a} b.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = {2}\n</content>\n"
-    ) in history_text(bench.recorded)
+    content = "{a} b.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = {2}\n"
+    assert f"Action: edit\n<content>\n{content}\n</content>\n" in history_text(bench.recorded)
 
 
 def shown_again(data: bytes, before: str, after: str) -> bytes:
@@ -108,7 +107,7 @@ LINES = st.lists(st.text(st.characters(exclude_characters="\n")).filter(lambda l
 @given(PATHS, LINES, LINES)
 def test_an_edit_is_shown_as_it_was_parsed(path: str, before: list[str], after: list[str]) -> None:
     old, new = ("".join(f"{line}\n" for line in lines) for lines in (before, after))
-    content = "\n".join([path, BEFORE, *before, AFTER, *after])
+    content = "\n".join([path, BEFORE, *before, AFTER, *after, ""])
     change = parse_edit(content)
     stored = json.dumps({"path": change.path, "before": change.before, "after": change.after})
     assert (change.before, change.after) == (old, new)

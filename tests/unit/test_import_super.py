@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.agents.history import content_text
 from pytest_super.cli import main
+from pytest_super.store.trajectory import Action
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.trial.editing import edit as edit_bytes
 
@@ -147,6 +149,15 @@ def test_a_masked_rows_prefix_becomes_cells_and_edits(data: Data) -> None:
     before = b"def main():\n    x = 1\n  \n    end()\n"
     after = b"def main():\n    x = 2\n    y = 3\n    end()\n"
     assert edit_bytes(before, edit.edit.before, edit.edit.after)[0] == after
+
+
+def test_a_published_edit_of_a_prefix_is_shown_to_agents_as_it_is_published(data: Data) -> None:
+    content = "run.py\n<<<BEFORE_EDIT>>>\n\n    x = 1\n<<<AFTER_EDIT>>>\n\n    x = 2\n\n    y = 3\n"
+    cells = [json.dumps({"type": "edit", "content": content})]
+    (step,) = data.task("masked", MASKED | {"pre_execute_cells": cells}).pre_execute
+    assert step.edit is not None
+    stored = Action(type="edit", content=json.dumps(step.edit.model_dump()))
+    assert content_text(stored) == content
 
 
 def test_an_auto_row_becomes_a_task_without_a_gold(data: Data) -> None:

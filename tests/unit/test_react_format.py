@@ -314,9 +314,12 @@ LINES = st.lists(st.text(st.characters(exclude_characters="\n")).filter(lambda l
 
 @given(st.from_regex(r"[a-z][a-z {};'\"]*[a-z]\.py", fullmatch=True), LINES, LINES)
 def test_an_edit_is_read_as_it_was_written(path: str, before: list[str], after: list[str]) -> None:
-    change = parse_edit("\n".join([path, "<<<BEFORE_EDIT>>>", *before, "<<<AFTER_EDIT>>>", *after]))
+    lines = [path, "<<<BEFORE_EDIT>>>", *before, "<<<AFTER_EDIT>>>", *after]
     written = (path, "".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in after))
-    assert (change.path, change.before, change.after) == written
+    # With and without an end of the last line. Without it, a last line that is blank is such an end.
+    for content in ("\n".join([*lines, ""]), *(["\n".join(lines)] if lines[-1] else [])):
+        change = parse_edit(content)
+        assert (change.path, change.before, change.after) == written
 
 
 @pytest.mark.parametrize(

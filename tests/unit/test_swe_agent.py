@@ -117,7 +117,7 @@ def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callab
     assert run.said(1, 2) == say("!ls", "[pre-executed by user]")
     assert run.said(1, 3) == "seen"
     assert run.said(1, 4) == say(
-        "EDITING `a.py`. CHANGING:\n\n\nx = 1\n\n\n\nTO:\n\n\n{y}\n", "[pre-executed by user]"
+        "EDITING `a.py`. CHANGING:\n\n\nx = 1\n\n\nTO:\n\n\n{y}\n", "[pre-executed by user]"
     )
     assert run.said(1, 5).startswith("seen\n(Open file: n/a)\n")
     assert run.said(1, 6) == say("print(2)", "[pre-executed by user]")

@@ -105,9 +105,10 @@ def render_response(thought: str, action: Action) -> str:
 def parse_edit(content: str) -> Change:
     """Parse an edit's content. Lines between the file name and the first mark belong to both texts.
 
+    The last line can have a line end: that is not a blank line of the new text.
     Raises FormatError, also for a missing second part: it would delete the lines of the first.
     """
-    path, _, rest = content.lstrip("\n").partition("\n")
+    path, _, rest = content.removesuffix("\n").lstrip("\n").partition("\n")
     lines = rest.split("\n")
     marks = [index for index, line in enumerate(lines) if line.strip() in (BEFORE, AFTER)]
     if len(marks) > 2:

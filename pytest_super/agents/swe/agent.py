@@ -117,4 +117,5 @@ def pre_executed_content(action: Action) -> str:
     edit = edit_of(action.content) if action.type == "edit" else None
     if edit is None:
         return action.content
-    return "EDITING `{path}`. CHANGING:\n\n\n{before}\n\n\nTO:\n\n\n{after}".format(**edit)
+    before = edit["before"].removesuffix("\n")
+    return f"EDITING `{edit['path']}`. CHANGING:\n\n\n{before}\n\n\nTO:\n\n\n{edit['after']}"
