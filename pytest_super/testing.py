@@ -167,6 +167,9 @@ class FakeKernel:
             folder=self.resolve(path), found=found, files=len(found), lines=lines, is_complete=True
         )
 
+    def expect_script(self, path: str, content: bytes) -> None:
+        """It observes no processes."""
+
     def list_files(self, _path: str = ".") -> list[str]:
         return sorted(self.files)
 
