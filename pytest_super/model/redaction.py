@@ -79,8 +79,7 @@ def environment_secrets() -> Iterator[str]:
 def secrets_in(parameters: Mapping[str, Any]) -> list[str]:
     """The keys among the user's parameters. Of a header such as `Bearer KEY`, only the last word."""
     named = [value for name, value in parameters.items() if is_secret_name(name)]
-    values = texts([*named, parameters.get("extra_headers")])
-    return [value.split()[-1] for value in values if value.strip()]
+    return [value.split()[-1] for value in texts(named) if value.strip()]
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

@@ -25,14 +25,27 @@ JSON_TEST = """\
 if python3 /tests/check.py; then echo '{"reward": 1.0, "speed": 0.5}'; else echo '{"reward": 0.25}'; fi \\
     > /logs/verifier/reward.json
 """
-# Neither a planted test nor a planted reward counts.
-NOTHING = "mkdir -p /tests /logs/verifier; echo true > /tests/check.py; echo 1 > /logs/verifier/reward.txt"
+# Writes no reward for what is wrong, so a planted one would stay.
+SHARED_TEST = """\
+ls /tests > /logs/verifier/files.txt
+python3 /tests/check.py && echo 1 > /logs/verifier/reward.txt
+"""
+# Neither a planted test, nor a module that it would import, nor a planted reward counts.
+PLANTED = {
+    "/tests/check.py": "pass",
+    "/tests/pathlib.py": "raise SystemExit(0)",
+    "/logs/verifier/reward.txt": "1",
+    "/app/planted": "",
+}
+NOTHING = "; ".join(
+    ["mkdir -p /tests /logs/verifier", *(f"echo '{text}' > {path}" for path, text in PLANTED.items())]
+)
 
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, image: str, engine: APIClient) -> Iterator[Path]:
     """A folder with the folder `given` of tasks in the form of Harbor."""
-    add_task(pytester.path / "given/shared", base=image)
+    add_task(pytester.path / "given/shared", base=image, test=SHARED_TEST)
     add_task(pytester.path / "given/separate", SEPARATE, base=image, test=JSON_TEST)
     before = harbor_images(engine)
     yield pytester.path

@@ -59,6 +59,20 @@ for url, data in [
 """
 
 ASK_ONCE, ASK_THRICE = (f"python $P/ask.py {{query_file}} {{answer_file}} {times}" for times in (1, 3))
+# Notes, with each step, whether a process of the program `deaf` is left.
+NOTE_DEAF = """
+from pathlib import Path
+
+def is_deaf(place):
+    try:
+        return str(Path("deaf.py").resolve()).encode() in (place / "cmdline").read_bytes()
+    except OSError:
+        return False
+
+def pytest_super_step(item, step):
+    with open("deaf.txt", "a") as file:
+        print(step.action.type, any(map(is_deaf, Path("/proc").glob("[0-9]*"))), file=file)
+"""
 # What the first trial does; the others submit.
 FIRST = "if test ! -e $P/was; then touch $P/was; %s; fi; echo 42 > {answer_file}"
 
@@ -233,12 +247,14 @@ def test_a_program_that_does_not_end_is_killed_when_compute_is_spent(project: Co
     project.add_program(
         "deaf", "import signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]\nwhile 1: pass"
     )
+    project.pytester.makeconftest(NOTE_DEAF)
     project.run(FIRST % "echo begun; exec python $P/deaf.py")
     rows = project.results
     assert [(row["stop_reason"], row["solved"]) for row in rows] == [("compute", False), ("submitted", True)]
     (step,) = project.steps("a")
     assert step["observation"] == "begun\n[The program was ended: compute spent.]"
     assert 2 <= rows[0]["compute_seconds"] < 20
+    assert (project.path / "deaf.txt").read_text().splitlines()[0] == "command False"
 
 
 @pytest.mark.slow

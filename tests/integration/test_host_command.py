@@ -176,10 +176,13 @@ def test_its_own_step_takes_no_submission_from_the_limit_of_steps(project: HostP
     assert (result["solved"], result["steps"]) == (True, 3)
 
 
-def test_what_it_prints_earns_nothing_and_what_it_did_can_be_replayed(project: HostProject) -> None:
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_it_prints_earns_nothing_and_what_it_did_can_be_replayed(
+    project: HostProject, code: int
+) -> None:
     project.add_task(landmarks=["trained"])
-    line = "echo x=41 | pytest-super trial execute; echo trained; echo 42 > {answer_file}; exit 3"
-    result = project.run(line)
+    line = "echo x=41 | pytest-super trial execute; echo trained; echo 42 > {answer_file}; exit"
+    result = project.run(f"{line} {code}")
     assert (result["metrics"]["accuracy"], result["metrics"]["landmarks"]) == (1, 0)
     project.pytester.runpytest_subprocess(
         "--super-agent=replay", f"--super-trajectory={project.latest}", *OPTIONS

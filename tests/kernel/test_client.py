@@ -237,13 +237,14 @@ def test_a_message_whose_type_is_no_name_is_dropped_and_counted(kind: Any) -> No
 
 def test_control_frames_that_do_not_fit_are_dropped_and_counted() -> None:
     def script(bridge: ScriptedBridge, request: dict[str, Any]) -> None:
-        bridge.send(frames.encode(frames.CONTROL, [b"[]"]))
+        for parts in ([b"{}"], [b"[]", b""], [b"{", b""]):
+            bridge.send(frames.encode(frames.CONTROL, parts))
         bridge.tell("process", number="1")
         bridge.tell("listening", port="x")
         finish(bridge, request)
 
     with started(ScriptedBridge(script)) as kernel:
-        assert kernel.execute("1", timeout=30).dropped == {"unreadable": 1, "process": 1, "listening": 1}
+        assert kernel.execute("1", timeout=30).dropped == {"unreadable": 3, "process": 1, "listening": 1}
 
 
 def test_a_cause_of_death_cannot_look_like_another_message() -> None:

@@ -301,6 +301,9 @@ def test_nothing_is_answered_after_the_end() -> None:
         own.stop_serving()
         assert held.leaves.acquire(timeout=30)
         held.go()
+        connection.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
         connection.close()
         late = ended.connect(timeout=0.5)
         late.request("GET", f"{ended.place.path}/v1/x")

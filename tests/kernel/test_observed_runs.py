@@ -98,9 +98,12 @@ def test_run_of_the_entrypoint_counts(kernel: Kernel, cell: str) -> None:
         "!PATH=$PWD/bin:$PATH python train.py",
         "!cp /bin/sleep bin/python3; cd bin; touch 0.8; ./python3 0.8 # train.py",
         "!python -c 'import time; time.sleep(0.8)' train.py",
+        "!python -c 'import time; time.sleep(0.8)' < train.py",
         "!python train.py --help; sleep 0.8",
         "!cat train.py; sleep 0.8",
         "!tail -f train.py & sleep 0.8; kill $!",
+        "!sleep 0.8 & tail --pid=$! -f train.py",
+        "!cp $(which tail) python3; sleep 0.8 & ./python3 --pid=$! -f train.py; rm python3",
         "!cp train.py copy.py; python copy.py",
         "!python other/train.py",
         "!mkdir -p d/train.py; echo 'import time; time.sleep(0.8)' > d/train.py/__main__.py\n"

@@ -361,11 +361,16 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
+ACTIONS = st.builds(
+    Action, type=st.sampled_from(["execute", "edit", "submit", "open"]), content=st.text()
+) | st.fixed_dictionaries(dict.fromkeys(("path", "before", "after"), st.text())).map(
+    lambda edit: Action(type="edit", content=json.dumps(edit))
+)
 ANY_STEP = st.builds(
     Step,
     number=st.integers(1, 99),
     origin=st.sampled_from(["agent", "pre_execute"]),
-    action=st.builds(Action, type=st.sampled_from(["execute", "edit", "submit", "open"]), content=st.text()),
+    action=ACTIONS,
     thought=st.text(),
     observation=st.text(),
     outputs=st.lists(st.dictionaries(st.text(max_size=5), VALUES, max_size=2), max_size=2),

@@ -471,12 +471,12 @@ def test_code_that_needs_a_gpu_is_named(checkout: Checkout, line: str, is_named:
     assert (f"  code: asks for a GPU: src/fair.py:{last}\n" in checkout.out) == is_named
 
 
-def test_old_versions_links_and_workspaces_are_not_copied(checkout: Checkout) -> None:
+def test_old_versions_links_workspaces_and_task_files_are_not_copied(checkout: Checkout) -> None:
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)])
     code = checkout.folder() / "code"
     for name in (
         "__pycache__/a.pyc", ".git/config", "agents/workspace/s.py", "agents/agent.py", "src/fair.py.orig",
-        "run copy.sh", "run.sh", ".hidden",
+        "run copy.sh", "run.sh", ".hidden", "src/gini.task.yaml",
     ):  # fmt: skip
         (code / name).parent.mkdir(parents=True, exist_ok=True)
         (code / name).write_text("x")
@@ -487,7 +487,7 @@ def test_old_versions_links_and_workspaces_are_not_copied(checkout: Checkout) ->
     assert names == {"agents/agent.py", "src/fair.py", "run.sh", ".hidden"}
     assert os.access(checkout.output / PAPER / "run.sh", os.X_OK)
     assert (
-        "not copied, because they are links or can contain solutions: .git, __pycache__, answers and 3 more"
+        "not copied, because they are links or can contain solutions: .git, __pycache__, answers and 4 more"
         in (checkout.out)
     )
 

@@ -304,7 +304,8 @@ def test_a_call_that_waits_for_its_trials_limit_keeps_no_other_trial_waiting(tmp
         assert [*calls.under_way] == ["a", "other"]
         await calls.end("a")
 
-    events_of(ledger_with(tmp_path, tokens=1000, max_cost=1.0), play)
+    # Enough for two of the three calls.
+    events_of(ledger_with(tmp_path, tokens=1000, max_cost=0.25), play)
 
 
 def test_calls_of_all_trials_wait_for_the_runs_cost(tmp_path: Path) -> None:

@@ -591,7 +591,7 @@ def test_the_page_of_a_wrong_base_url_is_not_shown(openai_server: OpenAIServer) 
 
 def test_no_message_contains_a_key(openai_server: OpenAIServer) -> None:
     given = "sk-given-as-a-parameter"
-    openai_server.reply(Fault("401"), {"error": {"status": 401, "message": "x" * 370 + given}})
+    openai_server.reply(Fault("401"), {"error": {"status": 401, "message": "x" * 390 + given}})
     assert failure_of().message == "openai/gpt-4o answered 401: Incorrect API key provided: [key]."
     assert "sk-" not in failure_of(parameters={"api_key": given}).message
     openai_server.reply({"error": {"status": 401, "message": f"who is {given}?"}})

@@ -358,13 +358,26 @@ def test_a_file_that_is_cut_or_overwritten_anywhere_raises_nothing(data: st.Data
         assert one_file(read_run(run.path), "run").startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize("value", [None, -1, 1e300, "x", [], [None], {}, {"a": 1}, True], ids=repr)
+ANY_VALUES = [None, -1, 0, 10**400, 1e300, "x", [], [None], [{"a": 1}], {}, {"a": 1}, True]
+
+
+@pytest.mark.parametrize("value", ANY_VALUES, ids=lambda value: repr(value)[:12])
 def test_results_with_any_value_in_a_field_raise_nothing(tmp_path: Path, value: Any) -> None:
     run = a_run(tmp_path)
     for number, field in enumerate(fields(TrialResult)):
-        data = {**a_result(f"t{number}").to_data(), field.name: value}
+        # A category for each, so that no other trial makes up for the value in a mean.
+        data = {**a_result(f"t{number}", category=field.name).to_data(), field.name: value}
         append_line(run.path / "results.jsonl", data)
     assert "<main" in one_file(read_run(run.path), "run")
+
+
+@pytest.mark.parametrize("wrong", [{"epoch": 0}, {"rerun": -1}, {"weight": 0.0}], ids=str)
+def test_a_result_of_no_trial_is_not_shown(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    run = a_run(tmp_path)
+    append_line(run.path / "results.jsonl", a_result(**wrong).to_data())
+    shown = read_run(run.path)
+    assert shown.trials == []
+    assert shown.unread[0].startswith("line 1 of results.jsonl cannot be read: ")
 
 
 DAMAGED = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -266,9 +267,21 @@ def test_a_file_is_found_by_its_name(bench: Bench) -> None:
 
 def test_a_search_that_could_not_end_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.file("a", "x")
-    monkeypatch.setattr("pytest_super.agents.swe.search.SEARCH_SECONDS", -1.0)
+    with monkeypatch.context() as patched:
+        patched.setattr("pytest_super.agents.swe.search.SEARCH_SECONDS", -1.0)
+        for content in ("search_dir x", "find_file a"):
+            assert "search incomplete" in bench.do(content)
+    # One that has found something before its time was over.
+    whole = bench.kernel.search_files
+    monkeypatch.setattr(
+        bench.kernel,
+        "search_files",
+        lambda *given, **named: replace(whole(*given, **named), is_complete=False),
+    )
     for content in ("search_dir x", "find_file a"):
-        assert "search incomplete" in bench.do(content)
+        found = bench.do(content)
+        assert found.startswith("Found 1 matches")
+        assert "search incomplete" in found
 
 
 # Edits

@@ -163,6 +163,7 @@ def test_plain_streams_go_on_where_the_other_ended() -> None:
 def test_a_display_has_lines_of_its_own_that_no_stream_moves_into() -> None:
     shown = observed(stream("1%\r2%"), display("\x1b[Afigure"), stream("\x1b[5Aend"), display("last"))
     assert shown == "2%\nfigure\nend\nlast\n"
+    assert observed(stream("plain"), display("\x1b[Afigure")) == "plain\nfigure\n"
 
 
 def test_how_a_cell_ended_is_told_below_what_is_shown() -> None:
