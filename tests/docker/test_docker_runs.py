@@ -51,8 +51,8 @@ DockerSandbox._start = die_once
 """
 
 # Ends its container while a cell runs, in the way that the task's id names.
-KILLED = """
-import threading, time
+KILLED = '''
+import os, signal, threading, time
 from pytest_super.kernel.providers.docker.engine import connect
 
 WAYS = {
@@ -61,7 +61,23 @@ WAYS = {
     "remove": lambda container: connect().remove_container(container, force=True),
     "pause": lambda container: connect().pause(container),
     "for_a_moment": lambda container: pause_for_a_moment(container),
+    "host": lambda container: os.kill(connect().inspect_container(container)["State"]["Pid"], signal.SIGKILL),
     "inside": lambda container: None,
+    "limited": lambda container: None,
+}
+
+# Also what could end the first process: SIGKILL at its limit of processor time, which signals make it use.
+INSIDE = {
+    "inside": "!kill -9 -1",
+    "limited": """
+import os, resource, signal, time
+try:
+    resource.prlimit(1, resource.RLIMIT_CPU, (0, 0))
+    while True:
+        os.kill(1, signal.SIGCONT)
+finally:
+    os.system("kill -9 -1")
+""",
 }
 
 def pause_for_a_moment(container):
@@ -76,8 +92,8 @@ class Killed:
                 time.sleep(0.01)
             WAYS[trial.task.id](trial.kernel._sandbox._container)
         threading.Thread(target=end).start()
-        trial.execute("!kill -9 -1" if trial.task.id == "inside" else "import time; time.sleep(600)")
-"""
+        trial.execute(INSIDE.get(trial.task.id, "import time; time.sleep(600)"))
+'''
 
 
 @pytest.fixture
@@ -188,10 +204,20 @@ def causes_of_death(project: pytest.Pytester, *ways: str, **limits: float) -> di
 def test_a_container_ended_through_the_engine_is_an_error_and_one_ended_from_inside_a_miss(
     project: pytest.Pytester,
 ) -> None:
-    causes = causes_of_death(project, "kill", "stop", "remove", "inside")
+    causes = causes_of_death(project, "kill", "stop", "remove", "inside", "limited")
     assert causes.pop("inside") is None
+    assert causes.pop("limited") is None
     assert len(causes) == 3
     assert all("killed from outside, through the engine" in str(cause) for cause in causes.values())
+
+
+def test_a_container_whose_first_process_is_killed_on_the_host_is_an_error(
+    project: pytest.Pytester, engine: APIClient
+) -> None:
+    if engine.info().get("CgroupVersion", "1") != "1":
+        pytest.skip("this engine can lose the event of a memory kill")
+    (cause,) = causes_of_death(project, "host").values()
+    assert "killed from outside, on its host" in str(cause)
 
 
 @pytest.mark.slow

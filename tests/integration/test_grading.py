@@ -204,7 +204,7 @@ def test_what_the_agent_broke_is_a_miss_with_the_reason(project: pytest.Pytester
         "floods": "the grader's command did not end within 2 s",
         "link": "project/model.py is a link, which is not collected",
         "huge": "the files to collect have 1,048,576 MiB, more than 256",
-        "lost": "the sandbox was lost: killed by signal 9",
+        "lost": "the sandbox was lost: ended with exit code 3: the bridge was killed by signal 9",
     }
     rows = run(project, *reasons, timeout=2)
     assert not any(row["error"] for row in rows.values())

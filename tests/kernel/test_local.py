@@ -188,6 +188,9 @@ def test_a_host_that_is_stopped_for_too_long_leaves_nothing() -> None:
         assert until(lambda: not list(marked_processes(marker)))
 
 
+KILLED = "ended with exit code 3: the bridge was killed by signal 9"
+
+
 def test_nothing_outlives_a_killed_bridge() -> None:
     sandbox = LocalSandbox()
     with started(sandbox) as kernel:
@@ -195,7 +198,7 @@ def test_nothing_outlives_a_killed_bridge() -> None:
         orphan = int(kernel.execute(ORPHAN, timeout=30).text)
         assert orphan in parents()
         result = kernel.execute("import os, time; os.kill(os.getppid(), 9); time.sleep(600)", timeout=30)
-        assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "killed by signal 9")
+        assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, KILLED)
         # Before it is closed: the process that closes it can be killed, too.
         assert until(lambda: not marked_processes(sandbox.marker) and orphan not in parents())
         assert until(lambda: not Path(sandbox.workdir).parent.exists())

@@ -15,8 +15,9 @@ import pytest
 
 from pytest_super import platform
 from pytest_super.errors import EngineError
+from pytest_super.kernel.inside.supervision import KILLED
 from pytest_super.kernel.providers.docker.attach import AttachedStream
-from pytest_super.kernel.providers.docker.death import Event, describe
+from pytest_super.kernel.providers.docker.death import EndReport, Event, describe
 from pytest_super.kernel.providers.docker.sweep import LEASE, container_name, is_abandoned
 from pytest_super.kernel.providers.docker.watchdog import watch
 from pytest_super.kernel.providers.owner import is_alive, owner_label
@@ -91,6 +92,8 @@ DIES = ("die", 60)
         (0, [DIES], "ended (exit code 0)"),
         (137, [DIES], "killed (exit code 137)"),
         (137, [("oom", 59), DIES], "out of memory"),
+        (KILLED, [("oom", 59), DIES], "out of memory"),
+        (KILLED, [DIES], "ended (exit code 3): ValueError: bad"),
         (137, [("oom", 0), DIES], "killed (exit code 137)"),
         (137, [("kill", 50), DIES], "killed (exit code 137)"),
         (137, [], "killed (exit code 137)"),
@@ -101,6 +104,41 @@ DIES = ("die", 60)
 def test_causes_of_death(code: int | None, events: list[tuple[str, int]], expected: str) -> None:
     told = [Event(action, seconds * SECOND) for action, seconds in events]
     assert describe(code, told, "Traceback\nValueError: bad\n") == expected
+
+
+class Engine:
+    """An engine's words about itself."""
+
+    def __init__(self, name: str, groups: str) -> None:
+        self._name, self._groups = name, groups
+
+    def version(self) -> dict[str, Any]:
+        return {"Components": [{"Name": self._name}]}
+
+    def info(self) -> dict[str, Any]:
+        return {"CgroupVersion": self._groups}
+
+
+@pytest.mark.parametrize(
+    ("engine", "events", "expected"),
+    [
+        (Engine("Engine", "1"), [DIES], "killed from outside, on its host"),
+        (Engine("Engine", "1"), [("oom", 59), DIES], "out of memory"),
+        (Engine("Engine", "2"), [DIES], "killed (exit code 137)"),
+        (Engine("Podman Engine", "1"), [DIES], "killed (exit code 137)"),
+    ],
+)
+def test_only_an_engine_that_reports_each_memory_kill_shows_that_a_kill_came_from_its_host(
+    engine: Any, events: list[tuple[str, int]], expected: str
+) -> None:
+    report = EndReport.__new__(EndReport)
+    report._api, report.exit_code = engine, 137
+    report.events = [Event(action, seconds * SECOND) for action, seconds in events]
+    try:
+        told = report.cause("")
+    except EngineError as error:
+        told = str(error)
+    assert expected in told
 
 
 @pytest.mark.parametrize("code", [0, 137, 143])

@@ -1,4 +1,4 @@
-"""What Linux does for our own process on request, by prctl. Other systems do nothing.
+"""What Linux does for our own process on request, mostly by prctl. Other systems do nothing.
 
 Delivered into the sandbox.
 """
@@ -10,6 +10,8 @@ from signal import SIGCONT
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 2, 4, 36
+# A user that nobody is, and that the usual 65,536 ids of a user namespace include.
+OTHER_UID = 65533
 
 
 def adopt_orphans() -> None:
@@ -31,6 +33,20 @@ def go_on_when_parent_ends() -> None:
 def refuse_tracers() -> None:
     """Let no process that is not privileged on the host read or change our memory, even one of root's."""
     request(PR_SET_DUMPABLE, 0)
+
+
+def refuse_limits() -> None:
+    """If we are root, let no process change our resource limits unless it has the capability for that.
+
+    SIGKILL at the limit of processor time ends even the first process of a container.
+    """
+    try:
+        # Only a process whose user is all three of another's can set the other's limits. Not by `os`, which
+        # raises for another user than root.
+        CDLL(None).setresuid(-1, -1, OTHER_UID)
+    except (OSError, AttributeError):
+        # macOS does not have it.
+        return
 
 
 def request(option: int, value: Any) -> None:

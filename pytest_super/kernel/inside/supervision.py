@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 from pytest_super.kernel.inside import process_control, processes
+
+# Not 128 plus the signal's number: 137 would mean that this process itself was killed. As the first of a
+# container it can be killed only from outside.
+KILLED = 3
 
 
 def supervise(folders: list[str]) -> None:
     """Return in a new process, the bridge. This process waits for its end and ends with the same status.
 
-    Before that it kills what a bridge that was killed has left, and removes the folders.
+    Before that it kills what a bridge that was killed has left, and removes the folders. If a signal has
+    ended the bridge, the status is KILLED and the last line of standard error names the signal.
     """
     # The bridge inherits it.
     process_control.refuse_tracers()
     bridge = os.fork()
     if bridge == 0:
         return
+    process_control.refuse_limits()
     processes.import_from_standard_library()
     # Our copies would keep the stream open after the bridge's end.
     null = os.open(os.devnull, os.O_RDWR)
@@ -35,4 +42,7 @@ def supervise(folders: list[str]) -> None:
     status = os.waitpid(bridge, 0)[1]
     processes.kill_descendants()
     processes.remove(folders)
-    os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+    if os.WIFSIGNALED(status):
+        print(f"the bridge was killed by signal {os.WTERMSIG(status)}", file=sys.stderr, flush=True)
+        os._exit(KILLED)
+    os._exit(os.WEXITSTATUS(status))

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.errors import EngineError
+from pytest_super.kernel.inside.supervision import KILLED
 from pytest_super.kernel.providers.docker.engine import engine_errors
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ ANSWER_SECONDS = 10.0
 """How long the engine can take to report the end of a container whose streams have ended."""
 CAUSE_NANOSECONDS = 5_000_000_000
 """An event explains an end at most this much later; the sandbox has survived earlier ones."""
+
+SIGKILLED = 137
+"""The exit code of a container whose first process was killed. Code inside cannot do that by a signal."""
+OUT_OF_MEMORY = "out of memory"
 
 
 class Event(NamedTuple):
@@ -86,7 +91,22 @@ class EndReport:
         code = self.exit_code
         if code is None:
             self.refuse_pause()
-        return describe(code, [] if code is None else self.events, last_words)
+        cause = describe(code, [] if code is None else self.events, last_words)
+        if code == SIGKILLED and cause != OUT_OF_MEMORY and self._reports_memory_kills():
+            raise EngineError(
+                f"the container's first process was killed from outside, on its host (exit code {code})"
+            )
+        return cause
+
+    def _reports_memory_kills(self) -> bool:
+        """Whether no kill for lack of memory is missing among the events, which then show who killed.
+
+        Podman reports none, and containerd can lose them on control groups of version 2 (its issue 8893).
+        """
+        with engine_errors("say which engine it is"):
+            name = self._api.version()["Components"][0]["Name"]
+            # Engines that are too old to state the version know only the first.
+            return name == "Engine" and str(self._api.info().get("CgroupVersion", "1")) == "1"
 
     def refuse_pause(self) -> None:
         """Raises EngineError if the container is or was paused, which code inside cannot do, or on no answer.
@@ -127,8 +147,9 @@ def describe(code: int | None, events: list[Event], last_words: str = "") -> str
     # The engine reports every signal that it sends as `kill`, before the end that the signal causes.
     if "kill" in recent:
         raise EngineError(f"the container was killed from outside, through the engine (exit code {code})")
-    if code == 137 and "oom" in recent:
-        return "out of memory"
+    # The first process was killed, or the bridge, whose end is also that of the first process.
+    if code in (SIGKILLED, KILLED) and "oom" in recent:
+        return OUT_OF_MEMORY
     if code > 128:
         return f"killed (exit code {code})"
     lines = last_words.strip().splitlines() if code else []
