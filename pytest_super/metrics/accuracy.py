@@ -50,7 +50,7 @@ def _compare(gold: object, submission: object, tolerance: float) -> Iterator[boo
             yield _is_right(wanted, given, allowed)
         elif isinstance(wanted, dict):
             todo.extend((value, _at_key(given, key)) for key, value in wanted.items())
-        else:
+        elif isinstance(wanted, list):
             todo.extend((value, _at_index(given, index)) for index, value in enumerate(wanted))
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.yaml_reader import MAX_NODES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -373,3 +374,22 @@ def test_a_tag_that_says_nothing_is_refused_and_does_not_turn_text_into_a_number
 def test_an_exclamation_mark_in_a_text_is_no_tag(load: Any) -> None:
     [task] = load("id: a\nset: expert\nquery: |\n  ! ls\nanswer: ['! 5', \"! 6\", a ! b, c!, '! ']\n")
     assert task.answer == ["! 5", "! 6", "a ! b", "c!", "! "]
+
+
+@pytest.mark.parametrize(
+    ("start", "unit", "end"),
+    [
+        ("landmarks: [", "a,", "a]"),
+        ("answer2: [", "[],", "[]]"),
+        ("metadata: {", "? a,", "}"),
+        ("landmarks:", "\n- 0", ""),
+        ("", "---\n", ""),
+    ],
+    ids=["flow", "nested", "keys", "block", "documents"],
+)
+def test_a_file_of_very_many_values_is_refused_while_it_is_parsed(
+    load: Any, start: str, unit: str, end: str
+) -> None:
+    (error,) = errors_of(load, (MINIMAL + start + unit * MAX_NODES + end).encode())
+    wanted = "the file has more than 400,000 keys and values: keep data in other files"
+    assert error == f"t.task.yaml:1:1: {wanted}"
