@@ -6,6 +6,7 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from pytest_super.metrics.leaves import has_empty, is_empty, is_leaf
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.numbers import exact
 
@@ -24,16 +25,12 @@ _MISSING = object()
 def accuracy(gold: object, submission: object, *, tolerance: float = TOLERANCE) -> float:
     """The portion, from 0 to 1, of the gold's leaf values that the submission has at the same place.
 
-    A leaf is a number, string, boolean or null; a gold that is neither a list nor a mapping is one leaf.
+    A leaf is a number, string, boolean or null, or an empty list or mapping, which only an equal one equals.
     Numbers are right within `tolerance`, absolute and inclusive, compared as the decimals they are written
     as. Strings are stripped and compared with case. Nothing is converted. Keys and indices beyond the
     gold's are ignored; missing ones are wrong. Any submission gets a score; none raises.
-
-    Raises ValueError if the gold has no leaf.
     """
     verdicts = list(_compare(gold, submission, tolerance))
-    if not verdicts:
-        raise ValueError("the gold answer has no value to compare")
     return sum(verdicts) / len(verdicts)
 
 
@@ -49,12 +46,12 @@ def _compare(gold: object, submission: object, tolerance: float) -> Iterator[boo
     todo = [(gold, submission)]
     while todo:
         wanted, given = todo.pop()
-        if isinstance(wanted, dict):
+        if is_leaf(wanted):
+            yield _is_right(wanted, given, allowed)
+        elif isinstance(wanted, dict):
             todo.extend((value, _at_key(given, key)) for key, value in wanted.items())
         elif isinstance(wanted, list):
             todo.extend((value, _at_index(given, index)) for index, value in enumerate(wanted))
-        else:
-            yield _is_right(wanted, given, allowed)
 
 
 def _at_key(value: object, key: str) -> object:
@@ -69,6 +66,8 @@ def _is_right(gold: object, given: object, allowed: Fraction) -> bool:
     # Before numbers, because True equals 1 in Python.
     if gold is None or isinstance(gold, bool):
         return given is gold
+    if is_empty(gold):
+        return is_empty(given) and type(gold) is type(given)
     if isinstance(gold, str):
         return isinstance(given, str) and gold.strip() == given.strip()
     if isinstance(gold, int | float) and isinstance(given, int | float) and not isinstance(given, bool):
@@ -93,11 +92,17 @@ def _of_trial(task: Task, evidence: Evidence) -> float:
     return accuracy(task.answer, evidence.submission, tolerance=task.tolerance)
 
 
+def _version(task: Task) -> int:
+    """In version 1 an empty list or mapping was not compared. Other answers have the same scores in both."""
+    return 2 if has_empty(task.answer) else 1
+
+
 ACCURACY = Metric(
     name="accuracy",
     applies=_has_answer,
     compute=_of_trial,
     reference=attrgetter("accuracy"),
     best=1.0,
+    version=_version,
     headline_of=frozenset({"expert", "masked", "functions"}),
 )

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.difference import brief, clipped, value_at
 from pytest_super.metrics.evidence import GradedValue
-from pytest_super.metrics.leaves import leaves, shown
+from pytest_super.metrics.leaves import is_empty, leaves, shown
 from pytest_super.metrics.numbers import exact, is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
+    from pytest_super.metrics.leaves import Place
     from pytest_super.tasks.grade import Check
 
 # Values beyond the expected ones, each of which is wrong.
@@ -21,6 +22,11 @@ MOST_EXTRA = 10
 
 class NoValue(Exception):
     """There is no value to compare; the text says why."""
+
+
+def version_of(checks: Iterable[Check]) -> int:
+    """In version 1 an empty list or mapping was not compared, neither an expected nor a further one."""
+    return 2 if any(isinstance(check.expected, dict | list) for check in checks) else 1
 
 
 def name_of(check: Check) -> str:
@@ -54,9 +60,19 @@ def against_expected(check: Check, name: str, found: Any) -> Iterator[GradedValu
         places.add(place)
         value = value_at(found, place)
         yield graded(place_name(name, place), is_right(value, wanted, check), value, brief(wanted))
-    extra = ((place, value) for place, value in leaves(found) if place not in places)
-    for place, value in islice(extra, MOST_EXTRA):
+    for place, value in islice(further(found, places), MOST_EXTRA):
         yield graded(place_name(name, place), False, value, "nothing")
+
+
+def further(found: Any, places: Collection[Place]) -> Iterator[tuple[Place, Any]]:
+    """The leaves that are at none of the expected places.
+
+    An empty list or mapping around such a place is not one of them: the values in it are missing already.
+    """
+    around = {place[:length] for place in places for length in range(len(place))}
+    for place, value in leaves(found):
+        if place not in places and not (is_empty(value) and place in around):
+            yield place, value
 
 
 def graded(name: str, is_right: bool, found: Any, expected: str) -> GradedValue:
@@ -68,7 +84,10 @@ def place_name(name: str, place: tuple[str | int, ...]) -> str:
 
 
 def is_right(found: Any, wanted: Any, check: Check) -> bool:
-    """Numbers within `max(rel * |wanted|, abs)`, texts without surrounding blanks, others only if equal."""
+    """Numbers within `max(rel * |wanted|, abs)`, texts without surrounding blanks, others only if equal.
+
+    `wanted` is a leaf.
+    """
     if is_number(wanted):
         return is_number(found) and is_near(found, wanted, check)
     if isinstance(wanted, str):

@@ -6,14 +6,15 @@ import json
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.accuracy import is_right
-from pytest_super.metrics.leaves import leaves, shown
+from pytest_super.metrics.leaves import is_leaf, leaves, shown
 
 if TYPE_CHECKING:
     from pytest_super.metrics.leaves import Place
 
 MOST_VALUES = 3
 MOST_CHARACTERS = 60
-_MISSING = object()
+MISSING = object()
+"""In place of a value that is not there."""
 
 
 def difference(gold: object, submission: object, tolerance: float) -> str:
@@ -36,19 +37,19 @@ def value_at(value: object, place: Place) -> object:
     """The value at a place of the gold. Not recursive: a submission can be nested very deeply."""
     for part in place:
         if isinstance(value, dict) and isinstance(part, str):
-            value = value.get(part, _MISSING)
+            value = value.get(part, MISSING)
         elif isinstance(value, list) and isinstance(part, int) and part < len(value):
             value = value[part]
         else:
-            return _MISSING
+            return MISSING
     return value
 
 
 def brief(value: object) -> str:
     """A value as JSON, without the content of lists and mappings, which can be of any size."""
-    if value is _MISSING:
+    if value is MISSING:
         return "missing"
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list) and not is_leaf(value):
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, str):
         return json.dumps(clipped(value), ensure_ascii=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_super.metrics.checking import version_of
 from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ def of_trial(task: Task, evidence: Evidence) -> float | None:
     return AGGREGATIONS[task.grade.aggregate](evidence.graded) if evidence.graded else None
 
 
+def version(task: Task) -> int:
+    assert task.grade is not None
+    return version_of(check for command in task.grade.commands for check in command.result)
+
+
 def all_right(values: Sequence[GradedValue]) -> float:
     return float(all(value.score == 1 for value in values))
 
@@ -39,4 +45,4 @@ def mean_of_commands(values: Sequence[GradedValue]) -> float:
 
 AGGREGATIONS = {"all": all_right, "mean": mean_of_commands, "fraction": portion_right}
 
-GRADED = Metric(name="graded", applies=has_grader, compute=of_trial, best=1.0)
+GRADED = Metric(name="graded", applies=has_grader, compute=of_trial, best=1.0, version=version)

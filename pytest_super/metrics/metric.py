@@ -37,12 +37,16 @@ class Metric:
     """The value of a perfect trial, if there is one. `verify` requires it of the gold solution."""
     worst: float | None = None
     """The value of an error in the gate: by default 0, or infinity if lower is better."""
-    version: int = 1
-    """Count it up when the same trial gets another value: scores of several versions are not compared."""
+    version: int | Callable[[Task], int] = 1
+    """Count it up when the same trial gets another value: scores of several versions are not compared. A
+    function counts it up only for the tasks for which that can happen."""
     headline_of: frozenset[str] = frozenset()
     """The sets of tasks in which a trial is solved when this metric is `best`."""
     reference: Callable[[ReferenceScores], float | None] | None = None
     """Its value under `--super-scoring=reference`; None if the published code does not have this metric."""
+
+    def version_for(self, task: Task) -> int:
+        return self.version(task) if callable(self.version) else self.version
 
     @property
     def heading(self) -> str:

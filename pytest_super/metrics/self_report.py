@@ -13,8 +13,7 @@ from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.metrics.checking import NoValue, compared
-from pytest_super.metrics.leaves import leaves
+from pytest_super.metrics.checking import NoValue, compared, version_of
 from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def scores_of(check: Check, found: Any) -> Iterator[float]:
     try:
         yield from [value.score for value in compared(check, found)]
     except NoValue:
-        yield from (0.0 for _ in leaves(check.expected))
+        yield 0.0
 
 
 def at(report: Any, name: str) -> Any:
@@ -108,10 +107,16 @@ def shaped(found: Any, wanted: Any) -> Any:
     return found if isinstance(wanted, str) else parsed(found)
 
 
+def version(task: Task) -> int:
+    assert task._combination is not None
+    return version_of(check for one in task._combination.experiments for check in one.reported.values())
+
+
 SELF_REPORT = Metric(
     name="self_report",
     applies=is_reported,
     compute=portion_right,
     reference=attrgetter("self_report"),
     best=1.0,
+    version=version,
 )

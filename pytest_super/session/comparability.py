@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.identity import contents_of, is_in_image
 from pytest_super.digests import digest, file_digest, tree_of
-from pytest_super.metrics.registry import headline_of, is_headline
+from pytest_super.metrics.registry import REFERENCE, headline_of, is_headline
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.tasks.task import TOKEN_BUDGETS
 
@@ -44,18 +44,25 @@ def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:
     """A digest of everything that decides whether the task is solved, and that the agent does not see."""
     fields = task.model_dump(mode="json", include=set(SCORING))
     experiments = task._combination.experiments if task._combination else ()
-    headline = {one.name: one.version for one in metrics if is_headline(one, task, mode)}
+    headline = {one.name: version_of(one, task, mode) for one in metrics if is_headline(one, task, mode)}
     checks = [one.model_dump(mode="json") for one in experiments]
     return digest([fields, checks, hidden_files(task), headline, mode])
 
 
+def version_of(metric: Metric, task: Task, mode: str) -> int:
+    """What the published code computes never changes."""
+    return 1 if mode == REFERENCE and metric.reference is not None else metric.version_for(task)
+
+
 def facts_of_scoring(task: Task, metrics: Sequence[Metric], mode: str) -> dict[str, Any]:
     """The fields of a result that say how it is scored, known before the trial."""
+    applicable = [metric for metric in metrics if metric.applies(task)]
     return {
         "scoring": scoring_of(task, metrics, mode),
         "headline": headline_of(metrics, task, mode),
         "weight": task.weight,
-        "applicable": [metric.name for metric in metrics if metric.applies(task)],
+        "applicable": [metric.name for metric in applicable],
+        "metric_versions": {metric.name: version_of(metric, task, mode) for metric in applicable},
     }
 
 

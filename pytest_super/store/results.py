@@ -74,6 +74,8 @@ class TrialResult:
     """How much the task counts in means."""
     applicable: list[str] = field(default_factory=list)
     """Names of the metrics that apply to the task, known before the trial."""
+    metric_versions: dict[str, int] = field(default_factory=dict)
+    """The version of each of them for this task: values of several versions cannot be compared."""
     metrics: dict[str, float | None] = field(default_factory=dict)
     """The value of every metric by name, in the order of the columns; None if the metric does not apply, its
     value is not known, or the trial is an error."""

@@ -77,15 +77,6 @@ def check_relative(path: str) -> str:
     return path
 
 
-def has_leaf(value: object) -> bool:
-    """Whether a gold answer has a value to compare: an empty list or mapping has none."""
-    if isinstance(value, dict):
-        return any(has_leaf(child) for child in value.values())
-    if isinstance(value, list):
-        return any(has_leaf(child) for child in value)
-    return True
-
-
 Size = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str)]
 Regex = Annotated[str, AfterValidator(check_regex)]
 Variables = Annotated[dict[str, str], AfterValidator(check_variables)]

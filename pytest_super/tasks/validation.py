@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
-from pytest_super.tasks.fields import has_leaf
 from pytest_super.tasks.paper_rules import PAPER_RULES
 from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import TASK_SUFFIX
@@ -41,8 +40,8 @@ def missing_answer(task: Task, _folder: Path) -> Broken:
         yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
 
 
-def empty_answer(task: Task, _folder: Path) -> Broken:
-    if "answer" in task.model_fields_set and (task.answer is None or not has_leaf(task.answer)):
+def null_answer(task: Task, _folder: Path) -> Broken:
+    if "answer" in task.model_fields_set and task.answer is None:
         yield ("answer",), "`answer` has no value to compare with"
 
 
@@ -111,7 +110,7 @@ RULES: list[tuple[frozenset[str], Callable[[Task, Path], Broken]]] = [
     (frozenset(needed), rule)
     for needed, rule in (
         (("set", "answer", "answer_unknown", "grade"), missing_answer),
-        (("answer",), empty_answer),
+        (("answer",), null_answer),
         (("answer", "answer_unknown"), contradicted_answer),
         (("set", "entrypoint"), missing_entrypoint),
         (("entrypoint",), source_as_entrypoint),

@@ -36,8 +36,10 @@ PLAIN = {
 SPECIAL = frozenset("~nNtTfF-+.0123456789")
 
 MAX_BYTES = 16 * 2**20
-# Aliases can expand a small file to any size.
+# Of a task, where aliases can expand a small file to any size.
 MAX_VALUES = 200_000
+# Of a file's text, where keys are nodes, too. Each takes microseconds, and hundreds of bytes of memory.
+MAX_NODES = 2 * MAX_VALUES
 MAX_DEPTH = 100
 # Up to this depth the C parser can recurse without a check. The Python parser overflows earlier.
 UNCOUNTED_DEPTH = 1_000 if hasattr(yaml, "CSafeLoader") else 0
@@ -70,13 +72,16 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
 
 
 class BoundedLoader(Loader):
-    """Limits the depth of a text whose recursive composition could overflow the stack."""
+    """Limits the nodes of a text, and their depth: recursive composition could overflow the stack."""
 
-    depth = 0
+    depth = nodes = 0
 
     def descend_resolver(self, parent: yaml.Node | None, _index: Any) -> None:
         """Called before each node is composed."""
         self.depth += 1
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise Unreadable(1, 1, TOO_MANY)
         # One more, for a scalar in the deepest list or mapping.
         if self.depth > MAX_DEPTH + 1 and parent is not None:
             raise unreadable(parent.start_mark, TOO_DEEP)
@@ -86,6 +91,7 @@ class BoundedLoader(Loader):
 
 
 TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
+TOO_MANY = f"the file has more than {MAX_NODES:,} keys and values: keep data in other files"
 
 
 class Unreadable(Exception):
@@ -143,8 +149,10 @@ def refuse_bare_tag(text: str) -> None:
 
 
 def loader_for(text: str) -> type[Loader]:
-    """The loader that counts the depth is used only when needed: it makes loading a tenth slower."""
-    return Loader if sum(map(text.count, OPENERS)) <= UNCOUNTED_DEPTH else BoundedLoader
+    """The loader that counts is used only when needed: it makes loading a tenth slower."""
+    # Two characters, as in `?,`, can make three nodes.
+    is_small = len(text) <= MAX_VALUES and sum(map(text.count, OPENERS)) <= UNCOUNTED_DEPTH
+    return Loader if is_small else BoundedLoader
 
 
 def place_of(error: yaml.MarkedYAMLError) -> Any:

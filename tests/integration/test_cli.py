@@ -143,6 +143,23 @@ def test_validate_counts_what_is_valid_and_says_when_there_is_nothing(
     assert "there is no *.task.yaml file" in capsys.readouterr().err
 
 
+def test_validate_names_the_empty_values_that_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.task.yaml"
+    result = [{"json": {"file": "o"}, "expected": []}]
+    grade = {"collect": ["a.py"], "command": "true", "result": result}
+    answer = {"n": [1, {}], "\x1b[2J": 2}
+    task = {"id": "a", "set": "expert", "query": "q", "answer": answer, "grade": grade}
+    path.write_text(json.dumps(task))
+    assert main(["validate", str(path)]) == 0
+    *notes, _count = capsys.readouterr().out.splitlines()
+    assert notes == [
+        f"{path}:1: note: `answer.n[1]` is an empty mapping, which only an empty mapping equals",
+        f"{path}:1: note: `grade.result[0].expected` is an empty list, which only an empty list equals",
+    ]
+
+
 # Configurations of pytest.
 CONFIGURED = [
     ("pytest.ini", "[pytest]\n"),

@@ -100,6 +100,45 @@ def test_a_run_says_what_was_tried(project: pytest.Pytester) -> None:
     assert subject["parameters"] == {"temperature": 0.5}
 
 
+def test_only_where_an_empty_value_can_be_compared_the_version_of_the_metric_differs() -> None:
+    from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics
+    from pytest_super.session.comparability import facts_of_scoring
+    from pytest_super.tasks.task import Task
+
+    def versions(mode: str = PAPER, **fields: Any) -> dict[str, int]:
+        task = Task.model_validate({"id": "t", "set": "expert", "query": "q", **fields})
+        found: dict[str, int] = facts_of_scoring(task, installed_metrics(), mode)["metric_versions"]
+        return found
+
+    def grade(expected: Any) -> dict[str, Any]:
+        result = [{"json": {"file": "o"}, "expected": expected}]
+        return {"grade": {"collect": ["a"], "command": "true", "result": result}}
+
+    assert versions(answer={"a": [1]}) == {"accuracy": 1, "submitted": 1}
+    assert versions(answer={"a": []}) == {"accuracy": 2, "submitted": 1}
+    assert versions(REFERENCE, answer={"a": []})["accuracy"] == 1
+    assert versions(**grade(1))["graded"] == 1
+    # In such a result, a further empty value is wrong.
+    assert versions(**grade({"a": 1}))["graded"] == 2
+
+
+def test_scores_of_several_versions_of_a_metric_are_not_compared() -> None:
+    from dataclasses import replace
+
+    from pytest_super.metrics.accuracy import ACCURACY
+    from pytest_super.metrics.registry import PAPER
+    from pytest_super.session.comparability import scoring_of
+    from pytest_super.tasks.task import Task
+
+    def is_alike(answer: Any) -> bool:
+        task = Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": answer})
+        before = scoring_of(task, [replace(ACCURACY, version=1)], PAPER)
+        return before == scoring_of(task, [ACCURACY], PAPER)
+
+    assert is_alike({"a": 1})
+    assert not is_alike({"a": {}})
+
+
 def test_every_field_of_a_task_is_a_condition_or_scoring_or_describes() -> None:
     from pytest_super.session.comparability import CONDITIONS, SCORING
     from pytest_super.tasks.task import Task

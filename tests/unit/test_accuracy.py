@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.metrics.accuracy import accuracy, is_right
-from pytest_super.tasks.fields import has_leaf
+from pytest_super.metrics.difference import MISSING, difference, value_at
+from pytest_super.metrics.leaves import leaves
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 KEYS = st.text(max_size=4)
@@ -19,7 +20,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=20,
 )
-GOLDS = JSON.filter(has_leaf)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,26 @@ def test_nothing_is_converted(gold: Any, submission: Any) -> None:
 
 
 @pytest.mark.parametrize("gold", [{}, [], {"a": {}}, [[], {"b": []}]])
-def test_a_gold_without_values_is_refused(gold: Any) -> None:
-    with pytest.raises(ValueError, match="no value to compare"):
-        accuracy(gold, gold)
+def test_an_empty_list_or_mapping_is_a_value_that_only_its_equal_is_right_for(gold: Any) -> None:
+    assert accuracy(gold, gold) == 1.0
+    others: list[Any] = [None, 0, "", False, [1], {"x": 1}, {"a": []}, [{}, {"b": {}}]]
+    assert {accuracy(gold, other) for other in others} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("submission", "score", "wrong"),
+    [
+        ({"n": 3, "failures": []}, 1.0, ""),
+        ({"n": 3}, 0.5, "failures is missing, not []"),
+        ({"n": 3, "failures": {}}, 0.5, "failures is {}, not []"),
+        ({"n": 3, "failures": {"a": {"b": []}}}, 0.5, "failures is a mapping, not []"),
+        ({"n": 3, "failures": [1]}, 0.5, "failures is a list, not []"),
+    ],
+)
+def test_an_empty_list_among_other_values_is_compared(submission: Any, score: float, wrong: str) -> None:
+    gold = {"failures": [], "n": 3}
+    assert accuracy(gold, submission) == score
+    assert difference(gold, submission, 0.01) == wrong
 
 
 def test_a_missing_null_is_wrong() -> None:
@@ -119,31 +136,62 @@ def test_what_json_reads_beyond_the_standard_is_scored() -> None:
     assert accuracy(gold, json.loads('{"a": NaN, "b": Infinity, "c": Infinity}')) == 1.0
 
 
-@given(gold=GOLDS, submission=JSON)
+@given(gold=JSON, submission=JSON)
 def test_any_json_gets_a_score_from_0_to_1(gold: Any, submission: Any) -> None:
     score = accuracy(gold, submission)
     assert 0.0 <= score <= 1.0
 
 
-@given(gold=GOLDS)
+@given(gold=JSON)
 def test_a_gold_against_itself_is_1(gold: Any) -> None:
     assert accuracy(gold, json.loads(json.dumps(gold))) == 1.0
 
 
-@given(gold=GOLDS, submission=JSON, extra=JSON)
+@given(gold=JSON, other=JSON, data=st.data())
+def test_a_value_that_is_removed_or_replaced_makes_an_answer_worse(gold: Any, other: Any, data: Any) -> None:
+    found = list(leaves(gold))
+    place, leaf = data.draw(st.sampled_from(found))
+    assert accuracy(gold, without(gold, place)) < 1.0 or not place
+    if not is_right(leaf, other, 0.01):
+        # Whatever is put in its place, also inside an empty list or mapping.
+        assert accuracy(gold, put(gold, place, other)) == pytest.approx(1 - 1 / len(found))
+
+
+def put(value: Any, place: Any, new: Any) -> Any:
+    """A copy with another value at a place."""
+    if not place:
+        return new
+    copy = value.copy()
+    copy[place[0]] = put(value[place[0]], place[1:], new)
+    return copy
+
+
+def without(value: Any, place: Any) -> Any:
+    """A copy without the value at a place, and in a list also without those after it."""
+    if not place:
+        return None
+    *outer, last = place
+    parent: Any = value_at(value, tuple(outer))
+    rest = {key: child for key, child in parent.items() if key != last} if isinstance(parent, dict) else None
+    changed = put(value, tuple(outer), parent[:last] if rest is None else rest)
+    assert value_at(changed, place) is MISSING
+    return changed
+
+
+@given(gold=JSON, submission=JSON, extra=JSON)
 def test_extra_keys_change_nothing(gold: Any, submission: Any, extra: Any) -> None:
     assert accuracy(gold, grown(submission, extra)) == accuracy(gold, submission)
 
 
-@given(gold=GOLDS, submission=JSON, seed=st.integers(0, 9))
+@given(gold=JSON, submission=JSON, seed=st.integers(0, 9))
 def test_the_order_of_keys_changes_nothing(gold: Any, submission: Any, seed: int) -> None:
     mixer = random.Random(seed)
     assert accuracy(shuffled(gold, mixer), shuffled(submission, mixer)) == accuracy(gold, submission)
 
 
 def grown(value: Any, extra: Any) -> Any:
-    """The value with one more key in every mapping, which no gold has."""
-    if isinstance(value, dict):
+    """The value with one more key in every mapping that is not empty, which no gold has."""
+    if isinstance(value, dict) and value:
         return {**{key: grown(child, extra) for key, child in value.items()}, "more than four": extra}
     return [grown(child, extra) for child in value] if isinstance(value, list) else value
 

@@ -180,6 +180,8 @@ def test_defaults_that_are_numbers_are_right(model: type[FieldModel]) -> None:
 
 def test_limits_in_words_are_right() -> None:
     assert f"at most {yaml_reader.MAX_BYTES // 2**20} MiB" in page("task-format.md")
+    assert f"{yaml_reader.MAX_NODES:,} keys and values" in page("task-format.md")
+    assert f"more than {yaml_reader.MAX_VALUES:,} values" in page("task-format.md")
     assert all(
         f"`{tokens}`" in section("task-format.md", "## limits") for tokens in task.TOKEN_BUDGETS.values()
     )

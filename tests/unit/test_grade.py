@@ -237,6 +237,28 @@ def test_each_value_of_an_expected_mapping_counts_and_further_ones_are_wrong() -
 
 
 @pytest.mark.parametrize(
+    ("expected", "found", "score"),
+    [
+        ({"failures": [], "n": 3}, '{"n": 3, "failures": []}', 1.0),
+        ({"failures": [], "n": 3}, '{"n": 3}', 0.5),
+        ({"failures": [], "n": 3}, '{"n": 3, "failures": {}}', 0.5),
+        ({"failures": [], "n": 3}, '{"n": 3, "failures": {"a": {"b": []}}}', 1 / 3),
+        ({"n": 3}, '{"n": 3, "more": {}}', 0.5),
+        ([], "[]", 1.0),
+        ({}, "{}", 1.0),
+        ([], "{}", 0.0),
+        ([], "null", 0.0),
+        ([], "[1]", 0.0),
+        ([1, 2], "[]", 0.0),
+        ({"a": [1, 2], "n": 3}, '{"a": [], "n": 3}', 1 / 3),
+    ],
+)
+def test_an_empty_list_or_mapping_is_a_value(expected: Any, found: str, score: float) -> None:
+    values = scores({"json": {"file": "o"}, "expected": expected}, found)
+    assert sum(values) / len(values) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
     ("found", "expected", "bounds", "score"),
     [
         ("0.81", 0.8, {"abs": 0.01}, 1.0),

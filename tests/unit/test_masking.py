@@ -295,8 +295,9 @@ def test_a_sub_problem_of_a_task_without_an_answer_needs_one(bench: Bench) -> No
 
 def test_an_answer_that_holds_nothing_is_told_once_where_it_stands(bench: Bench) -> None:
     item = "  - {id: a, category: data, query: x, mask: [2]"
-    assert bench.errors(HEAD + item + ", answer: {}}\n") == ["t:7:58: `answer` has no value to compare with"]
-    found = bench.errors(HEAD.replace("answer: 1", "answer: []") + item + "}\n")
+    found = bench.errors(HEAD + item + ", answer: null}\n")
+    assert found == ["t:7:58: `answer` has no value to compare with"]
+    found = bench.errors(HEAD.replace("answer: 1", "answer: null") + item + "}\n")
     assert found == ["t:4:9: `answer` has no value to compare with"]
 
 

@@ -243,9 +243,19 @@ def test_fences_quotes_and_lists_of_one_element_do_not_matter(report: Any) -> No
     assert report_scores(report) == [1, 1, 1, 1]
 
 
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value, 1]
+    return value
+
+
 @pytest.mark.parametrize(
     "report",
-    [None, 3, "", "no idea", [], {}, {"one": None}, {"one": float("nan")}, "[" * 100_000, {"two": 5}],
+    [
+        *(None, 3, "", "no idea", [], {}, {"one": None}, {"one": float("nan")}, "[" * 100_000, {"two": 5}),
+        {"two": {"b": nested(5_000)}},
+    ],
 )
 def test_no_report_is_all_wrong(report: Any) -> None:
     assert set(report_scores(report)) == {0}

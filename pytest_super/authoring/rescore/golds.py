@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from pytest_super.authoring.rows import read_bytes, read_rows
 from pytest_super.errors import SuperError
-from pytest_super.tasks.fields import has_leaf
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.task import Task
 
@@ -72,8 +71,6 @@ def fields_of(row: Fields) -> Iterator[tuple[str, Any]]:
     if answer is None:
         answer = from_text(row.get("answer"))
     if answer is not None:
-        if not has_leaf(answer):
-            raise ValueError("the answer has no value to compare with")
         yield "answer", answer
     entrypoint = row.get("entrypoint") or row.get("inferred_entrypoint")
     if entrypoint is not None:

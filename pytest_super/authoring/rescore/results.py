@@ -112,6 +112,9 @@ def new_result(old: TrialResult, again: Rescored | None) -> TrialResult:
     others = {name: value for name, value in old.metrics.items() if name not in own}
     fields["metrics"] |= others if is_scored_alike else dict.fromkeys(others)
     facts["applicable"] += [name for name in old.applicable if name in others]
+    facts["metric_versions"] |= {
+        name: version for name, version in old.metric_versions.items() if name in others
+    }
     fields |= fields_of_grading(again, task)
     return replace(old, category=task.category, **facts, **fields)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.metrics.accuracy import ACCURACY, is_right
+from pytest_super.metrics.difference import MISSING, value_at
 from pytest_super.metrics.leaves import leaves, shown
 from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 # Threads that add up floats in any order make relative differences up to NOISE. Around zero a relative
 # difference means nothing.
 NOISE, NOISE_AT_ZERO = 1e-12, 1e-15
-_MISSING = object()
 
 
 def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
@@ -58,9 +58,8 @@ def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 
 def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:
     if "answer" in task.model_fields_set and trial.result.submitted:
-        given = dict(leaves(trial.submission))
         for place, wanted in leaves(task.answer):
-            value = given.get(place, _MISSING)
+            value = value_at(trial.submission, place)
             if not is_right(wanted, value, task.tolerance):
                 yield f"{shown(place)} is {written(value)}, not {written(wanted)}"
 
@@ -74,9 +73,9 @@ def missed_landmarks(trial: GoldTrial) -> Iterator[str]:
 def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
     """A finding for each value of the answer, and each other metric, that differs between valid trials."""
     valid = [trial for trial in trials if not trial.result.is_error]
-    answers = [dict(leaves(trial.submission)) for trial in valid if trial.result.submitted]
+    answers = [trial.submission for trial in valid if trial.result.submitted]
     for place, gold in compared(task, answers).items():
-        values = [answer.get(place, _MISSING) for answer in answers]
+        values = [value_at(answer, place) for answer in answers]
         if are_different(values):
             is_within = all(is_right(gold, value, task.tolerance) for value in values)
             yield variation(task, shown(place), values, gold, is_within)
@@ -88,11 +87,11 @@ def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
             yield variation(task, metric.name, figures, metric.best, False)
 
 
-def compared(task: Task, answers: Sequence[dict[Place, Any]]) -> dict[Place, Any]:
+def compared(task: Task, answers: Sequence[Any]) -> dict[Place, Any]:
     """The values of the gold answer, or of the first submitted answer when the task has no gold answer."""
     if "answer" in task.model_fields_set:
         return dict(leaves(task.answer))
-    return answers[0] if answers else {}
+    return dict(leaves(answers[0])) if answers else {}
 
 
 def variation(task: Task, name: str, values: list[Any], gold: Any, is_within: bool) -> Finding:
@@ -100,7 +99,7 @@ def variation(task: Task, name: str, values: list[Any], gold: Any, is_within: bo
     text = f"{name} is {spread(values)} over {counted(len(values), 'epoch')}, {where} the tolerance"
     facts = {
         "value": name,
-        "values": [None if value is _MISSING else value for value in values],
+        "values": [None if value is MISSING else value for value in values],
         "gold": gold,
         "tolerance": task.tolerance,
         "within_tolerance": is_within,
@@ -124,4 +123,4 @@ def are_different(values: Sequence[Any]) -> bool:
 
 
 def written(value: Any) -> str:
-    return "missing" if value is _MISSING else json.dumps(value, ensure_ascii=False)
+    return "missing" if value is MISSING else json.dumps(value, ensure_ascii=False)
