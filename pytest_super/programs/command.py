@@ -9,7 +9,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.programs.ending import exit_code_in, explain_no_answer
+from pytest_super.programs.ending import exit_code_in, explain_no_answer, preparing
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
@@ -48,16 +48,20 @@ class CommandAgent:
         check(PREFIX, self.command, NAMES)
 
     def run(self, trial: Trial) -> None:
-        workdir = trial.kernel.workdir
-        query, answer = f"{workdir}/{QUERY}", f"{workdir}/{ANSWER}"
-        values = {"query_file": query, "answer_file": answer, "workdir": workdir, "model": model_name(trial)}
-        step = trial.run_program(fill(self.command, values), ENVIRONMENT, {query: trial.task.query})
+        with preparing(trial):
+            workdir = trial.kernel.workdir
+            query, answer = f"{workdir}/{QUERY}", f"{workdir}/{ANSWER}"
+            values = {
+                "query_file": query, "answer_file": answer, "workdir": workdir, "model": model_name(trial)
+            }  # fmt: skip
+            line = fill(self.command, values)
+        step = trial.run_program(line, ENVIRONMENT, {query: trial.task.query})
         reader = AnswerReader(answer)
 
         def read(kernel: Kernel) -> tuple[str, str]:
             read = reader.read(kernel.read_file)
-            code = exit_code_in(step.observation)
-            if not reader.is_found and code is not None:
+            if not reader.is_found:
+                code = exit_code_in(step.observation)
                 explain_no_answer(trial, code, step.outputs, reader.problem, has_acted=False)
             return read
 

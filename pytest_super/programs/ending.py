@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError, exit_words
+from pytest_super.errors import InfrastructureError, TrialEnded, exit_words
 from pytest_super.kernel.output import readable
 from pytest_super.trial.program import NOT_FOUND, exit_note
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_super.trial.trial import Trial
 
 # What a shell exits with if it cannot execute a file, or cannot find it.
@@ -18,19 +21,37 @@ LONGEST_LINE = 200
 _EXIT_CODE = re.compile(r"exit code (\d+)|signal (\d+)")
 
 
+@contextmanager
+def preparing(trial: Trial) -> Iterator[None]:
+    """The block does what a program needs before it starts: an exception is ours, and not the agent's."""
+    try:
+        yield
+    except Exception as error:
+        trial.failure = not_started(f"{type(error).__name__}: {error}")
+        raise TrialEnded("error") from error
+
+
+def not_started(why: str) -> InfrastructureError:
+    return InfrastructureError(f"the agent's program was not started: {why}")
+
+
 def explain_no_answer(
-    trial: Trial, code: int, outputs: list[dict[str, Any]], problem: str, *, has_acted: bool
+    trial: Trial, code: int | None, outputs: list[dict[str, Any]], problem: str, *, has_acted: bool
 ) -> None:
-    """Put the end of the program, which exited with `code`, into the trial's error.
+    """Put the end of the program into the trial's error, if it exited, with `code`.
 
     `problem` says why there is an answer file that cannot be used, if there is one. Raises
-    InfrastructureError, final, if the program could not start, or could not use the model because it has only
-    asked for what is not offered. It did start if it `has_acted` in the trial or has
-    asked the model.
+    InfrastructureError if the program could not be started, and a final one if its command was not found, or
+    if it has asked its model only for what is not offered. It did start if it `has_acted` in the trial or
+    has asked the model.
     """
+    is_idle = not has_acted and not trial.budget.model_seconds
+    if trial.not_started and is_idle:
+        raise not_started(trial.not_started)
+    if code is None:
+        return
     last = readable(outputs).strip().rpartition("\n")[2][:LONGEST_LINE]
     how = ": ".join(filter(None, (exit_words(code), last)))
-    is_idle = not has_acted and not trial.budget.model_seconds
     if trial.refused and is_idle:
         raise InfrastructureError(
             f"the agent's program cannot use the model: it asked for {trial.refused} {how}", is_final=True

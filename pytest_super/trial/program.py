@@ -41,22 +41,27 @@ EXIT_CODE = re.compile("-?[0-9]{1,9}")
 # its children faster than it can forward it, until memory is full. The cell does not wait for the pipe's end,
 # because processes that the program leaves running can keep it open.
 CELL = """
-import codecs, json, os, select, subprocess, sys
-_given = json.loads({given!r})
-for _path, _text in _given["files"].items():
-    with open(_path, "wb") as _file:
-        _file.write(_text.encode("utf-8", "replace"))
-_near = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1"]))
-_program = subprocess.Popen(
-    ["/bin/sh", "-c", _given["command"]],
-    env={{**os.environ, "NO_PROXY": _near, "no_proxy": _near, **_given["environment"]}},
-    stdin=subprocess.DEVNULL,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.STDOUT,
-    start_new_session=True,
-)
-_decoder = codecs.getincrementaldecoder("utf-8")("replace")
-while True:
+try:
+    import codecs, json, os, select, subprocess, sys
+    _given = json.loads({given!r})
+    for _path, _text in _given["files"].items():
+        os.makedirs(os.path.dirname(_path) or ".", exist_ok=True)
+        with open(_path, "wb") as _file:
+            _file.write(_text.encode("utf-8", "replace"))
+    _near = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1"]))
+    _program = subprocess.Popen(
+        ["/bin/sh", "-c", _given["command"]],
+        env={{**os.environ, "NO_PROXY": _near, "no_proxy": _near, **_given["environment"]}},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+except Exception as _error:
+    _program, _end = None, f"{{type(_error).__name__}}: {{_error}}"
+else:
+    _decoder = codecs.getincrementaldecoder("utf-8")("replace")
+while _program is not None:
     _ended = _program.poll() is not None
     if select.select([_program.stdout], [], [], 0 if _ended else 0.2)[0]:
         _data = os.read(_program.stdout.fileno(), 65536)
@@ -66,7 +71,7 @@ while True:
         sys.stdout.flush()
     elif _ended:
         break
-_program.wait()
+_end if _program is None else _program.wait()
 """
 
 
@@ -81,6 +86,8 @@ class ProgramResult:
     """-N for the signal N; None if the program did not end by itself."""
     spent: str | None = None
     """The limit that was reached, if any. All processes in the sandbox are then killed."""
+    not_started: str = ""
+    """Why there was no program: it is empty if it was started."""
     refused: str = ""
     """See ModelEndpoint.refused."""
     files: list[str] | None = None
@@ -106,6 +113,7 @@ class Program:
         self._output = CellOutput()
         self._processes: dict[int, ObservedProcess] | None = None
         self._dropped: Counter[str] = Counter()
+        self._not_started = ""
 
     def run(
         self,
@@ -114,11 +122,11 @@ class Program:
         files: Mapping[str, str],
         listener: Callable[[str], None],
     ) -> ProgramResult:
-        """Write `files` (path to text), then run `command` by `sh -c` with `environment` added.
+        """Write `files` (path to text) in folders that are made if necessary, then run `command` by `sh -c`.
 
-        `listener` gets all output as it streams. Time spent waiting for the model is not charged as compute
-        time. Raises InfrastructureError, including ModelError, and SandboxLostError if the sandbox is gone
-        before the program starts.
+        The program has `environment` added to that of the kernel. `listener` gets all output as it streams.
+        Time spent waiting for the model is not charged as compute time. Raises InfrastructureError, including
+        ModelError, and SandboxLostError if the sandbox is gone before the program starts.
         """
         kernel, budget, endpoint = self._kernel, self._budget, self._endpoint
         given = {"command": command, "environment": dict(environment), "files": dict(files)}
@@ -183,6 +191,7 @@ class Program:
             if output["output_type"] == "execute_result":
                 text = output_text(output)
                 code = int(text) if EXIT_CODE.fullmatch(text) else None
+                self._not_started = "" if code is not None else text.strip("'\"")
             else:
                 self._output.add(*as_message(output))
         return code
@@ -199,6 +208,9 @@ class Program:
 
     def _ended(self, result: CellResult, code: int | None) -> ProgramResult:
         whole = self._whole(result)
+        if why := self._not_started:
+            whole, note = replace(whole, outcome=Outcome.ERROR), f"[The program was not started: {why}]"
+            return ProgramResult(result=whole, note=note, not_started=why)
         # The cell ended in another way than by the end of the program.
         if code is None:
             return ProgramResult(result=whole, note="")

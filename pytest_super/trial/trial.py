@@ -67,8 +67,8 @@ class Trial:
         """Why the trial is over; None while it is not."""
         self.error: str | None = None
         """The traceback of an agent that raised."""
-        self.refused = ""
-        """What a program has asked its model for that is not offered."""
+        self.refused = self.not_started = ""
+        """What a program has asked its model for that is not offered; why we could not start it."""
         self.failure: Exception | None = None
         """The failure of the system around the agent."""
         self.wall_limit = WallLimit(budget.wall_left, lambda: self._raise_ended("wall"))
@@ -183,7 +183,7 @@ class Trial:
                 ran = program.run(command, environment or {}, files or {}, self._listener)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
-        self.stop_reason, self.refused = ran.spent, ran.refused
+        self.stop_reason, self.refused, self.not_started = ran.spent, ran.refused, ran.not_started
         return self._finish(action, thought, started, ran.result, ran.observation, files=ran.files)
 
     @whole_step

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.cli import main
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS, DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.image.agent import LABEL
@@ -20,8 +21,18 @@ pytestmark = pytest.mark.docker
 
 MODULE = """
 from pytest_super.programs.installed.agent import InstalledAgent
-from pytest_super.programs.installed.packages import PipPackages
+from pytest_super.programs.installed.packages import NodePackage, PipPackages
 
+# It reads YAML with another package, on which it depends, and prints JSON.
+NODED = InstalledAgent(
+    name="noded",
+    package=NodePackage(name="js-yaml@{version}", command="js-yaml"),
+    version="4.1.0",
+    oldest="4.0.0",
+    version_command="{place}/bin/noded --version",
+    command="! command -v node && {place}/bin/noded {home}/.noded/answer.yaml > {answer_file}",
+    files={".noded/answer.yaml": "0x2A"},
+)
 TOOL = InstalledAgent(
     name="tool",
     package=PipPackages(requirements=()),
@@ -30,10 +41,10 @@ TOOL = InstalledAgent(
     version_command="true",
     command="sh {home}/script.sh {message_file} {answer_file} {prompt_file} {model}",
     environment={"KIND": "of the agent", "PLACE": "{place}"},
-    files={"own.txt": "its own file"},
+    files={"own.txt": "its own file", ".tool/deep/settings.json": '{"at": "{home}", "name": "{model}"}'},
 )
 """
-ENTRY_POINTS = "[pytest_super.agents]\ntool = tools:TOOL\n"
+ENTRY_POINTS = "[pytest_super.agents]\ntool = tools:TOOL\nnoded = tools:NODED\n"
 VERSION = "2.1"
 
 
@@ -111,7 +122,7 @@ def test_a_program_gets_its_prompt_files_words_and_variables(project: ToolProjec
     (project.path / "setup/skills").mkdir()
     (project.path / "setup/skills/one.md").write_bytes(b"a skill \xff")
     project.run(
-        "cat $3; cd /opt/super/home; cat own.txt; tr -d '\\377' < skills/one.md; "
+        "cat $3; cd /opt/super/home; cat own.txt .tool/deep/settings.json; tr -d '\\377' < skills/one.md; "
         'echo "; $5; $4; $KIND; $MINE; $HOME"; echo 42 > $2; ls -A /workspace',
         "--super-agent-arg=a word of {home}",
         "--super-agent-env=MINE={place}",
@@ -122,7 +133,8 @@ def test_a_program_gets_its_prompt_files_words_and_variables(project: ToolProjec
     assert said.startswith("What is it?\n\nWhen you are done, write your answer as JSON")
     assert "into the file /workspace/.super-answer.json" in said
     told = "a word of /opt/super/home; scripted; of the agent; /opt/super/agents/tool; /root\n"
-    assert f"its own filea skill ; {told}.super-answer.json\n[The program" in said
+    settings = '{"at": "/opt/super/home", "name": "scripted"}'
+    assert f"its own file{settings}a skill ; {told}.super-answer.json\n[The program" in said
     result = project.result
     assert (result["solved"], result["agent_version"]) == (True, VERSION)
 
@@ -197,3 +209,19 @@ def test_an_image_without_the_right_program_stops_the_run_with_one_message(
     ran.stdout.fnmatch_lines([f"*{told}*"])
     assert ran.ret != 0
     assert "build one with" in project.result["error"]
+
+
+@pytest.mark.network
+def test_a_program_that_needs_node_runs_in_an_image_without_node(
+    project: ToolProject, images: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = images["none"]
+    assert main(["image", "build", "--agent", "noded", "--base", base]) == 0
+    built = f"{base}-noded-4.1.0"
+    try:
+        assert built in capsys.readouterr().out
+        project.run("", version="none", agent="noded")
+    finally:
+        connect().remove_image(built, force=True)
+    result = project.result
+    assert (result["solved"], result["agent_version"], result["error"]) == (True, "4.1.0", None)

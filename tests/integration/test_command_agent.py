@@ -191,6 +191,37 @@ def test_a_program_that_cannot_start_stops_the_run_as_an_error(
     project.outcome.stdout.fnmatch_lines([f"error   a: the agent's program could not start: {how}: check *"])
 
 
+@pytest.mark.parametrize(
+    ("pre", "line", "why"),
+    [
+        ("%mkdir .super-query.md", "echo 42 > {answer_file}", "*Is a directory*.super-query.md*"),
+        ("x = 1", f"echo {'x' * 200_000} > {{answer_file}}", "OSError: *Argument list too long*"),
+    ],
+)
+def test_a_program_that_we_cannot_start_is_an_error_and_never_a_miss(
+    project: CommandProject, pre: str, line: str, why: str
+) -> None:
+    project.add_task(set="masked", category="data", pre_execute=[pre])
+    result = project.run(line, SCRIPT)
+    assert (result["stop_reason"], result["agent_error"]) == ("error", None)
+    project.outcome.stdout.fnmatch_lines([f"error   a: the agent's program was not started: {why}"])
+
+
+def test_a_program_that_has_asked_its_model_cannot_say_that_it_was_not_started(
+    project: CommandProject,
+) -> None:
+    """Code in a local sandbox can change the kernel, and with it what the cell returns."""
+    project.add_task(
+        set="masked",
+        category="data",
+        pre_execute=[
+            "import subprocess as s\nwait = s.Popen.wait\ns.Popen.wait = lambda it: wait(it) and 'x'"
+        ],
+    )
+    result = project.run(f"{ASK_ONCE.replace('{answer_file}', '/dev/null')}; exit 3", SCRIPT)
+    assert (result["stop_reason"], result["error"]) == ("returned", None)
+
+
 def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_error(
     project: CommandProject,
 ) -> None:

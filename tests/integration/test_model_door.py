@@ -413,6 +413,27 @@ def test_the_parameters_of_a_program_win_over_the_users(server: OpenAIServer, tm
         assert (door.asked["temperature"], door.asked["max_tokens"]) == (0.1, 77)
 
 
+@pytest.mark.parametrize("tier", [None, "flex"])
+def test_the_run_alone_chooses_a_tier_and_nothing_is_stored(
+    server: OpenAIServer, tmp_path: Path, tier: str | None
+) -> None:
+    run = {} if tier is None else {"service_tier": tier}
+    asked = {"model": "any", "service_tier": "priority", "store": True, "speed": "fast", "max_tokens": 9}
+    asked |= {"messages": QUESTION, "input": ASK}
+    for model in ("openai/gpt-4o", "anthropic/claude-sonnet-4-5"):
+        with (
+            gateway_for(model, server, tmp_path / "calls.jsonl", **run) as gateway,
+            door_of(gateway, server) as door,
+        ):
+            for path in PATHS.values():
+                assert door.post(path, asked).status_code == 200
+                assert not door.asked.get("store")
+                assert door.asked.get("speed") is None
+                assert door.asked.get("service_tier") in (None, tier)
+                if model.startswith("openai"):
+                    assert door.asked.get("service_tier") == tier
+
+
 def test_a_server_without_responses_is_asked_for_chat_completions(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -509,6 +530,48 @@ def test_hosted_tools_of_chat_completions_are_removed_as_well(door: Door, tool: 
     assert len(door.asked["tools"]) == 1
     assert "mcp_servers" not in door.asked
     assert "Removed from the program's requests" in door.endpoint.note
+
+
+@pytest.mark.parametrize("name", ["web_search_notes", "computer_use_x", "web_search", "bash_20250124"])
+def test_a_function_is_the_programs_own_tool_whatever_its_name(door: Door, name: str) -> None:
+    asked = {"model": "any", "max_tokens": 9, "messages": QUESTION, "input": ASK}
+    function = {"name": name, "parameters": SCHEMA}
+    for path, tool in (
+        ("/v1/responses", {"type": "function", **function}),
+        ("/v1/chat/completions", {"type": "function", "function": function}),
+        ("/v1/messages", {"name": name, "input_schema": SCHEMA}),
+        ("/v1/messages", {"type": "custom", "name": name, "input_schema": SCHEMA}),
+    ):
+        assert door.post(path, {**asked, "tools": [tool]}).status_code == 200
+        assert f'"name": "{name}"' in json.dumps(door.asked["tools"])
+    assert not door.endpoint.note
+
+
+@pytest.mark.parametrize(
+    ("type", "is_clients"),
+    [
+        ("bash_20250124", True),
+        ("text_editor_20250728", True),
+        ("computer_20251124", True),
+        ("memory_20250818", True),
+        ("tool_search_tool_regex", True),
+        ("tool_search_tool_bm25_20251119", True),
+        ("bash_code_execution_20250825", False),
+        ("text_editor_code_execution_20250825", False),
+        ("computer_use_remote", False),
+        ("memory_remote_20270101", False),
+        ("custom_connector_20270101", False),
+        ("web_search_20250305", False),
+        ("web_search_20260209", False),
+    ],
+)
+def test_a_typed_tool_is_the_programs_own_by_its_whole_name(
+    to_anthropic: Door, type: str, is_clients: bool
+) -> None:
+    tool = {"type": type, "name": "it"}
+    to_anthropic.post("/v1/messages", {"max_tokens": 9, "messages": QUESTION, "tools": [TOOL, tool]})
+    assert (tool in to_anthropic.asked["tools"]) == is_clients
+    assert (type in to_anthropic.endpoint.note) != is_clients
 
 
 def test_tools_that_an_item_of_the_conversation_adds_are_removed_as_well(to_openai: Door) -> None:

@@ -17,7 +17,7 @@ from pytest_super.kernel.providers.docker.image.agent import name_with
 from pytest_super.kernel.sandbox import ProgramInImage
 from pytest_super.programs.installed.agent import Additions, InstalledAgent, InstalledProgram
 from pytest_super.programs.installed.answer import answers_in
-from pytest_super.programs.installed.packages import NpmPackage
+from pytest_super.programs.installed.packages import NodePackage, NpmPackage
 from tests.pages import example
 
 if TYPE_CHECKING:
@@ -169,13 +169,19 @@ def test_npm_is_asked_for_the_archive_of_the_images_platform(
             "npm cannot download @a/tool-linux-x64@1.2.3: code ETARGET: notarget No such version.",
         ),
         ("exit 1", "it printed nothing"),
-        ("exit 0", "it printed nothing"),
+        ("exit 0", "it made no archive"),
     ],
 )
 def test_what_npm_says_of_its_failure_is_told(npm: FakeNpm, script: str, told: str) -> None:
     npm.write(script)
     with pytest.raises(InfrastructureError, match=told.replace(".", r"\.")):
         npm.fetch()
+
+
+def test_a_command_that_a_package_of_node_lacks_is_named(npm: FakeNpm) -> None:
+    npm.write("exit 0")
+    with pytest.raises(InfrastructureError, match=r"the package tool@1.2.3 has no command 'other'"):
+        NodePackage(name="tool@{version}", command="other").fetch("1.2.3", "amd64", npm.downloads)
 
 
 def test_a_machine_without_npm_is_told_what_to_install(npm: FakeNpm, monkeypatch: pytest.MonkeyPatch) -> None:

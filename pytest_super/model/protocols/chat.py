@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Event, Request, Tokens
 
 # The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because the
-# gateway decides that, and `web_search_options`, because the model could find a task's solution.
+# gateway decides that, `web_search_options`, because the model could find a task's solution, and
+# `service_tier`, because its price is for the run to choose.
 NAMES = """
     messages temperature top_p n stop seed max_tokens max_completion_tokens presence_penalty frequency_penalty
     logit_bias logprobs top_logprobs response_format tools tool_choice parallel_tool_calls functions
-    function_call reasoning_effort verbosity thinking modalities prediction user service_tier store
+    function_call reasoning_effort verbosity thinking modalities prediction user store
     safety_identifier prompt_cache_key prompt_cache_retention
 """
 MESSAGE_NAMES = """
@@ -87,6 +88,9 @@ def accepted(request: Request) -> Request:
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
         raise invalid("messages", "must be a list of at least one message")
+    if "store" in result:
+        # A stored answer would outlive the trial.
+        result["store"] = False
     result["messages"] = [accepted_message(message, f"messages[{n}]") for n, message in enumerate(messages)]
     tools = result.get("tools")
     if tools is not None and not is_list_of_objects(tools):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols import messages_chat, messages_events
@@ -28,9 +29,11 @@ NAMES = """
 """
 FIELDS = frozenset(NAMES.split())
 REFUSED = {"container": "is not offered: it names a sandbox of the provider"}
-# Typed tools that the client runs itself. Any other typed tool is the provider's: `web_search_…`,
-# `web_fetch_…`, `code_execution_…`, `mcp_toolset`, …
-CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
+# Types of tools that the client runs itself, with the date of their version. Any other type is a tool of the
+# provider: `web_search_…`, `bash_code_execution_…`, `mcp_toolset`, …
+CLIENT_TOOLS = re.compile(
+    r"custom|(bash|text_editor|computer|memory|tool_search_tool_(regex|bm25))(_\d{8})?", re.ASCII
+)
 # Sources of images and documents that are in the request itself.
 SOURCES = ("base64", "text", "content")
 STATUS_TYPES = {
@@ -145,4 +148,4 @@ def remove_hosted_tools(request: Request) -> list[str]:
 
 
 def is_clients(tool: dict[str, Any]) -> bool:
-    return str(tool.get("type") or "custom").startswith(CLIENT_TOOLS)
+    return CLIENT_TOOLS.fullmatch(str(tool.get("type") or "custom")) is not None

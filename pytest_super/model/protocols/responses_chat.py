@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_super.model.protocols.responses_tools import Tools
 
 # Fields that mean the same in both.
-SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "service_tier", "prompt_cache_key")
+SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "prompt_cache_key")
 CALLS = ("function_call", "custom_tool_call", "tool_search_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 

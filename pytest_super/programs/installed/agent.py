@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 from pytest_super.errors import SuperError
 from pytest_super.kernel.sandbox import AGENTS, ProgramInImage
 from pytest_super.programs.command import ENVIRONMENT, fill, model_name
+from pytest_super.programs.ending import preparing
 from pytest_super.programs.installed.answer import take_answer
 from pytest_super.store.trajectory import Action
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.programs.installed.packages import NpmPackage, PipPackages
+    from pytest_super.programs.installed.packages import NodePackage, NpmPackage, PipPackages
     from pytest_super.trial.trial import Trial
 
 HOME = "/opt/super/home"
@@ -35,15 +36,15 @@ End with a message that contains the same JSON.
 class InstalledAgent:
     """What there is to say about a program. A package offers one as an entry point of `pytest_super.agents`.
 
-    `command`, the values of `environment` and the arguments of the user can have placeholders: `{place}`, the
-    folder in which the program is installed; `{home}`, a folder for its settings and its state;
+    `command`, the values of `environment` and `files`, and the arguments of the user can have placeholders:
+    `{place}`, the folder in which the program is installed; `{home}`, a folder for its settings and state;
     `{prompt_file}`; `{answer_file}`, into which it is to write its answer; `{message_file}`; `{workdir}`;
     `{model}`. In `command` they are quoted for the shell.
     """
 
     name: str
     """As the entry point."""
-    package: NpmPackage | PipPackages
+    package: NpmPackage | NodePackage | PipPackages
     version: str
     """The one that `pytest-super image build` installs unless another is named."""
     oldest: str
@@ -54,7 +55,7 @@ class InstalledAgent:
     """A line for the sandbox's `sh`."""
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    """Files in its home, by their relative path."""
+    """Texts of files in its home, by their relative path. Folders are made."""
 
     def at(self, version: str) -> InstalledAgent:
         """The agent at another version. Raises SuperError for one that is too old or is not a version."""
@@ -93,14 +94,12 @@ class InstalledProgram:
         self._added = additions
 
     def run(self, trial: Trial) -> None:
-        agent, values = self._agent, self.values(trial)
-        if self._added.files is not None:
-            self._copy_files(trial, self._added.files)
-        prompt = PROMPT.format(query=trial.task.query, answer_file=values["answer_file"])
-        files = {f"{HOME}/{name}": text for name, text in agent.files.items()}
-        step = trial.run_program(
-            self.line(values), self.environment(values), {**files, values["prompt_file"]: prompt}
-        )
+        with preparing(trial):
+            values = self.values(trial)
+            if self._added.files is not None:
+                self._copy_files(trial, self._added.files)
+            given = self.line(values), self.environment(values), self.files(values, trial.task.query)
+        step = trial.run_program(*given)
         take_answer(trial, step, values["answer_file"], values["message_file"])
 
     def values(self, trial: Trial) -> dict[str, str]:
@@ -123,6 +122,11 @@ class InstalledProgram:
     def environment(self, values: dict[str, str]) -> dict[str, str]:
         given = {**ENVIRONMENT, **self._agent.environment, **dict(self._added.environment)}
         return {name: filled(value, values) for name, value in given.items()}
+
+    def files(self, values: dict[str, str], query: str) -> dict[str, str]:
+        prompt = PROMPT.format(query=query, answer_file=values["answer_file"])
+        own = {f"{HOME}/{name}": filled(text, values) for name, text in self._agent.files.items()}
+        return {**own, values["prompt_file"]: prompt}
 
     def _copy_files(self, trial: Trial, folder: Path) -> None:
         def copy(kernel: Kernel) -> tuple[str, str]:

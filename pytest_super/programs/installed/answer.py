@@ -57,8 +57,7 @@ def take_answer(trial: Trial, step: Step, answer_file: str, message_file: str) -
         if found := list(answers_in(message)):
             reader.is_found, reader.value = True, found[0]
             return f"{told[0]}\n[The answer is that of the last message.]\n{message}", "ok"
-        if code is not None:
-            explain_no_answer(trial, code, step.outputs, reader.problem, has_acted=False)
+        explain_no_answer(trial, code, step.outputs, reader.problem, has_acted=False)
         return f"{told[0]}\n{message}".strip(), told[1]
 
     # In `use`, because there an InfrastructureError is not the agent's own exception.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.docker.archive import read_file
 from pytest_super.kernel.providers.docker.image.agent import architecture_of, build_with
-from pytest_super.programs.installed.packages import NpmPackage
+from pytest_super.programs.installed.packages import PipPackages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def build_image(
     """
     package = agent.package
     arguments = {"CHECK": agent.version_command.replace("{place}", agent.place)}
-    if isinstance(package, NpmPackage):
+    if not isinstance(package, PipPackages):
         arguments["PROGRAM"] = package.program
     architecture = architecture_of(base)
     with tempfile.TemporaryDirectory(prefix="pytest-super-agent-") as name:
