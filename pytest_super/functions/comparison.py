@@ -35,6 +35,17 @@ def expect_in_place(lists: Lists, function: Function, region: Region, stub: Sequ
     return False
 
 
+def inside_of(function: Function, region: Region) -> list[ast.stmt]:
+    """The whole statements in a region that are next to each other in one block."""
+    for node in ast.walk(function):
+        for _, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                inside = [one for one in value if isinstance(one, ast.stmt) and is_inside(one, region)]
+                if inside:
+                    return inside
+    return []
+
+
 def is_inside(statement: ast.stmt, region: Region) -> bool:
     first = min(one.lineno for one in (statement, *getattr(statement, "decorator_list", ())))
     return region.begin < first and (statement.end_lineno or first) < region.end

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_super.functions.source import SourceError
-from pytest_super.functions.spans import indent_of, parts_of
+from pytest_super.functions.spans import indent_of, leading, parts_of
 from pytest_super.functions.stubs import stub_lines
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ Docstrings: TypeAlias = Literal["keep", "drop"] | Mapping[str, str]
 
 
 class Edit(NamedTuple):
-    """The lines `first` to `last` become `text`, which contains `statements` instead of the original ones."""
+    """The lines `first` to `last` become `text`, which contains `statements` instead of the original ones.
+
+    It only inserts if `last` is the line before `first`.
+    """
 
     first: int
     last: int
@@ -35,7 +39,7 @@ class Edit(NamedTuple):
 def applied(source: PythonSource, edits: Iterable[Edit]) -> str:
     lines = list(source.lines)
     # From the end, so that the numbers of the lines before stay valid.
-    for edit in sorted(edits, key=lambda one: one.first, reverse=True):
+    for edit in sorted(edits, key=lambda one: one[:2], reverse=True):
         lines[edit.first - 1 : edit.last] = [edit.text]
     return "".join(lines)
 
@@ -79,11 +83,20 @@ def region_edit(source: PythonSource, definition: Definition, region: Region, st
     code = [line for line in inside if (text := source.lines[line - 1].strip()) and text[0] != "#"]
     if not code:
         raise SourceError(f"{source.name}:{region.begin}: there is no code in the region `{region.name}`")
-    first = source.lines[code[0] - 1]
-    indent = first[: len(first) - len(first.lstrip())]
+    indent = leading(source.lines[code[0] - 1])
     # Unlike a body, a region may have nothing to return.
     statements = stub_lines(definition, stub) if stub == "raise" else ["pass"]
     return Edit(inside.start, region.end - 1, block(source, definition, indent, statements), statements)
+
+
+def with_ends(source: PythonSource, line: int, lines: Iterable[str]) -> str:
+    """The lines with the ends that the file has at a line."""
+    end = source.line_end(line)
+    return "".join(one.rstrip("\r\n") + end for one in lines)
+
+
+def indented(lines: Iterable[str], indent: str) -> list[str]:
+    return textwrap.indent(textwrap.dedent("".join(lines)), indent).splitlines(keepends=True)
 
 
 def text_between(source: PythonSource, begin: Place, end: Place) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.functions.definitions import definitions, find
-from pytest_super.functions.edits import Edit, applied, as_ended, kept_line
+from pytest_super.functions.edits import Edit, applied, as_ended, kept_line, with_ends
 from pytest_super.functions.regions import find_region
 from pytest_super.functions.source import PythonSource
 from pytest_super.functions.spans import parts_of
-from pytest_super.functions.splicing import body_lines, with_ends
+from pytest_super.functions.splicing import body_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,6 @@ def probe_edit(source: PythonSource, definition: Definition, statements: list[st
     kept_to = parts.docstring[1] if parts.docstring else parts.colon
     lines = [f"{parts.indent}{one}\n" for one in statements]
     text = kept_line(source, kept_to) + with_ends(
-        source, definition, [*lines, *body_lines(source, definition, parts.indent)]
+        source, definition.node.lineno, [*lines, *body_lines(source, definition, parts.indent)]
     )
     return Edit(kept_to.line, parts.last_line, as_ended(source, parts.last_line, text), ())

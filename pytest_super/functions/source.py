@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import io
 import re
 import threading
@@ -10,8 +11,12 @@ import tokenize
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 # Python ends lines at these only; `str.splitlines` also does at form feeds and other separators.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -40,20 +45,28 @@ class PythonSource:
     tree: ast.Module
 
     @classmethod
-    def read(cls, name: str, data: bytes) -> PythonSource:
-        """Raises SourceError."""
+    def read(cls, name: str, data: bytes, encodings: Container[str] | None = None) -> PythonSource:
+        """Raises SourceError, also if `encodings` lacks the codec of the encoding that the file declares."""
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            if encodings is not None and codec(encoding) not in encodings:
+                raise SourceError(
+                    f"{name}: its encoding, {encoding}, is neither UTF-8 nor that of the original"
+                )
             text = data.decode(encoding)
-            # Parsing the bytes leaves the reading of the encoding to Python.
+            restored = text.encode(encoding)
+            # Not the bytes: Python looks for the encoding in other lines than `tokenize` does.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tree = parsed(data, name)
+                tree = parsed(text, name)
         except SyntaxError as error:
             raise SourceError(f"{name}{why_unreadable(error)}") from None
-        except (ValueError, RecursionError, MemoryError) as error:
+        # LookupError: a codec that is not one of texts, such as rot13.
+        except (ValueError, LookupError) as error:
             raise SourceError(f"{name}: it cannot be parsed: {error}") from None
-        if text.encode(encoding) != data:
+        except (RecursionError, MemoryError):
+            raise SourceError(f"{name}: it cannot be parsed: it is nested too deeply or too large") from None
+        if restored != data:
             raise SourceError(f"{name}: its encoding, {encoding}, does not restore the same bytes")
         return cls(name, text, encoding, tree)
 
@@ -83,6 +96,11 @@ def parsed(code: str | bytes, name: str = "<unknown>") -> ast.Module:
     """`ast.parse`, in one thread at a time."""
     with _PARSING:
         return ast.parse(code, name)
+
+
+def codec(encoding: str) -> str:
+    """The name of the codec, which is one for all names of an encoding."""
+    return codecs.lookup(encoding).name
 
 
 def why_unreadable(error: SyntaxError) -> str:

@@ -83,6 +83,16 @@ def begin_of(source: PythonSource, node: ast.stmt | ast.expr) -> Place:
     return Place(node.lineno, source.column(node.lineno, node.col_offset))
 
 
+def first_line(source: PythonSource, node: ast.stmt) -> int:
+    """The first line of a statement, its decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(one.lineno for one in decorators)])
+    # The expression of a decorator can begin some lines after its `@`.
+    while decorators and not source.lines[first - 1].lstrip().startswith("@"):
+        first -= 1
+    return first
+
+
 def end_of(source: PythonSource, node: Any) -> Place:
     return Place(node.end_lineno, source.column(node.end_lineno, node.end_col_offset))
 
@@ -120,10 +130,15 @@ def depth(line: str) -> int:
     return len(expanded) - len(expanded.lstrip())
 
 
+def leading(line: str) -> str:
+    """The blanks at the beginning of a line."""
+    return line[: len(line) - len(line.lstrip())]
+
+
 def indent_of(source: PythonSource, node: Function) -> str:
     """The indentation of the body, or what it would be if the body had a line of its own."""
     header = source.lines[node.lineno - 1]
-    outer = header[: len(header) - len(header.lstrip())]
+    outer = leading(header)
     line, column = begin_of(source, node.body[0])
     inner = source.lines[line - 1][:column]
     if not inner.strip() and inner.startswith(outer) and inner != outer:

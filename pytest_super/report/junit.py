@@ -150,7 +150,7 @@ def figures_of_trial(result: TrialResult) -> Iterator[Figure]:
         "compute_seconds": result.compute_seconds,
         "stop_reason": result.stop_reason,
         **({"graded_in": result.graded_in} if result.graded_in else {}),
-        **({"bodies_differ": int(result.bodies_differ)} if result.masked else {}),
+        **({"whole_file_differs": int(result.whole_file_differs)} if result.masked else {}),
     }
     masked = {name: value for name, value in (result.masked or {}).items() if not isinstance(value, list)}
     figures |= {f"masked.{name}": value for name, value in masked.items()}

@@ -93,8 +93,12 @@ def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[t
         yield "graded", clipped(graded_line(value))
     if result.graded_in == SAME:
         yield "graded", "in the agent's own sandbox, which can deceive the grader"
-    for value in result.bodies_alone or ():
-        yield "masked bodies alone", clipped(graded_line(value))
+    if result.taken:
+        yield "taken", clipped(f"besides the masked bodies: {', '.join(result.taken)}")
+    if result.left_out:
+        yield "left out", clipped(", ".join(result.left_out))
+    for value in result.whole_file or ():
+        yield "whole file", clipped(graded_line(value))
     if result.changed_elsewhere:
         yield "changed", clipped(f"but not collected: {', '.join(result.changed_elsewhere)}")
     for found in result.landmarks_found:

@@ -93,8 +93,8 @@ def summary_lines(
 def deceivable_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     if same := sum(result.graded_in == SAME for result in results):
         yield f"{counted(same, 'trial')} graded in the agent's own sandbox, which can deceive the grader"
-    if other := sum(result.bodies_differ for result in results):
-        yield f"{counted(other, 'trial')} graded otherwise with the masked bodies alone (bodies_alone)"
+    if other := sum(result.whole_file_differs for result in results):
+        yield f"{counted(other, 'trial')} graded otherwise with all that the agent changed (whole_file)"
 
 
 def resumed_lines(results: Sequence[TrialResult]) -> Iterator[str]:

@@ -108,6 +108,7 @@ def describe(result: TrialResult) -> str:
         outcome_with_error(result),
         result.difference,
         wrong_values(result),
+        f"not graded: {named(result.left_out, MOST_VALUES)}" if result.left_out else "",
         missed_landmarks(result),
         script_state(result),
     ]

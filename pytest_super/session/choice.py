@@ -12,13 +12,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.functions.definitions import definitions, find
+from pytest_super.functions.bounded import function_texts
 from pytest_super.functions.names import by_file
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import SourceError
 from pytest_super.grading.collected import contents
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.report.repeats import candidates
-from pytest_super.session.grading import COLLECTED
+from pytest_super.session.grading import SPLICED
 from pytest_super.session.models import running_gateway
 
 if TYPE_CHECKING:
@@ -82,25 +82,21 @@ def version(trial: TrialResult, folder: Path) -> str:
         f"{value['command']}: {value['name']}: {value['why'] or value['found']}" for value in trial.graded
     ]
     try:
-        code = "\n".join(functions_in(trial, folder / trial.folder / COLLECTED))
+        code = "\n".join(functions_in(trial, folder / trial.folder / SPLICED))
     except (OSError, tarfile.TarError, SourceError) as error:
         code = f"They cannot be read: {error}"
     return "\n".join([code[:CANDIDATE_CHARACTERS], "What the experiments yield:", *yielded])
 
 
 def functions_in(trial: TrialResult, archive: Path) -> Iterator[str]:
-    """Raises OSError, tarfile.TarError and SourceError."""
+    """Raises OSError, tarfile.TarError, SourceError and InfrastructureError."""
     assert trial.masked is not None
     with tarfile.open(archive) as tar:
         files = {in_repository(entry.name): contents(tar, entry) for entry in tar}
     for path, names in by_file(trial.masked["targets"]).items():
         if path not in files:
             raise SourceError(f"{path}: the file is not there")
-        source = PythonSource.read(path, files[path])
-        known = definitions(source)
-        for name in dict.fromkeys(one.partition("@")[0] for one in names):
-            node = find(source, name, known).node
-            yield "".join(source.lines[node.lineno - 1 : node.end_lineno])
+        yield from function_texts(path, files[path], dict.fromkeys(one.partition("@")[0] for one in names))
 
 
 def in_repository(name: str) -> str:

@@ -112,8 +112,9 @@ class EndedTrial:
             spent=spent,
         )
         metrics = self.item.config.stash[SCORING].metrics
-        bodies = self.graded.bodies
+        whole, splice = self.graded.whole_file, self.graded.splice
         return {
             **scored(metrics, self.task, evidence, self.item.config.stash[RUN].settings.scoring),
-            "bodies_alone": bodies and [asdict(value) for value in bodies],
+            "whole_file": whole and [asdict(value) for value in whole],
+            **({"taken": splice.taken, "left_out": splice.left_out} if splice else {}),
         }

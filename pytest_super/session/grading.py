@@ -20,7 +20,7 @@ from pytest_super.grading.collected import (
 from pytest_super.grading.grader import Grader
 from pytest_super.session.item import PROVIDED
 from pytest_super.session.kernels import first_ready
-from pytest_super.session.masked_code import put_item_files, write_bodies
+from pytest_super.session.masked_code import put_item_files, write_spliced
 from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.evidence import GradedValue
     from pytest_super.session.item import TaskItem
+    from pytest_super.session.masked_code import Splice
     from pytest_super.session.start_ahead import ReadyKernel
     from pytest_super.tasks.grade import Grade
     from pytest_super.tasks.task import Task
 
 COLLECTED, LOG = "collected.tar", "grading.log"
-BODIES, BODIES_LOG = "bodies.tar", "bodies.log"
+# Of an item of a paper: what is graded instead of the collected files, and the log of these.
+SPLICED, WHOLE_FILE_LOG = "spliced.tar", "whole_file.log"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +49,11 @@ class TrialGrade:
     """Files that were changed but not collected; None if that is not known."""
     where: str = ""
     seconds: float = 0.0
-    bodies: list[GradedValue] | None = None
-    """The values with only the masked bodies of an item of a paper; None if they would be the same."""
+    whole_file: list[GradedValue] | None = None
+    """The values with the whole files of an item of a paper, as the agent left them; None if the splice is
+    alike, and without one."""
+    splice: Splice | None = None
+    """Of an item of a paper."""
 
 
 def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> TrialGrade:
@@ -57,40 +62,42 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
     folder = item.open_folder()
     folder.activity.begin("grading")
     grader = grader_of(item, task, grade, folder.path / LOG)
-    changed = bodies = None
+    values: list[GradedValue] = []
+    changed = whole_file = splice = None
     if grade.where == SAME:
         values = grader.grade(kernel, None)
     else:
         try:
             paths = paths_of(grade, item.stash.get(PROVIDED, ""))
             collected = collect(kernel, paths, folder.path / COLLECTED)
-        except CollectionError as error:
+            graded, splice = what_is_graded(item, collected, folder.path / SPLICED)
+        except (CollectionError, SourceError) as error:
             values = grader.failed(str(error))
         else:
             with second_kernel(item, task, grade) as second:
                 changed = changed_elsewhere(collected, files_below_workdir(second))
-                values = grader.grade(second, collected)
-            bodies = grade_bodies(item, grade, collected, grader, folder.path)
-    seconds = round(monotonic() - began, 3)
-    return TrialGrade(values=values, changed=changed, where=grade.where, seconds=seconds, bodies=bodies)
+                values = grader.grade(second, graded)
+            if splice is not None and not splice.is_alike:
+                whole_file = grade_collected(item, grade, collected, folder.path / WHOLE_FILE_LOG)
+    return TrialGrade(
+        values=values,
+        changed=changed,
+        where=grade.where,
+        seconds=round(monotonic() - began, 3),
+        whole_file=whole_file,
+        splice=splice,
+    )
 
 
-def grade_bodies(
-    item: TaskItem, grade: Grade, collected: Collected, grader: Grader, folder: Path
-) -> list[GradedValue] | None:
-    """Grade the masked functions' bodies alone, in files that are otherwise as they were.
+def what_is_graded(item: TaskItem, collected: Collected, archive: Path) -> tuple[Collected, Splice | None]:
+    """The collected files; for an item of a paper the original ones with the agent's bodies.
 
-    None if the agent has changed nothing else in these files. Raises InfrastructureError.
+    Raises SourceError for what the agent did wrong, and InfrastructureError.
     """
     if item.task._combination is None:
-        return None
-    archive = folder / BODIES
-    try:
-        if not write_bodies(item.task, item.stash.get(PROVIDED, ""), collected.archive, archive):
-            return None
-    except SourceError as error:
-        return grader.failed(str(error))
-    return grade_collected(item, grade, read_collected(archive), folder / BODIES_LOG)
+        return collected, None
+    splice = write_spliced(item.task, item.stash.get(PROVIDED, ""), collected.archive, archive)
+    return read_collected(archive), splice
 
 
 def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Path) -> list[GradedValue]:

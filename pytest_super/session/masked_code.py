@@ -10,16 +10,17 @@ import os
 import tarfile
 import tempfile
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, SuperError
+from pytest_super.functions.bounded import refuse_too_large, splice
 from pytest_super.functions.calls import call_edges
 from pytest_super.functions.names import by_file
 from pytest_super.functions.repository import masked_files, write
 from pytest_super.functions.source import SourceError
-from pytest_super.functions.splicing import are_alike, spliced
 from pytest_super.grading.collected import add_file, contents
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.sources import fetch
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pytest_super.functions.masking import MaskedFile
+    from pytest_super.functions.splicing import Spliced
     from pytest_super.kernel.client import Kernel
     from pytest_super.tasks.paper import MaskableFunction
     from pytest_super.tasks.task import Task
@@ -102,34 +104,52 @@ def item_files(task: Task, base: str) -> Iterator[tuple[str, bytes, bool]]:
         yield paper_name(task.paper), paper_text(task.paper, beside).encode(), False
 
 
-def write_bodies(task: Task, base: str, collected: Path, archive: Path) -> bool:
-    """Write the original files with only the bodies of the item's functions from the collected files.
+@dataclass(frozen=True, kw_only=True)
+class Splice:
+    """The original files with the bodies that an agent wrote."""
 
-    False, without an archive, if these are the same to Python as the collected files. Raises SourceError if
-    a function is not in its collected file, and InfrastructureError.
+    is_alike: bool
+    """Whether Python sees no difference to the agent's files."""
+    taken: list[str]
+    """What was taken besides the bodies, as `file: name`."""
+    left_out: list[str]
+    """What else the agent has changed."""
+
+
+def write_spliced(task: Task, base: str, collected: Path, archive: Path) -> Splice:
+    """Write the original files with the bodies of an item's functions from the collected ones.
+
+    Raises SourceError for what the agent did wrong, and InfrastructureError.
     """
-    made = dict(original_with_bodies(task, base, collected))
-    if all(are_alike(one, other) for one, other in made.values()):
-        return False
+    made = original_with_bodies(task, base, collected)
     with disk_errors(archive), tarfile.open(archive, "w") as tar:
-        for path, (data, _) in made.items():
-            add_file(tar, path, data, is_executable=False)
-    return True
+        for path, (found, is_executable) in made.items():
+            add_file(tar, path, found.data, is_executable)
+    return Splice(
+        is_alike=all(one.is_alike for one, _ in made.values()),
+        taken=[f"{path}: {name}" for path, (one, _) in made.items() for name in one.taken],
+        left_out=[f"{path}: {name}" for path, (one, _) in made.items() for name in one.left_out],
+    )
 
 
-def original_with_bodies(task: Task, base: str, collected: Path) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
-    """The path of each file, its original with the new bodies, and the collected file."""
+def original_with_bodies(task: Task, base: str, collected: Path) -> dict[str, tuple[Spliced, bool]]:
+    """By the path of each file, its original with the new bodies, and whether it is executable."""
     assert task._combination is not None
     assert task.repository is not None
     folder = fetch(task.repository, base=Path(task._path).parent)
     targets = by_file(one.target for one in task._combination.functions)
+    found = {}
     with disk_errors(collected), tarfile.open(collected) as tar:
-        found = {entry.name: contents(tar, entry) for entry in tar}
-    for file, names in targets.items():
-        path = str(PurePosixPath(base) / file)
-        if path not in found:
-            raise SourceError(f"{file}: the file is not there")
-        yield path, (spliced(file, (folder / file).read_bytes(), found[path], names), found[path])
+        entries = {entry.name: entry for entry in tar}
+        for file, names in targets.items():
+            path = str(PurePosixPath(base) / file)
+            if path not in entries:
+                raise SourceError(f"{file}: the file is not there")
+            original = (folder / file).read_bytes()
+            refuse_too_large(file, len(original), entries[path].size)
+            made = splice(file, original, contents(tar, entries[path]), names)
+            found[path] = made, os.access(folder / file, os.X_OK)
+    return found
 
 
 def refuse_changed(functions: Iterable[MaskableFunction], masked: dict[str, MaskedFile]) -> None:

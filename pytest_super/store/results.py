@@ -87,9 +87,12 @@ class TrialResult:
     """`fresh` or `same`: the sandbox in which the grader ran; "" without one."""
     changed_elsewhere: list[str] | None = None
     """Files that the agent changed and the grader did not collect; None if that is not known."""
-    bodies_alone: list[dict[str, Any]] | None = None
-    """For an item of a paper in whose files the agent has changed more than the masked bodies: the values of
-    the grader with these bodies in the original files. None otherwise."""
+    taken: list[str] = field(default_factory=list)
+    """For an item of a paper: what was graded besides the masked bodies, as `file: name`."""
+    left_out: list[str] = field(default_factory=list)
+    """What else the agent has changed in their files, as `file: name` or `file: line N`."""
+    whole_file: list[dict[str, Any]] | None = None
+    """The values of the grader with their files as the agent left them; None if they are what was graded."""
     masked: dict[str, Any] | None = None
     """For an item of a paper: n, its targets, lines, files, calls among them, experiments, passages."""
     grade_seconds: float = 0.0
@@ -146,10 +149,10 @@ class TrialResult:
         return self.error is not None
 
     @property
-    def bodies_differ(self) -> bool:
-        """Whether the masked bodies alone decide otherwise than with what else was changed in their files."""
-        alone = self.bodies_alone
-        return alone is not None and self.solved != all(value["score"] == 1 for value in alone)
+    def whole_file_differs(self) -> bool:
+        """Whether the files as the agent left them score otherwise than what was graded."""
+        whole = self.whole_file
+        return whole is not None and [one["score"] for one in whole] != [one["score"] for one in self.graded]
 
     @property
     def is_interrupted(self) -> bool:

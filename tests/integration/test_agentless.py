@@ -112,7 +112,7 @@ def test_every_missing_function_is_written_and_the_report_is_submitted(project: 
     row, steps, prompts = run(project, "0,1", [MEAN, TOTAL, REPORT])
     assert (row["error"], row["agent_error"], row["solved"]) == (None, None, True)
     assert row["metrics"]["self_report"] == 1.0
-    assert row["bodies_alone"] is None
+    assert row["whole_file"] is None
     assert [step["action"]["type"] for step in steps] == ["edit", "edit", "execute", "submit"]
     assert "mean = 3.0" in steps[2]["observation"]
     assert "Write `Stats.mean`" in prompts[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import xml.etree.ElementTree as ET
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,8 +63,20 @@ class Helper:
         path = "project/stats.py"
         text = trial.kernel.read_file(path).decode()
         text = text.replace('raise NotImplementedError("this function is masked")', "return helped(values)")
-        trial.kernel.write_file(path, (text + "def helped(v): return sum(v) / len(v)\\n").encode())
+        text += "import math as m\\nPLACES: int = 12\\n"
+        text += "def helped(v, places=PLACES): return round(m.fsum(v) / len(v), places)\\n"
+        trial.kernel.write_file(path, text.encode())
         trial.submit({"averages": {"mean": 3, "total": 12}, "spread": 3})
+
+class Prints:
+    '''Leaves `mean` a stub, and prints and writes what is expected when the file is imported.'''
+    def run(self, trial):
+        path = "project/stats.py"
+        text = trial.kernel.read_file(path).decode() + "import json, os\\n"
+        text += "json.dump({'mean': 3.0, 'total': 12}, open('out.json', 'w'))\\n"
+        text += "print('spread = 3.0', flush=True)\\nos._exit(0)\\n"
+        trial.kernel.write_file(path, text.encode())
+        trial.submit(None)
 
 class Body:
     def run(self, trial):
@@ -84,6 +97,13 @@ class Cheats:
 class Broken:
     def run(self, trial):
         trial.kernel.write_file("project/stats.py", b"def mean(:")
+        trial.submit(None)
+
+class Writes:
+    '''Writes the code of `cell.py` next to the task: a cell that leaves something as the file.'''
+    def run(self, trial):
+        with open("cell.py") as file:
+            cell(trial, file.read())
         trial.submit(None)
 """
 
@@ -191,22 +211,38 @@ def test_the_files_of_masked_functions_alone_are_graded(project: pytest.Pytester
     assert row["changed_elsewhere"] == ["project/out.json", "project/run.py"]
 
 
-@pytest.mark.slow
-def test_what_is_solved_only_outside_of_the_masked_bodies_is_flagged(project: pytest.Pytester) -> None:
-    rows = run(project, "agents:Helper", "stats.task.yaml::2205.00048_0", "--junitxml=report.xml")
-    assert rows["0"]["solved"]
-    assert {value["score"] for value in rows["0"]["bodies_alone"]} == {0.0}
+def test_a_stub_that_prints_is_unsolved_and_flagged(project: pytest.Pytester) -> None:
+    result = project.runpytest(
+        "--super-agent=agents:Prints", "stats.task.yaml::2205.00048_0", "--junitxml=report.xml"
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "1 trial graded otherwise with all that the agent changed (whole_file)",
+            "*2205.00048_0*; not graded: project/stats.py: line *",
+        ]
+    )
+    (line,) = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
+    row = json.loads(line)
+    assert not row["solved"]
+    assert row["metrics"]["graded"] == 0.0
+    assert {value["score"] for value in row["whole_file"]} == {1.0}
     figures = {one.get("name"): one.get("value") for one in ET.parse("report.xml").iter("property")}
-    assert figures["super.bodies_differ"] == "1"
+    assert figures["super.whole_file_differs"] == "1"
     assert figures["super.masked.n"] == "1"
-    result = project.runpytest("--super-agent=agents:Helper", "stats.task.yaml::2205.00048_0")
-    result.stdout.fnmatch_lines("1 trial graded otherwise with the masked bodies alone (bodies_alone)")
+
+
+def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: pytest.Pytester) -> None:
+    row = run(project, "agents:Helper", "stats.task.yaml::2205.00048_0")["0"]
+    assert row["solved"]
+    assert row["taken"] == [f"project/stats.py: {name}" for name in ("m", "PLACES", "helped")]
+    assert row["left_out"] == []
+    assert row["whole_file"] is None
 
 
 def test_a_body_alone_is_graded_once(project: pytest.Pytester) -> None:
     row = run(project, "agents:Body", "stats.task.yaml::2205.00048_0")["0"]
     assert row["solved"]
-    assert row["bodies_alone"] is None
+    assert row["whole_file"] is None
     assert row["metrics"]["self_report"] == 0.0
 
 
@@ -216,6 +252,30 @@ def test_a_stub_and_a_broken_file_are_misses(project: pytest.Pytester, agent: st
     assert {(row["error"], row["solved"]) for row in rows.values()} == {(None, False)}
     names = [value["command"] for value in rows["0"]["graded"]]
     assert names == ["averages", "spread"]
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("open(path, 'w').write('# coding: rot13\\n' + text)", "its encoding, rot13, is neither UTF-8 nor*"),
+        ("open(path, 'w').write('# coding: punycode\\n' + text)", "its encoding, punycode, is neither*"),
+        ("open(path, 'a').write('0\\n' * 2**20)", "it has 2,09?,??? bytes, more than 66,???, twice the*"),
+        ("open(path, 'a').write('x = ' + '-' * 9999 + '1')", "it cannot be parsed: it is nested too *"),
+        ("os.remove(path); os.mkdir(path)", "the file is not there"),
+        ("os.remove(path); os.mkfifo(path)", "the file is not there"),
+        (
+            "os.rename(path, 'a.py'); os.symlink('../a.py', path)",
+            "project/stats.py is a link, which is not *",
+        ),
+    ],
+    ids=["rot13", "punycode", "large", "deep", "folder", "pipe", "link"],
+)
+def test_whatever_an_agent_leaves_as_a_file_is_a_miss(project: pytest.Pytester, code: str, why: str) -> None:
+    cell = f"import os; path = 'project/stats.py'; text = open(path).read(); {code}"
+    (project.path / "cell.py").write_text(cell)
+    row = run(project, "agents:Writes", "stats.task.yaml::2205.00048_0")["0"]
+    assert (row["error"], row["solved"], row["metrics"]["graded"]) == (None, False, 0.0)
+    assert all(fnmatch(one["why"].removeprefix("stats.py: "), why) for one in row["graded"]), row["graded"]
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
         ({"graded_in": "same"}, "can deceive the grader"),
         ({"metrics": {"graded": 0.0, "self_report": 1.0}}, "better than what its code yields"),
         ({"changed_elsewhere": ["a.py"]}, "a.py"),
-        ({"bodies_alone": [{"score": 0.0}]}, "masked bodies alone"),
+        ({"whole_file": [{"score": 0.0}]}, "all that the agent changed"),
         ({"entrypoint_process": {"changed": True, "seconds": 1.0, "status": 0}}, "changed script"),
     ],
 )
@@ -381,7 +381,7 @@ def test_a_result_of_no_trial_is_not_shown(tmp_path: Path, wrong: dict[str, Any]
 
 
 DAMAGED = [
-    {"bodies_alone": [{}]},
+    {"whole_file": [{}]},
     {"graded": [{"score": 1}]},
     {"graded": [{"score": 1, "name": 5, "found": "", "expected": "", "why": ""}]},
     {"graded": [{"score": "x", "name": "a", "found": "", "expected": "b", "why": ""}]},
@@ -408,7 +408,7 @@ ENTRIES = st.dictionaries(st.sampled_from((*NAMES, "status", "changed", "argumen
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.sampled_from(["graded", "bodies_alone", "landmarks_found"]), st.lists(ENTRIES, max_size=2), ENTRIES)
+@given(st.sampled_from(["graded", "whole_file", "landmarks_found"]), st.lists(ENTRIES, max_size=2), ENTRIES)
 def test_entries_of_any_content_raise_nothing(
     field: str, entries: list[Any], process: dict[str, Any]
 ) -> None:

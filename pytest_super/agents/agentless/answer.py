@@ -6,8 +6,8 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
+from pytest_super.functions.bounded import splice
 from pytest_super.functions.source import SourceError
-from pytest_super.functions.splicing import spliced
 
 if TYPE_CHECKING:
     from pytest_super.tasks.public_task import MissingFunction
@@ -18,7 +18,8 @@ _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 def with_answer(data: bytes, function: MissingFunction, answer: str) -> bytes:
     """The file with the function's body from the answer: its last code block, or all of it.
 
-    Raises SourceError if there is no such function in the answer, or it cannot be parsed.
+    With the new imports, functions and constants of the answer. Raises SourceError if there is no such
+    function in the answer, or it cannot be parsed, and InfrastructureError.
     """
     blocks = _BLOCK.findall(answer)
     code = textwrap.dedent(blocks[-1] if blocks else answer).strip("\n")
@@ -33,7 +34,12 @@ def with_answer(data: bytes, function: MissingFunction, answer: str) -> bytes:
     for outer in reversed(names[:-1]):
         wrapped = f"class {outer}:\n{textwrap.indent(wrapped, '    ')}"
     try:
-        return spliced(function.file, data, f"{wrapped}\n".encode(), [function.name])
+        return splice(function.file, data, encoded(wrapped), [function.name]).data
     except SourceError:
         # The answer can have the class around the method.
-        return spliced(function.file, data, f"{code}\n".encode(), [function.name])
+        return splice(function.file, data, encoded(code), [function.name]).data
+
+
+def encoded(code: str) -> bytes:
+    # A model can write characters that no file can have.
+    return f"{code}\n".encode("utf-8", "replace")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.swe.commands import usage
 from pytest_super.agents.swe.files import ToolRefused
 from pytest_super.agents.swe.window import window
+from pytest_super.functions.bounded import compile_error
+from pytest_super.functions.source import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ Your changes have NOT been applied. Please fix your edit command and try again.
 You either need to 1) Specify the correct start/end line arguments or 2) Correct your edit code.
 DO NOT re-run the same failed edit command. Running it again will lead to the same error."""
 
-# Larger files are not checked: nobody writes them by hand, and the parser is slow on hostile input.
+# Larger files are not checked: nobody writes them by hand.
 CHECKED_BYTES = 2**20
 
 
@@ -128,21 +129,15 @@ def introduced_error(before: bytes, after: bytes, first: int, last: int) -> Synt
 
 
 def syntax_error(source: bytes) -> SyntaxError | None:
-    """The error of this Python's compiler; None if there is none, or if the source is too large to check."""
-    if len(source) > CHECKED_BYTES:
-        return None
+    """The error of this Python's compiler.
+
+    None if there is none, or if the source is too large or takes too long to check. Raises
+    InfrastructureError.
+    """
     try:
-        with warnings.catch_warnings():
-            # Under `-W error`, a warning about an invalid escape sequence would be raised as an error.
-            warnings.simplefilter("ignore")
-            compile(source, "<edited>", "exec", dont_inherit=True)
-    except SyntaxError as error:
-        return error
-    except ValueError as error:
-        return SyntaxError(str(error))
-    except (RecursionError, MemoryError, OverflowError):
+        return compile_error("<edited>", source) if len(source) <= CHECKED_BYTES else None
+    except SourceError:
         return None
-    return None
 
 
 def error_line(error: SyntaxError) -> str:

@@ -12,7 +12,7 @@ from pytest_super.errors import SuperError
 from pytest_super.grading.collected import paths_of, read_collected
 from pytest_super.grading.grader import Grader
 from pytest_super.metrics.evidence import GradedValue
-from pytest_super.session.grading import BODIES, BODIES_LOG, COLLECTED, LOG, after_prefix, for_grader
+from pytest_super.session.grading import COLLECTED, LOG, SPLICED, WHOLE_FILE_LOG, after_prefix, for_grader
 from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Regraded:
     """What the grader of a task says of a stored trial now."""
 
     values: list[GradedValue]
-    bodies: list[GradedValue] | None
+    whole_file: list[GradedValue] | None
     """As in `TrialGrade`."""
     logs: dict[str, bytes]
     """What the commands printed, by the name of the file in the trial's folder."""
@@ -54,9 +54,9 @@ def grade_again(trial: StoredTrial, task: Task, start: Callable[[Task], ReadyKer
         values, logs[log] = grade_archive(path, task, grade, old.changed_elsewhere, start)
         return values
 
-    values = again(COLLECTED, LOG, old.graded)
-    bodies = None if old.bodies_alone is None else again(BODIES, BODIES_LOG, old.bodies_alone)
-    return Regraded(values=values, bodies=bodies, logs=logs)
+    values = again(COLLECTED if task._combination is None else SPLICED, LOG, old.graded)
+    whole_file = None if old.whole_file is None else again(COLLECTED, WHOLE_FILE_LOG, old.whole_file)
+    return Regraded(values=values, whole_file=whole_file, logs=logs)
 
 
 def grade_archive(

@@ -121,9 +121,9 @@ def new_result(old: TrialResult, again: Rescored | None) -> TrialResult:
 
 def fields_of_grading(again: Rescored, task: Task) -> dict[str, Any]:
     if task.grade is None:
-        return {"graded": [], "graded_in": "", "bodies_alone": None}
-    bodies = again.regraded.bodies if again.regraded else None
-    return {} if bodies is None else {"bodies_alone": [asdict(value) for value in bodies]}
+        return {"graded": [], "graded_in": "", "whole_file": None}
+    whole = again.regraded.whole_file if again.regraded else None
+    return {} if whole is None else {"whole_file": [asdict(value) for value in whole]}
 
 
 def refuse_unknown(

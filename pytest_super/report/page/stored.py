@@ -172,7 +172,7 @@ def why_of(result: TrialResult, folder: Path) -> str:
     described = describe(result)
     [(one["pattern"], one["step"], one["is_echo"]) for one in result.landmarks_found]
     [graded_line(one) for one in result.graded]
-    _ = result.bodies_differ
+    _ = result.whole_file_differs
     if result.stop_reason == RUNNING:
         return str(read_doing(folder / "trials" / result.id / f"{result.epoch}.{result.rerun}") or "")
     if result.error is not None:

@@ -219,8 +219,8 @@ def flags_of(result: TrialResult) -> Iterator[str]:
         yield "changed script: what ran differs from what the repository and the edits made of it"
     if result.graded_in == SAME:
         yield "graded in the agent's own sandbox, which can deceive the grader"
-    if result.bodies_differ:
-        yield "graded otherwise with the masked bodies alone"
+    if result.whole_file_differs:
+        yield "graded otherwise with all that the agent changed in the files of the masked bodies"
     said, graded = result.metrics.get(SELF_REPORT.name), result.metrics.get(GRADED.name)
     if said is not None and graded is not None and said > graded:
         yield f"the agent's own report ({said:.3g}) is better than what its code yields ({graded:.3g})"

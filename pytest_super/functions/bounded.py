@@ -1,0 +1,111 @@
+"""Reads Python files that an agent or a model wrote in a process with limits of memory and time.
+
+Python's parser takes up to a thousand times the memory of a file, and a codec of the file's choice any time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest_super
+from pytest_super.errors import InfrastructureError
+from pytest_super.functions.child import READY
+from pytest_super.functions.source import SourceError
+from pytest_super.functions.splicing import Spliced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MEBIBYTE = 2**20
+MEMORY = 512 * MEBIBYTE
+# Of an original, which has to be read as well: files of Python's library take a third of it.
+MEMORY_OF_A_BYTE = 1024
+PROCESSOR_SECONDS = 10
+# Twelve processes on a processor that all take their time.
+WALL_SECONDS = 120
+# Beyond twice the size of the original.
+ROOM = 64 * 1024
+# Last, so that nothing of ours or of our neighbours takes the place of a module of Python.
+PROGRAM = """\
+import sys
+sys.path.append(sys.argv[1])
+from pytest_super.functions.child import main
+main(int(sys.argv[2]), int(sys.argv[3]))
+"""
+
+
+def splice(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Spliced:
+    """The same as `splicing.spliced`, for a changed file that nobody trusts.
+
+    Raises SourceError for whatever is wrong with it, also that it is too large or takes too long, and
+    InfrastructureError.
+    """
+    refuse_too_large(name, len(original), len(changed))
+    files = {"original": latin(original), "changed": latin(changed)}
+    found = done(len(original), job="splice", name=name, targets=[*targets], **files)
+    return Spliced(**{**found, "data": found["data"].encode("latin-1")})
+
+
+def refuse_too_large(name: str, original: int, changed: int) -> None:
+    """Raises SourceError for a size that no file is read with whose original has the other one."""
+    if changed > (most := 2 * original + ROOM):
+        bound = f"{most:,}, twice the original's and 64 KiB"
+        raise SourceError(f"{name}: it has {changed:,} bytes, more than {bound}")
+
+
+def function_texts(name: str, data: bytes, targets: Iterable[str]) -> list[str]:
+    """The lines of functions. Raises SourceError and InfrastructureError."""
+    found = done(len(data), job="functions", name=name, data=latin(data), targets=[*targets])
+    return [str(one) for one in found["texts"]]
+
+
+def compile_error(name: str, data: bytes) -> SyntaxError | None:
+    """The error of this Python's compiler. Raises SourceError if it gives up, and InfrastructureError."""
+    error = done(0, job="compile", name=name, data=latin(data))["error"]
+    if error is None:
+        return None
+    kind, message, line, text = error
+    types = {"IndentationError": IndentationError, "TabError": TabError}
+    return types.get(kind, SyntaxError)(message, (name, line, None, text))
+
+
+def latin(data: bytes) -> str:
+    return data.decode("latin-1")
+
+
+def done(size: int, *, name: str, **job: Any) -> dict[str, Any]:
+    """What a process makes of a job; `size` is that of what is trusted.
+
+    Raises SourceError if it says or shows that the file cannot be read, and InfrastructureError.
+    """
+    memory = MEMORY + size * MEMORY_OF_A_BYTE
+    folder = str(Path(pytest_super.__file__).parent.parent)
+    command = [sys.executable, "-I", "-S", "-c", PROGRAM, folder, str(memory), str(PROCESSOR_SECONDS)]
+    try:
+        ran = subprocess.run(
+            command,
+            input=json.dumps({"name": name, **job}).encode(),
+            capture_output=True,
+            timeout=WALL_SECONDS,
+            cwd="/",
+        )
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"{name}: it takes more than {WALL_SECONDS} s to read") from None
+    except OSError as error:
+        raise InfrastructureError(f"the process that reads {name} cannot start: {error}") from error
+    if not ran.stdout.startswith(READY):
+        last = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise InfrastructureError(f"the process that reads {name} did not start: {last or ran.returncode}")
+    try:
+        found: dict[str, Any] = json.loads(ran.stdout.removeprefix(READY))
+    except ValueError:
+        raise SourceError(
+            f"{name}: it takes more than {PROCESSOR_SECONDS} s or {memory // MEBIBYTE} MiB to read"
+        ) from None
+    if "refused" in found:
+        raise SourceError(str(found["refused"]))
+    return found
