@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.grading.collected import add_file, files_at, inside, paths_of, placed
+from pytest_super.grading.last_lines import last_lines
 from pytest_super.grading.values import CommandRun, values_of
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.store.json_lines import disk_errors
@@ -117,7 +118,8 @@ class Grader:
             problem = f"the grader's command was stopped: {ran.result.detail or ran.result.outcome.value}"
         elif output.is_full:
             problem = f"the grader's command printed more than {LONGEST_OUTPUT:,} characters"
-        return CommandRun(exit_code=ran.exit_code, output=output.text(), problem=problem)
+        text = output.text()
+        return CommandRun(exit_code=ran.exit_code, output=text, problem=problem, last_lines=last_lines(text))
 
 
 def result_paths(grade: Grade) -> Iterator[str]:

@@ -12,7 +12,8 @@ DEEPEST = 100
 PIECE = 2**16
 # Bytes of a tag with its attributes, which the parser keeps whole.
 LONGEST_TAG = 2**20
-PASSED, NOT_PASSED = "passed", ("failure", "error", "skipped")
+PASSED, ERROR = "passed", "error"
+NOT_PASSED = ("failure", ERROR, "skipped")
 
 
 class NotJunitError(Exception):

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.grading.junit import PASSED, NotJunitError, testcases
+from pytest_super.grading.junit import ERROR, PASSED, NotJunitError, testcases
 from pytest_super.metrics.checking import NoValue, compared, name_of
 from pytest_super.metrics.difference import clipped
 from pytest_super.metrics.evidence import GradedValue
@@ -37,12 +37,28 @@ class CommandRun:
     output: str = ""
     problem: str = ""
     """Why it did not end by itself; then none of its values is right."""
+    last_lines: str = ""
+    """The end of its output."""
 
 
 def values_of(command: GradedCommand, run: CommandRun, read: Read) -> list[GradedValue]:
-    """The values of a command, at least one for each of its checks."""
-    values = [value for check in command.result for value in values_of_check(check, run, read)]
-    return [replace(value, command=command.label) for value in values]
+    """The values of a command, at least one for each of its checks.
+
+    The first one that only the command's output explains has the end of it.
+    """
+    values: list[GradedValue] = []
+    rest = run.last_lines
+    for check in command.result:
+        for value in values_of_check(check, run, read):
+            printed = rest if is_unexplained(check, value) else ""
+            rest = "" if printed else rest
+            values.append(replace(value, command=command.label, printed=printed))
+    return values
+
+
+def is_unexplained(check: Check, value: GradedValue) -> bool:
+    """Whether there is no value, a test could not run, or the exit code is wrong."""
+    return value.score < 1 and (bool(value.why) or value.found == ERROR or check.source == "exit")
 
 
 def values_of_check(check: Check, run: CommandRun, read: Read) -> list[GradedValue]:

@@ -41,6 +41,8 @@ class GradedValue:
     """What it should be, as a short text."""
     why: str = ""
     """Why there is no value."""
+    printed: str = ""
+    """The end of what the command printed, in the first value that only this explains."""
     command: str = ""
     """Which of the grader's commands it comes from; "" if there is one."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import printable_line
-from pytest_super.report.text import graded_line, named, raised, script_state
+from pytest_super.report.text import graded_line, grader_output, named, raised, script_state
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.grade import SAME
@@ -91,6 +91,8 @@ def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[t
     yield "submitted", clipped(submitted[-1]) if submitted else "nothing"
     for value in result.graded:
         yield "graded", clipped(graded_line(value))
+    for text in grader_output(result):
+        yield "the grader printed", clipped(text)
     if result.graded_in == SAME:
         yield "graded", "in the agent's own sandbox, which can deceive the grader"
     if result.taken:

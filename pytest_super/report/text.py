@@ -126,10 +126,17 @@ def missed_landmarks(result: TrialResult) -> str:
 def wrong_values(result: TrialResult) -> str:
     """The values of the task's grader that are not right."""
     wrong = [value for value in result.graded if value["score"] < 1]
+    # First, because a terminal shows only the beginning of a long line.
+    printed = [f"the grader printed: {text}" for text in grader_output(result)[:1]]
     if len({value["why"] for value in wrong}) == 1 and wrong[0]["why"]:
-        return str(wrong[0]["why"])
+        return "; ".join([*printed, wrong[0]["why"]])
     more = [f"and {len(wrong) - MOST_VALUES} more"] if len(wrong) > MOST_VALUES else []
-    return "; ".join([*map(graded_line, wrong[:MOST_VALUES]), *more])
+    return "; ".join([*printed, *map(graded_line, wrong[:MOST_VALUES]), *more])
+
+
+def grader_output(result: TrialResult) -> list[str]:
+    """For each command of the grader with values that only its output explains, the end of that."""
+    return [value["printed"] for value in result.graded if value.get("printed")]
 
 
 def graded_line(value: dict[str, Any]) -> str:

@@ -82,7 +82,7 @@ class TrialResult:
     landmarks_found: list[dict[str, Any]] = field(default_factory=list)
     """For each landmark: pattern, step that hit it first (None: missed), is_echo, timed_out."""
     graded: list[dict[str, Any]] = field(default_factory=list)
-    """For each value of the task's grader: name, score, found, expected, why."""
+    """For each value of the task's grader: name, score, found, expected, why, printed, command."""
     graded_in: str = ""
     """`fresh` or `same`: the sandbox in which the grader ran; "" without one."""
     changed_elsewhere: list[str] | None = None

@@ -181,6 +181,23 @@ def test_results_and_hidden_files_that_the_agent_planted_do_not_count_where_all_
         assert not any(scores(row).values())
 
 
+def test_what_the_grader_printed_last_explains_a_miss_that_has_no_value(project: pytest.Pytester) -> None:
+    (project.path / "project" / "run.py").write_text("import a_missing_package\n")
+    (project.path / "hidden" / "model.py").write_text("import a_missing_package\n")
+    missing = "ModuleNotFoundError: No module named 'a_missing_package'"
+    tests = {"command": f"{TEST} --color=yes", "result": [{"junit": "report.xml"}]}
+    for grade in ({"command": "python run.py", "result": GRADE["result"][2:]}, tests):
+        write_tasks(project, "right", **grade)
+        output = project.runpytest("--super-agent=agents:Agent", ".").stdout
+        output.fnmatch_lines([f"*; the grader printed: *{missing}*"])
+        output.no_fnmatch_line("*the grader printed:*the grader printed:*")
+    # A wrong value explains itself.
+    (project.path / "hidden" / "model.py").write_text(HIDDEN)
+    (project.path / "right.task.yaml").unlink()
+    row = run(project, "nothing", command=TEST, result=[{"junit": "report.xml"}])["nothing"]
+    assert [value["printed"] for value in row["graded"]] == ["", ""]
+
+
 def test_an_exit_in_the_agents_code_passes_only_checks_that_trust_the_exit_code(
     project: pytest.Pytester,
 ) -> None:

@@ -7,12 +7,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
+from pytest_super.errors import printable_line
 from pytest_super.metrics.accuracy import ACCURACY, is_right
 from pytest_super.metrics.difference import MISSING, value_at
 from pytest_super.metrics.leaves import leaves, shown
 from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.text import counted, graded_line, outcome_with_error
+from pytest_super.report.text import counted, graded_line, grader_output, outcome_with_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,10 +44,13 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
                 [
                     *(outcome_with_error(result), place, *wrong_values(task, trial)),
                     *(graded_line(value) for value in result.graded if value["score"] < 1),
+                    *(f"the grader printed: {text}" for text in grader_output(result)),
                     *missed_landmarks(trial),
                 ]
             )
-            yield Finding(kind="fails", task=task.id, text=f"{result.name}: {why}", facts=facts)
+            yield Finding(
+                kind="fails", task=task.id, text=printable_line(f"{result.name}: {why}"), facts=facts
+            )
 
 
 def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.report.page.steps import other_outputs, readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
-from pytest_super.report.text import graded_line, named, outcome_of, raised, script_state
+from pytest_super.report.text import graded_line, grader_output, named, outcome_of, raised, script_state
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.tasks.grade import SAME
 
@@ -179,6 +179,8 @@ def facts_of(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, 
     yield "submitted", submitted[-1] if submitted else "nothing"
     for value in result.graded[:MOST_FACTS]:
         yield "graded", graded_line(value)
+    for text in grader_output(result)[:MOST_FACTS]:
+        yield "the grader printed", text
     if state := script_state(result) or process_line(result):
         yield "script", state
     yield "agent", " with ".join(filter(None, (result.agent, result.model)))
