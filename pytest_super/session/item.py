@@ -31,8 +31,11 @@ SANDBOX = pytest.StashKey[dict[str, Any]]()
 PREFIX: pytest.StashKey[Prefix] = pytest.StashKey()
 
 
-class Unsolved(Exception):
-    """The agent did not solve the task. The text says how far it came."""
+class Unsolved(AssertionError):
+    """The agent did not solve the task. The text says how far it came.
+
+    Reports of other tools distinguish a test that fails from one that is broken by this base class.
+    """
 
     # Pytest does the same with its own exceptions, so that the short summary shows no module name.
     __module__ = "builtins"

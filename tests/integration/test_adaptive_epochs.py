@@ -150,6 +150,7 @@ def test_a_worker_that_dies_holds_no_look_up(project: Project) -> None:
 def test_what_an_agent_writes_ends_no_run(project: Project) -> None:
     result = run(project, "Forges", *GATE)
     result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+    assert len(stored(project)) == 2 * len(TASKS)
 
 
 @pytest.mark.slow

@@ -311,6 +311,25 @@ def test_under_a_gate_the_mean_accuracy_decides(
     assert result.stdout.str().count("gate: ") == 1
 
 
+NOTE_KINDS = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    if call.excinfo:
+        print(item.name, "has", "failed" if call.excinfo.errisinstance(AssertionError) else "broken")
+    return (yield)
+"""
+
+
+def test_a_miss_is_a_failed_assertion_to_other_plugins_and_an_error_is_not(project: Project) -> None:
+    project.add_to_conftest(NOTE_KINDS)
+    project.add_task("wrong")
+    project.add_task("engine")
+    result = project.run("-s")
+    result.stdout.fnmatch_lines_random(["*wrong has failed", "*engine has broken"])
+
+
 @pytest.mark.parametrize(
     ("threshold", "verdict"), [("0.5", "\x1b[32mgate: passed"), ("0.6", "\x1b[31mgate: FAILED")]
 )

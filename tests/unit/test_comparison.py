@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
-from pytest_super.comparison.comparison import compare
+from pytest_super.comparison.comparison import compare, holm_levels
 from pytest_super.comparison.plan import RunPlan, plan_of
 from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines
+from pytest_super.statistics.difference import Difference, Variance
 from pytest_super.store.results import TrialResult
 from tests.stored import a_result, a_run, add_trial
 
@@ -244,6 +246,30 @@ def test_several_sets_give_no_more_false_alarms_than_one() -> None:
     alarms = sum(compare(run("old"), run("new"), 0.01).verdict == "regressed" for _ in range(300))
     # 5 % of 300, and three deviations.
     assert alarms <= 15 + 3 * 3.8
+
+
+@pytest.mark.parametrize(
+    ("p_values", "rejected"),
+    [
+        # 0.005 <= 0.05 / 4, 0.01 <= 0.05 / 3, 0.03 > 0.05 / 2.
+        ({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005}, {"a", "d"}),
+        # Holm stops at the second; each alone, or step by step from the largest, would reject others.
+        ({"a": 0.01, "b": 0.026, "c": 0.04}, {"a"}),
+        ({"a": 0.02, "b": 0.02, "c": 0.02}, set()),
+        ({"a": 0.049}, {"a"}),
+        ({"a": 0.016, "b": 0.024, "c": 0.049}, {"a", "b", "c"}),
+    ],
+)
+def test_sets_regress_by_holms_procedure(p_values: dict[str, float], rejected: set[str]) -> None:
+    deviation = 0.01
+    found = {
+        name: Difference(
+            value=deviation * NormalDist().inv_cdf(p), variance=Variance(value=deviation**2, freedom=1e9)
+        )
+        for name, p in p_values.items()
+    }
+    levels = holm_levels(found, lambda _name, sets: 1 - 0.05 / sets)
+    assert {name for name in found if found[name].bounds(levels[name])[1] < 0} == rejected
 
 
 def test_a_plan_says_what_cannot_be_found() -> None:

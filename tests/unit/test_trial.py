@@ -337,6 +337,20 @@ def test_a_lost_engine_is_not_the_agents_doing_whatever_the_agent_catches() -> N
             Bench().run(agent)
 
 
+def test_of_several_failures_the_first_is_reported() -> None:
+    class FailsLater:
+        """Its call fails after the sandbox has failed meanwhile."""
+
+        def complete(self, *_: object, **__: object) -> Completion:
+            with contextlib.suppress(TrialEnded):
+                bench.trial.execute("fail_engine()")
+            raise InfrastructureError("the second failure")
+
+    bench = Bench(model=FailsLater())
+    with pytest.raises(EngineError):
+        bench.run(lambda trial: trial.complete(ASK))
+
+
 def test_a_sandbox_that_is_lost_during_an_edit_is_the_agents_doing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

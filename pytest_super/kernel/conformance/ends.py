@@ -44,6 +44,15 @@ def test_a_kernel_that_is_killed_says_so(kernel: Kernel) -> None:
     assert_dead_until_restart(kernel, death, "killed by signal 9")
 
 
+def test_a_kernel_that_is_stopped_while_traced_has_not_ended(kernel: Kernel) -> None:
+    # Its parent, the bridge, becomes its tracer, and is told of each stop.
+    printed(kernel, "import ctypes, os, signal\nctypes.CDLL(None).ptrace(0, 0, 0, 0)")
+    stopped = kernel.execute("os.kill(os.getpid(), signal.SIGSTOP)", timeout=2)
+    assert stopped.outcome is Outcome.TIMED_OUT
+    kernel.restart()
+    assert still_works(kernel)
+
+
 def test_a_kernel_that_dies_between_cells_is_noticed(kernel: Kernel) -> None:
     printed(kernel, "import os, threading\nthreading.Timer(0.3, os._exit, [4]).start()")
     assert until(lambda: kernel.execute("1", timeout=30).outcome is Outcome.KERNEL_DIED)

@@ -275,4 +275,6 @@ def reap() -> dict[int, int]:
             return ended
         if pid == 0:
             return ended
-        ended[pid] = status
+        # A child that asks to be traced is reported when it stops, too.
+        if not os.WIFSTOPPED(status):
+            ended[pid] = status
