@@ -198,7 +198,7 @@ def test_a_run_none_of_whose_calls_has_connected_ends_at_the_first_that_is_given
     failed, later = calls_at(retry_policy(), first, second)
     assert failed.failure is later.failure is Failure.FATAL
     assert "8 tries" in failed.message
-    assert "has ever connected, so check the address" in failed.message
+    assert "has ever connected, so check the model's address" in failed.message
     assert (len(first.times), len(second.times)) == (8, 0)
 
 
