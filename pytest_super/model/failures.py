@@ -74,6 +74,10 @@ ACCOUNT_STATUS = (401, 402)
 # Every HTTP client has classes of its own, not all of them based on OSError. litellm's own are left out,
 # because it raises its APIConnectionError for whatever it does not know.
 NETWORK_EXCEPTION = re.compile(r"OSError$|(?!litellm\.).*(Connect|Timeout|Transport|Proxy)")
+# No connection could be opened: nothing listens, the name is unknown, the handshake or the proxy failed.
+UNCONNECTED = frozenset(
+    {"ConnectError", "ConnectTimeout", "ProxyError", "EndpointConnectionError", "ConnectionRefusedError"}
+)
 # The address is wrong, or the certificates are: neither changes from one try to the next.
 ADDRESS_EXCEPTIONS = frozenset({"SSLCertVerificationError", "TooManyRedirects"})
 # The answer's bytes are no text, or are compressed wrongly: they were damaged on their way.
@@ -84,7 +88,7 @@ class ModelCallError(Exception):
     """A call has no answer. `message` is one line for a person and contains no key.
 
     `retry_after` is in seconds; `usage` is what the failed call used. `is_final` means that the call must not
-    be retried; by default `failure` decides.
+    be retried; by default `failure` decides. `is_unconnected` means that no connection could be opened.
     """
 
     def __init__(
@@ -95,6 +99,7 @@ class ModelCallError(Exception):
         retry_after: float | None = None,
         is_final: bool | None = None,
         usage: Usage = NO_USAGE,
+        is_unconnected: bool = False,
     ) -> None:
         super().__init__(message)
         self.failure = failure
@@ -102,6 +107,7 @@ class ModelCallError(Exception):
         self.retry_after = retry_after
         self.is_final = failure not in RETRIED if is_final is None else is_final
         self.usage = usage
+        self.is_unconnected = is_unconnected
 
 
 def error_data(error: BudgetSpentError | ModelCallError) -> dict[str, str]:

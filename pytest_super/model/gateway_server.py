@@ -211,7 +211,8 @@ def make_caller(settings: ModelSettings) -> Caller:
     """
     gc.disable()
     limiter = RateLimiter(max(1, FIRST // settings.machines), max(1, HIGHEST // settings.machines))
-    caller = Caller(settings, make_provider(settings), RetryPolicy(limiter))
+    retry = RetryPolicy(limiter, has_answers=lambda: has_answers(Path(settings.calls).parent))
+    caller = Caller(settings, make_provider(settings), retry)
     gc.freeze()
     gc.enable()
     return caller
@@ -256,3 +257,8 @@ async def until_idle(runner: web.AppRunner, socket: Path, starter_is_gone: threa
                 await listen(runner, socket)
         if not starter_is_gone.is_set() or (runner.server is not None and runner.server.connections):
             idle_since = monotonic()
+
+
+def has_answers(folder: Path) -> bool:
+    """Whether a gateway of the run has booked an answer; each of its machines has a file of calls there."""
+    return any(path.stat().st_size for path in folder.glob("calls*.jsonl"))

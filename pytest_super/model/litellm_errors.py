@@ -13,7 +13,7 @@ from math import isfinite
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
+from pytest_super.model.failures import KNOWN_CODES, UNCONNECTED, Failure, ModelCallError, classify
 from pytest_super.model.redaction import environment_secrets, redact
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ CODE_FIELDS = ("code", "type", "status", "reason")
 NESTED_FIELDS = ("error", "innererror", "details")
 # All that OpenAI's client says about any failure of a connection.
 CONNECTION_ERROR = "Connection error."
-# The exceptions of OpenAI's client and of httpx for a connection that failed.
-UNCONNECTED = {"APIConnectionError", "ConnectError"}
+# The exceptions of OpenAI's client and of httpx that have the request whose connection failed.
+ASKED = {"APIConnectionError", "ConnectError"}
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 # Statuses from an address without a model API.
 NOWHERE_STATUS = (404, 405)
@@ -50,12 +50,8 @@ def explain(
     status = getattr(response, "status_code", None)
     if status is None and (stated := code_in_answer(chain)) is not None:
         status, codes = status_of(stated), codes | {str(stated).lower()}
-    failure = classify(
-        status,
-        codes,
-        frozenset().union(*map(class_names, chain)),
-        is_sent=is_sent,
-    )
+    names = frozenset().union(*map(class_names, chain))
+    failure = classify(status, codes, names, is_sent=is_sent)
     text = provider_words(error, status, response)
     if text == CONNECTION_ERROR or "ConnectError" in class_names(error):
         text = connection_words(chain)
@@ -66,6 +62,7 @@ def explain(
         failure,
         f"{model}: {text}" if status is None else f"{model} answered {status}: {text}",
         retry_after=retry_after(getattr(response, "headers", None) or {}),
+        is_unconnected=status is None and bool(names & UNCONNECTED),
     )
 
 
@@ -174,7 +171,7 @@ def provider_words(error: Exception, status: int | None, response: Any) -> str:
 
 def connection_words(chain: list[BaseException]) -> str:
     """Where the request went, and the innermost reason why that failed."""
-    asked = next((cause for cause in chain if UNCONNECTED & class_names(cause)), None)
+    asked = next((cause for cause in chain if ASKED & class_names(cause)), None)
     reasons = [" ".join(str(cause).split()) for cause in chain]
     reason = ERRNO.sub("", next(filter(None, reversed(reasons)), ""))
     return f"the connection to {address_of(asked)} failed: {reason}"

@@ -46,12 +46,19 @@ class RetryPolicy:
 
     A call is tried at most MAX_TRIES times, and not again once its pauses and its retries have taken
     MAX_SECONDS; time spent waiting for a slot of the rate limiter does not count. `draw` returns a number in
-    [0, 1).
+    [0, 1). `has_answers` says whether other gateways of the run, or an earlier one, have had an answer.
     """
 
-    def __init__(self, limiter: RateLimiter | None = None, draw: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        limiter: RateLimiter | None = None,
+        draw: Callable[[], float] = random.random,
+        has_answers: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.limiter = limiter or RateLimiter()
         self._draw = draw
+        self._has_answers = has_answers
+        self._has_connected = False
         self._fatal: ModelCallError | None = None
 
     async def call(
@@ -65,8 +72,9 @@ class RetryPolicy:
         Each attempt runs inside its own `reserve()`, which is entered before it waits for a slot: a call that
         waits in `reserve` takes no slot from others.
 
-        Raises ModelCallError: at once if it is final, otherwise when no retry is left. After the first FATAL
-        failure, every call raises that one without an attempt. An exception of `reserve` also ends the call.
+        Raises ModelCallError: at once if it is final, otherwise when no retry is left, then a FATAL one if no
+        call of the run has ever connected. After the first FATAL failure, every call raises that one without
+        an attempt. An exception of `reserve` also ends the call.
         """
         began, spent = loop_time(), 0.0
         tries, unclear = tries or Tries(), 0
@@ -87,7 +95,7 @@ class RetryPolicy:
             # twice.
             spent += pause + (seconds if tries.failed > 1 else 0.0)
             if tries.failed >= MAX_TRIES or spent > MAX_SECONDS or unclear >= MAX_UNCLEAR:
-                raise gave_up(result, tries.failed, loop_time() - began)
+                raise self._gave_up(result, tries.failed, loop_time() - began)
             await asyncio.sleep(pause)
 
     def waits_for(self, tries: Tries, *, is_asked: bool) -> str:
@@ -118,6 +126,7 @@ class RetryPolicy:
             except ModelCallError as error:
                 self._learn(error, decreases)
                 return error, loop_time() - began
+            self._has_connected = True
             self.limiter.increase()
             return result, loop_time() - began
 
@@ -128,6 +137,7 @@ class RetryPolicy:
 
     def _learn(self, error: ModelCallError, decreases: int) -> None:
         """Apply what the failure of one call means for all calls."""
+        self._has_connected |= not error.is_unconnected
         if error.failure is Failure.FATAL:
             self._fatal = error
         # A final one comes from a script and says nothing about the rate of other calls.
@@ -143,7 +153,11 @@ class RetryPolicy:
             self.limiter.pause(pause)
         return pause
 
-
-def gave_up(error: ModelCallError, tries: int, seconds: float) -> ModelCallError:
-    message = f"gave up after {tries} tries in {seconds:.0f} s: {error.message}"
-    return ModelCallError(error.failure, message, is_final=True)
+    def _gave_up(self, error: ModelCallError, tries: int, seconds: float) -> ModelCallError:
+        """The last failure of a call that is not retried any more."""
+        message = f"gave up after {tries} tries in {seconds:.0f} s: {error.message}"
+        if self._has_connected or self._has_answers():
+            return ModelCallError(error.failure, message, is_final=True)
+        message += ": no call of the run has ever connected, so check the model's address and the network"
+        self._fatal = ModelCallError(Failure.FATAL, message)
+        return self._fatal

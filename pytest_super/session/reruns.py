@@ -1,6 +1,7 @@
-"""Refuses what runs a failed test again: a miss that is tried again turns a score into the best of several.
+"""Refuses what runs a failed test again, or each test several times.
 
-The plugin itself runs a trial once more if its worker died, which says nothing about the agent.
+A miss that is tried again turns a score into the best of several. The plugin itself runs a trial once more if
+its worker died, which says nothing about the agent.
 """
 
 from __future__ import annotations
@@ -22,10 +23,15 @@ REASON = (
     "would run missed tasks again, so a score would be the best of several tries: "
     "use --super-epochs to run every task several times"
 )
+REPEATED = "would run every task several times as the same trial, and its figures would be mixed"
 
 
 def refuse_rerun_options(config: pytest.Config) -> None:
-    """Raises pytest.UsageError if failed tests would be run again."""
+    """Raises pytest.UsageError if failed tests would be run again, or all tests several times."""
+    # pytest-repeat's; other plugins can have an option of this name.
+    count = config.getoption("count", None)
+    if isinstance(count, int) and count > 1:
+        raise pytest.UsageError(f"--count={count} {REPEATED}: use --super-epochs={count}")
     for name, flag in OPTIONS.items():
         given = config.getoption(name, None)
         if given:

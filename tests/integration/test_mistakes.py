@@ -142,6 +142,22 @@ def test_a_project_can_rerun_its_other_tests(project: Project) -> None:
     result.assert_outcomes(failed=1)
 
 
+# As pytest-repeat has it.
+COUNT = """
+def pytest_addoption(parser):
+    parser.addoption("--count", default=1, type=int)
+"""
+
+
+def test_an_option_that_repeats_every_test_is_refused_and_its_default_is_not(project: Project) -> None:
+    project.add_task("wrong")
+    project.add_to_conftest(COUNT)
+    result = project.run("--count=3")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--count=3 would run every task several times*: use --super-epochs=3"])
+    project.run().assert_outcomes(failed=1)
+
+
 FLAKY = """
 def pytest_collection_modifyitems(items):
     for item in items:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ANSWER = "the answer"
 TRANSIENT = ModelCallError(Failure.TRANSIENT, "the engine is overloaded")
+UNCONNECTED = ModelCallError(Failure.TRANSIENT, "connection refused", is_unconnected=True)
 LIMITED = ModelCallError(Failure.RATE_LIMITED, "too many requests")
 UNCLEAR = ModelCallError(Failure.UNCLEAR, "half an answer")
 FATAL = ModelCallError(Failure.FATAL, "wrong key")
@@ -176,6 +177,47 @@ def test_a_provider_that_asks_for_no_pause_is_not_asked_for_ever() -> None:
     failure_of(script)
     assert len(script.times) == 8
     assert sum(script.waits) > 60
+
+
+def calls_at(policy: RetryPolicy, *scripts: Script) -> list[ModelCallError]:
+    """How the calls end, one after the other."""
+    ended = []
+
+    async def main() -> None:
+        for script in scripts:
+            with pytest.raises(ModelCallError) as caught:
+                await policy.call(script)
+            ended.append(caught.value)
+
+    run(main())
+    return ended
+
+
+def test_a_run_none_of_whose_calls_has_connected_ends_at_the_first_that_is_given_up() -> None:
+    first, second = Script(UNCONNECTED), Script(UNCONNECTED)
+    failed, later = calls_at(retry_policy(), first, second)
+    assert failed.failure is later.failure is Failure.FATAL
+    assert "8 tries" in failed.message
+    assert "has ever connected, so check the model's address" in failed.message
+    assert (len(first.times), len(second.times)) == (8, 0)
+
+
+@pytest.mark.parametrize("connected", [TRANSIENT, LIMITED])
+def test_a_provider_that_has_refused_one_try_never_ends_the_run(connected: ModelCallError) -> None:
+    (failed,) = calls_at(retry_policy(), Script(connected, UNCONNECTED))
+    assert failed.failure is Failure.TRANSIENT
+
+
+def test_a_provider_that_has_answered_once_never_ends_the_run() -> None:
+    policy = retry_policy()
+    assert run(policy.call(Script(ANSWER))) == ANSWER
+    (failed,) = calls_at(policy, Script(UNCONNECTED))
+    assert failed.failure is Failure.TRANSIENT
+
+
+def test_a_machine_that_cannot_connect_never_ends_a_run_that_has_answers() -> None:
+    (failed,) = calls_at(RetryPolicy(draw=lambda: 0.5, has_answers=lambda: True), Script(UNCONNECTED))
+    assert failed.failure is Failure.TRANSIENT
 
 
 def test_a_provider_that_hangs_is_tried_twice() -> None:
