@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.errors import InfrastructureError
+from pytest_super.errors import EngineError, InfrastructureError
+from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import printed, started, until
@@ -148,6 +149,53 @@ def test_it_has_no_privilege_and_gets_none(kernel: Kernel) -> None:
     assert found.split() == ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is not privileged")
+def test_each_sandbox_of_root_is_another_user_without_privileges_or_groups() -> None:
+    sandboxes, others = (make(), make()), children()
+    with started(sandboxes[0]), started(sandboxes[1]):
+        users = {(sandbox.folder / "work").stat().st_uid for sandbox in sandboxes}
+        assert len(users) == 2
+        assert not users & {0, 65534}
+        for child in children() - others:
+            status = Path("/proc", child, "status").read_text().split("\n")
+            ids = {
+                line.split()[0]: line.split()[1:] for line in status if line.startswith(("Uid", "Gid", "Gr"))
+            }
+            assert set(ids["Uid:"]) == set(ids["Gid:"]) <= {str(user) for user in users}
+            assert ids["Groups:"] == []
+
+
+def children() -> set[str]:
+    """The processes that this one has started, the outer bwrap of each sandbox among them."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,comm=", "--ppid", str(os.getpid())], capture_output=True, text=True
+    )
+    return {pid for pid, name in map(str.split, listed.stdout.splitlines()) if name == "bwrap"}
+
+
+def test_a_tasks_variables_are_not_those_of_a_program_outside() -> None:
+    with started(make(SandboxSpec(env={"LD_AUDIT": "/workspace/task.so"}))) as kernel:
+        assert "task.so" in printed(kernel, "import os; print(os.environ['LD_AUDIT'])")
+        for child in children():
+            for kind in ("environ", "cmdline"):
+                assert "task.so" not in Path("/proc", child, kind).read_text()
+
+
+def test_root_without_another_user_id_does_not_isolate_and_says_so() -> None:
+    code = """
+from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.tasks.sandbox_spec import SandboxSpec
+provider = find_provider("bubblewrap")
+print(provider.why_unavailable(SandboxSettings()), provider.isolates, provider.why_not_isolated())
+print(provider.make(SandboxSpec(), SandboxSettings()).capabilities.isolation)
+"""
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    reason = "bubblewrap does not isolate root (its user namespace has no other user ids)"
+    assert shown == [f"None False {reason}: run pytest as another user", "False"]
+
+
 def test_keys_of_the_host_do_not_arrive() -> None:
     given = {"PATH": os.environ["PATH"], "HF_TOKEN": "secret", "PIP_TIMEOUT": "7", "PIP_CACHE_DIR": "/cache"}
     with started(make(SandboxSpec(env={"TASK_SAYS": "this"}), environment=given)) as kernel:
@@ -166,6 +214,7 @@ def test_packages_of_the_host_are_there_and_commands_of_its_environment_work(ker
 
 def test_mounted_folders_are_read_only(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("data")
+    tmp_path.chmod(0o755)
     with started(make(mounts={str(tmp_path): "/data"})) as kernel:
         assert printed(kernel, "print(open('/data/data').read())") == "data\n"
         assert "Read-only" in kernel.execute("open('/data/data', 'w')", timeout=30).detail
@@ -200,6 +249,21 @@ def test_limits_are_claimed_together_or_refused_with_the_reason() -> None:
 
 
 # The end
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_bwrap_killed_from_outside_is_not_the_end_of_the_agent(number: signal.Signals) -> None:
+    others = children()
+    with started(make()) as kernel:
+        (bwrap,) = children() - others
+        os.kill(int(bwrap), number)
+        with pytest.raises(EngineError, match=f"killed from outside the sandbox .signal {number}"):
+            kernel.execute("import time; time.sleep(60)", timeout=30)
+
+
+def test_a_bridge_killed_from_inside_is_the_agents_end(kernel: Kernel) -> None:
+    result = kernel.execute("import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)")
+    assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "killed by signal 9")
 
 
 def test_kept_files_stay_and_can_be_entered() -> None:

@@ -137,6 +137,14 @@ def test_where_nothing_isolates_only_trusted_agents_run_unless_it_is_asked_for_b
             choose_provider(name, SETTINGS, is_trusted=False)
 
 
+def test_auto_says_why_a_provider_does_not_isolate_here(ship: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = provider(isolates=False)
+    monkeypatch.setattr(here, "why_not_isolated", lambda _: "root stays root: run it as another user")
+    ship(a=NO_A, b=here)
+    with pytest.raises(SuperError, match=r"^no a: get one; root stays root: run it as another user$"):
+        choose_provider("auto", SETTINGS, is_trusted=False)
+
+
 def test_all_reasons_are_given_where_no_provider_can_be_used(ship: Any) -> None:
     ship(**{name: provider(isolates=True, unavailable=f"no {name}: get one") for name in "ab"})
     with pytest.raises(SuperError, match=re.escape("no a: get one; no b: get one")):

@@ -22,8 +22,9 @@ from pytest_super.kernel.conformance.ends import *  # noqa: F403
 from pytest_super.kernel.conformance.environment import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403
 from pytest_super.kernel.conformance.interrupts import *  # noqa: F403
+from pytest_super.kernel.conformance.isolation import *  # noqa: F403
 from pytest_super.kernel.conformance.observation import *  # noqa: F403
-from pytest_super.kernel.conformance.support import kernel, shared_kernel
+from pytest_super.kernel.conformance.support import isolated_kernel, kernel, shared_kernel
 
 __all__ = [name for name in globals() if name.startswith("test_")]
-__all__ += ["kernel", "shared_kernel"]
+__all__ += ["isolated_kernel", "kernel", "shared_kernel"]

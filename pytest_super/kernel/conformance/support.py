@@ -44,6 +44,16 @@ def shared_kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
         yield kernel
 
 
+@pytest.fixture(scope="module")
+def isolated_kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
+    """Skips the test if the sandbox does not claim to isolate on this machine."""
+    sandbox = sandbox_factory(SandboxSpec())
+    if not sandbox.capabilities.isolation:
+        pytest.skip(f"does not claim to isolate {sandbox.capabilities.remark}".strip())
+    with started(sandbox) as kernel:
+        yield kernel
+
+
 @contextlib.contextmanager
 def started(sandbox: Sandbox) -> Iterator[Kernel]:
     kernel = Kernel(sandbox)

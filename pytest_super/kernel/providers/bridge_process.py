@@ -41,7 +41,15 @@ class SocketStream:
 class BridgeProcess:
     """A command that runs the bridge in a session of its own. The constructor starts it; raises OSError."""
 
-    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        self._is_closed = False
         self._end, theirs = socket.socketpair()
         self.stream = SocketStream(self._end)
         # Not a file in the sandbox's folder, which can be removed before the output is read.
@@ -57,7 +65,14 @@ class BridgeProcess:
                 stdout=theirs.fileno(),
                 stderr=self._log,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended the command itself, not a process that it waited for. None after `close`."""
+        code = self._process.poll()
+        return -code if code is not None and code < 0 and not self._is_closed else None
 
     def cause_of_death(self) -> str:
         """How the process ended, for a person to read."""
@@ -84,6 +99,7 @@ class BridgeProcess:
 
     def close(self) -> None:
         """End the stream, which ends the bridge, or kill its processes. Idempotent; never raises."""
+        self._is_closed = True
         self.stream.close()
         # Code inside can have stopped the bridge or its supervisor.
         self._process.send_signal(signal.SIGCONT)

@@ -6,22 +6,28 @@ sandbox. No other file of the host is visible: the new root contains only what i
 
 from __future__ import annotations
 
-import itertools
 import os
 import shlex
-import shutil
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import InfrastructureError
+from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.providers.bridge_process import BridgeProcess
+from pytest_super.kernel.providers.bwrap import (
+    NO_LIMITS,
+    UID,
+    can_limit,
+    isolation,
+    launch,
+    way,
+    why_not_isolated,
+    why_unusable,
+)
 from pytest_super.kernel.providers.host_environment import (
     CA_VARIABLES,
-    PACKAGE,
     allowed_environment,
     is_within,
     pip_settings,
@@ -29,6 +35,17 @@ from pytest_super.kernel.providers.host_environment import (
 )
 from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
+from pytest_super.kernel.providers.unprivileged import is_open, unused_id
+from pytest_super.kernel.providers.visible_system import (
+    ETC,
+    ETC_OF_NETWORK,
+    SYSTEM,
+    bind,
+    covered,
+    proc_options,
+    shipped_tasks,
+    system_binds,
+)
 from pytest_super.kernel.sandbox import Capabilities
 
 if TYPE_CHECKING:
@@ -40,37 +57,15 @@ if TYPE_CHECKING:
 
 WORKDIR, HOME, VENV = "/workspace", "/home/sandbox", "/venv"
 CA_FILE, PIP_FILE = "/etc/pytest-super/ca.pem", "/etc/pytest-super/pip.conf"
-# Not root, even if pytest runs as root: tar would try to set the owners of files, which takes a capability.
-UID = "1000"
 ACCOUNTS = {
     "passwd": f"root:x:0:0::/root:/bin/sh\nsandbox:x:{UID}:{UID}::{HOME}:/bin/bash\n",
     "group": f"root:x:0:\nsandbox:x:{UID}:\n",
     "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
 }
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
-# The parts of /etc that programs need, without accounts, keys or configurations of services.
-ETC = (
-    *("alternatives", "ca-certificates", "debian_version", "fonts", "inputrc", "ld.so.cache", "ld.so.conf"),
-    *("ld.so.conf.d", "locale.alias", "localtime", "magic", "mime.types", "nsswitch.conf", "os-release"),
-    *("perl", "pki", "protocols", "python3", "services", "ssl", "terminfo", "timezone", "xattr.conf"),
-)
-ETC_OF_NETWORK = ("resolv.conf", "gai.conf", "host.conf", "pip.conf")
-COPIES = "lib*/python3*/*-packages/pytest_super"
-PROBE_SECONDS = 20.0
-HOW_TO_INSTALL = "install it (the package `bubblewrap` of most distributions)"
-HOW_TO_PERMIT = (
-    "user namespaces are forbidden here; the sysctls kernel.unprivileged_userns_clone, "
-    "user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns, or a container's seccomp "
-    "profile, permit them"
-)
 # In bytes; in processes and threads. As in containers.
 DEFAULT_MEMORY, DEFAULT_PIDS = 4 * 2**30, 1024
-NO_LIMITS = "limits need a running systemd that provides cgroups for this user"
-BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-SCOPE_FOLDER = '"/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)"'
-SHOW_LIMITS = f"cd {SCOPE_FOLDER} && cat memory.max pids.max"
-# The bridge reads from the cgroup whether memory ran out.
-BWRAP_IN_SCOPE = f'unset {" ".join(BUS_VARIABLES)}; exec "$0" --ro-bind {SCOPE_FOLDER} /sys/fs/cgroup "$@"'
+# With these, systemd-run finds its manager.
+LAUNCHER_VARIABLES = ("PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 # bwrap is killed when the thread that started it ends, and the threads that start sandboxes ahead end soon.
 STARTER = ThreadPoolExecutor(1, thread_name_prefix="pytest-super-bubblewrap")
 
@@ -78,8 +73,14 @@ STARTER = ThreadPoolExecutor(1, thread_name_prefix="pytest-super-bubblewrap")
 class BubblewrapProvider(Provider):
     """Works where bwrap is installed and this user can make user namespaces."""
 
-    isolates = True
     uses_host_python = True
+
+    @property
+    def isolates(self) -> bool:  # type: ignore[override]
+        return why_not_isolated() is None
+
+    def why_not_isolated(self) -> str | None:
+        return why_not_isolated()
 
     def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
         return why_unusable()
@@ -89,87 +90,6 @@ class BubblewrapProvider(Provider):
 
     def sweep(self) -> None:
         sweep_folders()
-
-
-@cache
-def why_unusable() -> str | None:
-    """Why bwrap cannot be used, for a person; None if it can. Tried once in a process."""
-    if shutil.which("bwrap") is None:
-        return f"there is no program bwrap: {HOW_TO_INSTALL}"
-    command = ["bwrap", *isolation(has_network=False), *system_binds(()), "--proc", "/proc", "--dev", "/dev"]
-    try:
-        done = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=PROBE_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bwrap cannot be run ({error}): {HOW_TO_INSTALL}"
-    if done.returncode == 0:
-        return None
-    return f"bwrap cannot make a sandbox ({done.stderr.strip().removeprefix('bwrap: ')}): {HOW_TO_PERMIT}"
-
-
-def isolation(*, has_network: bool) -> list[str]:
-    """The options for the namespaces, and against ways back to the host."""
-    unshared = ("user", "pid", "ipc", "uts", *(() if has_network else ("net",)))
-    options = ("--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox")
-    return [*(f"--unshare-{name}" for name in unshared), *options, "--uid", UID, "--gid", UID]
-
-
-def bind(source: str | Path, target: str | Path | None = None, *, option: str = "--ro-bind") -> list[str]:
-    return [option, str(source), str(target or source)]
-
-
-def system_binds(extra: Iterable[str]) -> list[str]:
-    """The host's programs and libraries, the configuration that they need, and `extra` parts of /etc."""
-    options: list[str] = []
-    for name in SYSTEM:
-        if os.path.islink(name):
-            options += ["--symlink", os.readlink(name), name]
-        elif os.path.exists(name):
-            options += bind(name)
-    for name in (*ETC, *extra):
-        options += bind(f"/etc/{name}", option="--ro-bind-try")
-    return options
-
-
-@cache
-def shipped_tasks() -> tuple[Path, ...]:
-    """Folders with this package's tasks and their answers, in every visible copy of the package.
-
-    An editable installation leaves a copy next to its link, and the base interpreter can have its own.
-    """
-    prefixes = dict.fromkeys([Path("/usr"), Path("/usr/local"), *(part.parent for part in python_parts())])
-    copies = [found for prefix in prefixes for found in prefix.glob(COPIES)]
-    packages = [*copies, *(part / PACKAGE.name for part in python_parts()), PACKAGE]
-    return tuple({path.parent for package in packages for path in package.glob("**/*.task.yaml")})
-
-
-def covered(hidden: Iterable[Path], folders: Iterable[Path]) -> list[str]:
-    """Options that put empty folders over the `hidden` ones wherever the bound `folders` show them."""
-    pairs = itertools.product((path.resolve() for path in hidden if path.is_dir()), folders)
-    targets = {
-        str(folder / path.relative_to(folder.resolve()))
-        for path, folder in pairs
-        if path.is_relative_to(folder.resolve())
-    }
-    return [word for path in sorted(targets) for word in ("--tmpfs", path, "--remount-ro", path)]
-
-
-def scope(memory: int, pids: int) -> list[str]:
-    """The beginning of a command that runs a shell script in a cgroup of its own with these limits."""
-    manager = "--system" if os.geteuid() == 0 else "--user"
-    limits = (f"-pMemoryMax={memory}", "-pMemorySwapMax=0", f"-pTasksMax={pids}")
-    return ["systemd-run", manager, "--scope", "--quiet", "--collect", *limits, "--", "sh", "-c"]
-
-
-@cache
-def can_limit() -> bool:
-    """Whether systemd makes cgroups with limits for this user. Tried once in a process."""
-    memory, pids = 2**30, 64
-    try:
-        command = [*scope(memory, pids), SHOW_LIMITS]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECONDS)
-        return done.stdout.split() == [str(memory), str(pids)]
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 class BubblewrapSandbox:
@@ -183,13 +103,15 @@ class BubblewrapSandbox:
         self.settings = settings
         self._folder = SandboxFolder()
         self._bridge: BridgeProcess | None = None
+        self._user: int | None = None
+        remarks = (why_not_isolated(), "" if can_limit() else NO_LIMITS)
         self.capabilities = Capabilities(
             # With a network, code inside can reach servers on the host's loopback.
-            isolation=not spec.network,
+            isolation=not spec.network and why_not_isolated() is None,
             no_network=True,
             memory=can_limit(),
             pids=can_limit(),
-            remark="" if can_limit() else NO_LIMITS,
+            remark="; ".join(filter(None, remarks)),
         )
 
     @property
@@ -199,42 +121,61 @@ class BubblewrapSandbox:
 
     def open(self) -> SocketStream:
         """Start the bridge inside. Raises InfrastructureError."""
-        program = [f"{VENV}/bin/python", "-u", "-c", bridge_source()]
+        program = ["--new-session", "--as-pid-1", "--", f"{VENV}/bin/python", "-u", "-c", bridge_source()]
+        limits = (self.spec.memory or DEFAULT_MEMORY, self.spec.pids or DEFAULT_PIDS) if can_limit() else None
+        # Not the task's variables: by some of them, the programs before bwrap would load its code.
+        given = self.settings.environment
+        environment = {name: given[name] for name in LAUNCHER_VARIABLES if name in given}
         try:
-            self._folder.make(Path(VENV))
-            for name, text in ACCOUNTS.items():
-                (self.folder / name).write_text(text)
-            command = [*self._bwrap(), "--new-session", "--as-pid-1", "--", *program]
-            environment = self._environment()
-            if can_limit():
-                limits = (self.spec.memory or DEFAULT_MEMORY, self.spec.pids or DEFAULT_PIDS)
-                command = [*scope(*limits), BWRAP_IN_SCOPE, *command]
-                # By these systemd-run finds its manager; they are unset before bwrap runs.
-                given = self.settings.environment
-                environment |= {name: given[name] for name in BUS_VARIABLES if name in given}
-            self._bridge = STARTER.submit(BridgeProcess, command, env=environment).result()
+            self._make_folder()
+            with open(self._variables) as file:
+                descriptor = file.fileno()
+                options = [*self._bwrap(), "--args", str(descriptor), *program]
+                command = launch(options, folder=self.folder, user=self._user, limits=limits)
+                start = partial(BridgeProcess, command, env=environment, pass_fds=(descriptor,))
+                self._bridge = STARTER.submit(start).result()
         except OSError as error:
             raise InfrastructureError(f"no bubblewrap sandbox: {error}") from error
         return self._bridge.stream
 
+    def _make_folder(self) -> None:
+        self._folder.make(Path(VENV))
+        for name, text in ACCOUNTS.items():
+            (self.folder / name).write_text(text)
+        # In a file: other users of the machine can read the arguments of a process.
+        words = [word for item in self._environment().items() for word in ("--setenv", *item)]
+        self._variables.write_text("\0".join(["--clearenv", *words]))
+        if way().own_user:
+            self._user = unused_id()
+            self._folder.give(self._user)
+
+    @property
+    def _variables(self) -> Path:
+        """The options of bwrap that set the variables inside."""
+        return self.folder / "variables"
+
     def _bwrap(self) -> list[str]:
-        """The command up to the program to run. Later binds cover earlier ones."""
+        """The options of bwrap up to the variables. Later binds cover earlier ones."""
         has_network = bool(self.spec.network)
         hidden = [*self.settings.hidden, *shipped_tasks()]
         own = [(self.folder / "tmp", "/tmp"), (self.folder / "work", WORKDIR)]
         own += [(self.folder / "home", HOME), (self.folder / "venv", VENV)]
         return [
-            *(shutil.which("bwrap") or "bwrap", *isolation(has_network=has_network)),
+            *isolation(way(), has_network=has_network),
             *system_binds(ETC_OF_NETWORK if has_network else ()),
             *covered(hidden, [Path(name) for name in SYSTEM if not os.path.islink(name)]),
-            *("--proc", "/proc", "--dev", "/dev", "--dir", "/run"),
+            *(*proc_options(), "--dev", "/dev", "--dir", "/run"),
             *(word for source, target in own for word in bind(source, target, option="--bind")),
             *("--symlink", "../tmp", "/var/tmp"),
             *(word for name in ACCOUNTS for word in bind(self.folder / name, f"/etc/{name}")),
             *(word for part in python_parts() for word in bind(part)),
             *covered(hidden, python_parts()),  # once more: the binds above can show them again
-            *(word for target, source in self._files().items() for word in bind(source, target)),
-            *(word for source, target in self.settings.mounts.items() for word in bind(source, target)),
+            *(
+                word
+                for target, source in self._files().items()
+                for word in bind(self._readable(source), target)
+            ),
+            *(word for source, target in self._mounts() for word in bind(source, target)),
             *("--remount-ro", "/", "--chdir", WORKDIR),  # last: no mount point can be made after it
         ]
 
@@ -247,6 +188,23 @@ class BubblewrapSandbox:
             found[CA_FILE] = self.settings.ca_bundle
             found[PIP_FILE] = self.settings.pip_config or (Path(configured) if configured else None)
         return {target: source for target, source in found.items() if source}
+
+    def _readable(self, source: Path) -> Path:
+        """The file, or a copy of it that the sandbox's user can read: pip's settings are often private."""
+        if self._user is None or not source.exists() or is_open(source):
+            return source
+        copy = self.folder / source.name
+        copy.touch(0o600)
+        copy.write_bytes(source.read_bytes())
+        os.chown(copy, self._user, self._user)
+        return copy
+
+    def _mounts(self) -> Iterable[tuple[str, str]]:
+        """Raises InfrastructureError for one that the sandbox's user cannot read."""
+        for source in self.settings.mounts:
+            if self._user is not None and os.path.exists(source) and not is_open(Path(source)):
+                raise InfrastructureError(f"code inside cannot read {source}: `chmod -R o+rX {source}`")
+        return self.settings.mounts.items()
 
     def _environment(self) -> dict[str, str]:
         files = self._files()
@@ -271,17 +229,24 @@ class BubblewrapSandbox:
         }
 
     def cause_of_death(self) -> str:
-        """How the bridge ended. No engine is involved that could fail to answer."""
-        return self._bridge.cause_of_death() if self._bridge else "it was never started"
+        """How the bridge ended. Raises EngineError if somebody outside has ended bwrap itself."""
+        if self._bridge is None:
+            return "it was never started"
+        words = self._bridge.cause_of_death()
+        # Code inside sees no process outside. It can end the bridge, which bwrap reports by an exit code.
+        if signal := self._bridge.signal:
+            raise EngineError(f"bubblewrap was killed from outside the sandbox (signal {signal})")
+        return words
 
     def keep(self) -> str:
         """Keep the folder, with a script that enters it in the same namespaces."""
         self._folder.keep()
         enter = self.folder / "enter"
-        variables = [f"{name}={value}" for name, value in self._environment().items()]
-        command = shlex.join(["env", "-i", *variables, *self._bwrap(), "bash"])
+        options = [*self._bwrap(), "--args", "3"]
+        command = shlex.join(launch(options, folder=self.folder, user=self._user))
+        variables = shlex.quote(str(self._variables))
         try:
-            enter.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            enter.write_text(f'#!/bin/sh\nexec {command} bash "$@" 3<{variables}\n')
             enter.chmod(0o700)
         except OSError as error:
             raise InfrastructureError(f"the sandbox's files cannot be kept: {error}") from error

@@ -31,6 +31,11 @@ class Provider(Protocol):
 
     isolates: bool
     """Code inside cannot read or change anything outside, so `auto` can choose it for untrusted code."""
+
+    def why_not_isolated(self) -> str | None:
+        """Why `isolates` is false only on this machine, in the form of `why_unavailable`; else None."""
+        return None
+
     uses_host_python: bool = False
     """Code inside imports the packages of the Python that runs pytest, so what tasks need must be there."""
 
@@ -109,6 +114,7 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
     for entry in SHIPPED:
         provider = find_provider(entry.name)
         if not (provider.isolates or is_trusted):
+            reasons += filter(None, [provider.why_not_isolated()])
             continue
         reason = provider.why_unavailable(settings)
         if missing := settings.image and (reason or provider.why_unprepared(settings)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import tempfile
 from contextlib import suppress
@@ -14,6 +15,9 @@ from pytest_super.kernel.providers.owner import is_alive, owner_label
 
 PREFIX = "super-"
 OWNER = "owner"
+PARTS = ("work", "home", "tmp", "venv")
+# Others pass it, and have to know what they look for.
+OPEN_FOLDER = 0o711
 
 
 class SandboxFolder:
@@ -30,9 +34,21 @@ class SandboxFolder:
         self.path.mkdir(0o700)
         # First, because a sweep only finds folders with an owner.
         (self.path / OWNER).write_text(owner_label())
-        for name in ("work", "home", "tmp"):
+        for name in PARTS[:-1]:
             (self.path / name).mkdir()
         make_environment(self.path / "venv", environment)
+
+    def give(self, user: int) -> None:
+        """Make all of it but the folder itself another user's, who has a group of the same id. Root only.
+
+        Raises OSError.
+        """
+        for folder, folders, files in os.walk(self.path):
+            for name in (*folders, *files):
+                os.chown(os.path.join(folder, name), user, user, follow_symlinks=False)
+        for name in PARTS:
+            (self.path / name).chmod(0o700)
+        self.path.chmod(OPEN_FOLDER)
 
     def keep(self) -> None:
         """Exempt the folder from `remove` and sweeps. Raises InfrastructureError when it does not exist."""

@@ -1,0 +1,98 @@
+"""Sandboxes that claim to isolate: code inside changes nothing of the host and reads no keys of it.
+
+Nothing here harms a host that is not protected: kernel settings are opened and not written, and files that
+should not appear on the host are empty and are removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.conformance.support import printed
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+
+# Where a host has keys and accounts. An image can have folders of the same names.
+KEYS = (
+    *("/etc/ssl/private", "/etc/pki/tls/private", "/etc/ssh", "/etc/letsencrypt", "/etc/docker"),
+    *("/etc/kubernetes", "/etc/sudoers.d", "/etc/security", "/etc/NetworkManager", "/etc/wireguard", "/root"),
+    *("/var/lib/docker", "/var/run/secrets", str(Path.home()), str(Path.home() / ".ssh")),
+)
+WRITABLE = """
+import os
+found = []
+for folder, _, names in os.walk("/proc/sys"):
+    for path in (os.path.join(folder, name) for name in names):
+        try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError: continue
+        found.append(path)
+print(found)
+"""
+LISTED = """
+import json, os
+def seen(path):
+    names = os.listdir(path)
+    there = os.stat(path)
+    return [there.st_dev, there.st_ino, names]
+found = {}
+for path in %r:
+    try: found[path] = seen(path)
+    except OSError: pass
+print(json.dumps(found))
+"""
+WRITE = """
+for path in %r:
+    try: open(path, "x").close()
+    except OSError: pass
+"""
+NEST = """
+import ctypes, os
+process = os.fork()
+if process == 0: os._exit(ctypes.CDLL(None).unshare(%d) == 0)
+print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+"""
+NEW_USERS, NEW_USERS_AND_MOUNTS = 0x10000000, 0x10020000
+
+
+def test_no_setting_of_the_hosts_kernel_can_be_opened_for_writing(isolated_kernel: Kernel) -> None:
+    assert printed(isolated_kernel, WRITABLE) == "[]\n"
+
+
+def test_no_folder_of_the_host_with_keys_can_be_listed(isolated_kernel: Kernel) -> None:
+    seen = json.loads(printed(isolated_kernel, LISTED % (KEYS,)))
+    # Above the sandbox's own folders there can be empty ones of the same name, and images have their own.
+    of_host = [path for path, (*identity, _) in seen.items() if identity == identity_of(path)]
+    assert of_host == []
+
+
+def identity_of(path: str) -> list[int]:
+    try:
+        there = os.stat(path)
+    except OSError:
+        return []
+    return [there.st_dev, there.st_ino]
+
+
+def test_nothing_is_written_outside_of_the_sandboxs_folders(isolated_kernel: Kernel, tmp_path: Path) -> None:
+    name = f"super-{secrets.token_hex(8)}"
+    folders = ("/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/tmp", "/var/tmp", "/dev/shm", "/run")
+    ours = (Path.home(), Path.cwd(), tmp_path, Path(sys.prefix), Path(sys.base_prefix) / "lib")
+    paths = [str(Path(folder, name)) for folder in (*folders, *ours)]
+    printed(isolated_kernel, WRITE % (paths,))
+    written = [path for path in paths if os.path.exists(path)]
+    for path in written:
+        os.unlink(path)
+    assert written == []
+
+
+@pytest.mark.parametrize("namespaces", [NEW_USERS, NEW_USERS_AND_MOUNTS])
+def test_no_further_user_namespace_can_be_made(isolated_kernel: Kernel, namespaces: int) -> None:
+    assert printed(isolated_kernel, NEST % namespaces) == "0\n"

@@ -1,0 +1,140 @@
+"""How bwrap is started on this machine: the way that isolates most, the limits, the command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from pytest_super.kernel.providers.host_environment import python_parts
+from pytest_super.kernel.providers.sandbox_folder import OPEN_FOLDER
+from pytest_super.kernel.providers.unprivileged import (
+    PRIVATE,
+    becoming,
+    mounting,
+    unused_id,
+    why_root_stays,
+    within_reach,
+)
+from pytest_super.kernel.providers.visible_system import bind, proc_options, system_binds
+
+# Not root, even if pytest runs as root: tar would try to set the owners of files, which takes a capability.
+UID = "1000"
+PROBE_SECONDS = 20.0
+HOW_TO_INSTALL = "install it (the package `bubblewrap` of most distributions)"
+HOW_TO_PERMIT = (
+    "user namespaces are forbidden here; the sysctls kernel.unprivileged_userns_clone, "
+    "user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns, or a container's seccomp "
+    "profile, permit them"
+)
+NEWER = "install bubblewrap 0.8 or newer"
+NO_LIMITS = "limits need a running systemd that provides cgroups for this user"
+SCOPE_FOLDER = '"/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)"'
+SHOW_LIMITS = f"cd {SCOPE_FOLDER} && cat memory.max pids.max"
+
+
+class Way(NamedTuple):
+    """How bwrap is started, as far as this depends on the machine."""
+
+    own_user: bool
+    """Root becomes an unprivileged user first."""
+    closed: bool
+    """Code inside can make no further user namespaces, which takes bwrap 0.8."""
+
+
+@cache
+def way() -> Way:
+    """The one that isolates most among those that work here, or the last one."""
+    of_user = (True, False) if os.geteuid() == 0 and not why_root_stays() else (False,)
+    ways = [Way(own_user, closed) for own_user in of_user for closed in (True, False)]
+    return next((one for one in ways if refusal(one) is None), ways[-1])
+
+
+@cache
+def refusal(tried: Way) -> str | None:
+    """Why no sandbox is made in this way; None if one is. Tried once in a process."""
+    options = [*isolation(tried, has_network=False), *system_binds(()), *proc_options(), "--dev", "/dev"]
+    options += [word for part in python_parts() for word in bind(part)]
+    try:
+        with TemporaryDirectory(prefix="super-probe-") as folder:
+            os.chmod(folder, OPEN_FOLDER)
+            user = unused_id() if tried.own_user else None
+            command = [*launch(options, folder=Path(folder), user=user), "true"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stderr.strip().removeprefix("bwrap: ") if done.returncode else None
+
+
+@cache
+def why_unusable() -> str | None:
+    """Why bwrap cannot be used, for a person; None if it can."""
+    if shutil.which("bwrap") is None:
+        return f"there is no program bwrap: {HOW_TO_INSTALL}"
+    if (problem := refusal(way())) is None:
+        return None
+    return f"bwrap cannot make a sandbox ({problem}): {HOW_TO_PERMIT}"
+
+
+@cache
+def why_not_isolated() -> str | None:
+    """Why the sandboxes of this machine do not isolate, for a person; None if they do, or there are none."""
+    if why_unusable() is not None or (way().closed and (way().own_user or os.geteuid() != 0)):
+        return None
+    if os.geteuid() == 0 and not way().own_user:
+        problem = why_root_stays() or refusal(Way(own_user=True, closed=False))
+        return f"bubblewrap does not isolate root ({problem}): run pytest as another user"
+    return f"bubblewrap cannot close user namespaces here ({refusal(way()._replace(closed=True))}): {NEWER}"
+
+
+def isolation(chosen: Way, *, has_network: bool) -> list[str]:
+    """The options for the namespaces, and against ways back to the host."""
+    unshared = ("user", "pid", "ipc", "uts", *(() if has_network else ("net",)))
+    options = ("--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox")
+    closing = ("--disable-userns",) if chosen.closed else ()
+    return [*(f"--unshare-{name}" for name in unshared), *closing, *options, "--uid", UID, "--gid", UID]
+
+
+def launch(
+    options: list[str], *, folder: Path, user: int | None, limits: tuple[int, int] | None = None
+) -> list[str]:
+    """The command that runs bwrap: in a cgroup with `limits`, and as `user` if root has to become one.
+
+    All its programs replace each other, so the process that is started is bwrap's own. `folder` gets mount
+    points. Raises OSError.
+    """
+    bwrap, mounts = shutil.which("bwrap") or "bwrap", dict[Path, Path]()
+    if user is not None:
+        options, mounts = within_reach(options, folder / "host")
+    start = [*(becoming(user) if user is not None else ()), bwrap]
+    # The bridge reads from the cgroup whether memory ran out.
+    cgroup = f"--ro-bind {SCOPE_FOLDER} /sys/fs/cgroup" if limits else ""
+    script = f'{mounting(mounts)}exec {shlex.join(start)} {cgroup} "$@"'
+    before = [*(scope(*limits) if limits else ()), *(PRIVATE if mounts else ())]
+    if not mounts and not limits:
+        return [*start, *options]
+    return [*before, "sh", "-c", script, "sh", *options]
+
+
+def scope(memory: int, pids: int) -> list[str]:
+    """The beginning of a command that runs another one in a cgroup of its own with these limits."""
+    manager = "--system" if os.geteuid() == 0 else "--user"
+    limits = (f"-pMemoryMax={memory}", "-pMemorySwapMax=0", f"-pTasksMax={pids}")
+    return ["systemd-run", manager, "--scope", "--quiet", "--collect", *limits, "--"]
+
+
+@cache
+def can_limit() -> bool:
+    """Whether systemd makes cgroups with limits for this user. Tried once in a process."""
+    memory, pids = 2**30, 64
+    try:
+        command = [*scope(memory, pids), "sh", "-c", SHOW_LIMITS]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECONDS)
+        return done.stdout.split() == [str(memory), str(pids)]
+    except (OSError, subprocess.TimeoutExpired):
+        return False
