@@ -124,10 +124,8 @@ class Grader:
 
 def result_paths(grade: Grade) -> Iterator[str]:
     """The paths of the files that the commands are to write, as the task states them."""
-    for check in (check for command in grade.commands for check in command.result):
-        holders = (check.json_, check.regex)
-        files = (check.junit, check.number, *(holder.file for holder in holders if holder))
-        yield from (path for path in files if path is not None)
+    files = (check.file for command in grade.commands for check in command.result)
+    yield from (path for path in files if path is not None)
 
 
 def make_ready(kernel: Kernel) -> None:

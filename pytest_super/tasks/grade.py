@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
@@ -43,9 +44,19 @@ def check_collect(value: object) -> object:
 
 
 def check_interval(bounds: list[float]) -> list[float]:
-    if bounds[0] > bounds[1]:
-        raise ValueError("should have its lower bound first")
+    if not bounds[0] <= bounds[1]:
+        raise ValueError("should have its lower bound first, and no NaN")
     return bounds
+
+
+def check_expected(value: Any) -> Any:
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, float) and isnan(one):
+            raise ValueError("contains NaN, which equals nothing")
+        todo += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+    return value
 
 
 SandboxPath = Annotated[str, AfterValidator(check_sandbox_path)]
@@ -86,7 +97,7 @@ class Check(FieldModel):
 
     name: Text | None = None
     """What it is called in reports; by default its source."""
-    exit: int | None = None
+    exit: Annotated[int, Field(ge=0, le=255)] | None = None
     """The exit code that the command should have."""
     junit: SandboxPath | None = None
     """A JUnit XML file; each testcase is a value, which is right if the test passed."""
@@ -94,7 +105,7 @@ class Check(FieldModel):
     regex: RegexValue | None = None
     number: SandboxPath | None = None
     """A file that contains nothing but a number."""
-    expected: Any = None
+    expected: Annotated[Any, AfterValidator(check_expected)] = None
     rel: NotNegative = 0.0
     """The largest relative difference between a right number and the expected one."""
     abs: NotNegative = 0.0
@@ -110,6 +121,12 @@ class Check(FieldModel):
 
     def stated(self, name: str) -> bool:
         return getattr(self, "json_" if name == "json" else name) is not None
+
+    @property
+    def file(self) -> str | None:
+        """The file that the command is to write, if the values come from one."""
+        holder = self.json_ or self.regex
+        return holder.file if holder else self.junit or self.number
 
     @property
     def has_expected(self) -> bool:

@@ -102,6 +102,31 @@ def broken_grade(task: Task, folder: Path) -> Broken:
             yield place, f"{folder / source} is in the repository's folder, where the agent could read it"
 
 
+def covered_files(task: Task, _folder: Path) -> Broken:
+    """What is collected is put in place first. Then the results are removed, and the hidden files put there."""
+    grade = task.grade
+    if grade is None:
+        return
+    collected = grade.collect if isinstance(grade.collect, list) else []
+    for target in grade.files:
+        for path in collected:
+            if PurePosixPath(path).is_relative_to(target):
+                yield ("grade", "files", target), f"{target} would replace {path}, which is collected"
+    for index, check in enumerate(grade.result):
+        place = ("grade", "result", index)
+        for path in collected:
+            if check.file is not None and PurePosixPath(path).is_relative_to(check.file):
+                yield (
+                    place,
+                    f"{check.file} is removed before the command runs, and with it {path} of `collect`",
+                )
+        if check.file in grade.files:
+            yield (
+                place,
+                f"{check.file} is also in `files`, so it is there even if the command does not write it",
+            )
+
+
 def is_inside(path: Path, tree: Path) -> bool:
     return path.resolve().is_relative_to(tree.resolve())
 
@@ -118,6 +143,7 @@ RULES: list[tuple[frozenset[str], Callable[[Task, Path], Broken]]] = [
         (("solution",), broken_solution),
         (("repository",), broken_path),
         (("grade", "repository"), broken_grade),
+        (("grade",), covered_files),
         *PAPER_RULES,
     )
 ]

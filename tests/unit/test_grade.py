@@ -29,7 +29,8 @@ def errors_of(folder: Path, **grade: Any) -> str:
     """The messages about a task file with this grader, without its path."""
     path = folder / "t.task.yaml"
     given = {name: value for name, value in {**GRADE, **grade}.items() if value is not None}
-    path.write_text(json.dumps({"id": "t", "set": "expert", "query": "q", "grade": given}))
+    text = json.dumps({"id": "t", "set": "expert", "query": "q", "grade": given})
+    path.write_text(text.replace("NaN", ".nan"))
     try:
         load_tasks(path, shown="t")
     except TaskFileError as error:
@@ -73,6 +74,15 @@ def errors_of(folder: Path, **grade: Any) -> str:
             "`grade.result[0].interval` should have its lower bound first",
         ),
         (
+            {"result": [{"number": "n", "interval": [0, math.nan]}]},
+            "`grade.result[0].interval` should have its lower bound first, and no NaN",
+        ),
+        (
+            {"result": [{"json": {"file": "n"}, "expected": {"a": [1, math.nan]}}]},
+            "`grade.result[0].expected` contains NaN, which equals nothing",
+        ),
+        ({"result": [{"exit": 256}]}, "`grade.result[0].exit` should be at most 255"),
+        (
             {"result": [{"json": {"file": "a", "pointer": "x"}}]},
             "`grade.result[0].json.pointer` is not a JSON pointer",
         ),
@@ -93,6 +103,35 @@ def errors_of(folder: Path, **grade: Any) -> str:
     ],
 )
 def test_a_mistake_in_a_grader_is_told(tmp_path: Path, grade: dict[str, Any], message: str) -> None:
+    told = errors_of(tmp_path, **grade)
+    assert message in told
+    assert bool(told) == bool(message)
+
+
+@pytest.mark.parametrize(
+    ("grade", "message"),
+    [
+        ({"result": [{"number": "a.py"}]}, "a.py is removed before the command runs, and with it a.py of"),
+        (
+            {"collect": ["out/a.py"], "result": [{"json": {"file": "out"}}]},
+            "out is removed before the command",
+        ),
+        ({"files": {"a.py": "hidden"}}, "a.py would replace a.py, which is collected"),
+        ({"collect": ["src/a.py"], "files": {"src": "hidden"}}, "src would replace src/a.py, which is"),
+        (
+            {"files": {"n": "hidden"}, "result": [{"number": "n"}]},
+            "n is also in `files`, so it is there even",
+        ),
+        # These work.
+        ({"collect": ["src"], "files": {"src/test.py": "hidden"}}, ""),
+        ({"collect": ["src"], "result": [{"number": "src/n"}]}, ""),
+        ({"collect": "all", "files": {"a.py": "hidden"}, "result": [{"number": "n"}]}, ""),
+    ],
+)
+def test_files_of_a_grader_that_take_each_others_place_are_refused(
+    tmp_path: Path, grade: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "hidden").touch()
     told = errors_of(tmp_path, **grade)
     assert message in told
     assert bool(told) == bool(message)
