@@ -103,7 +103,7 @@ def broken_grade(task: Task, folder: Path) -> Broken:
 
 
 def covered_files(task: Task, _folder: Path) -> Broken:
-    """What is collected is put in place first. Then the results are removed, and the hidden files put there."""
+    """Collected files are put in place first. Then results are removed, and hidden files put there."""
     grade = task.grade
     if grade is None:
         return
