@@ -84,10 +84,37 @@ def test_an_image_without_python_is_named(
     environment.write_text(f"FROM {image}\nENV PATH=/bin\nRUN rm -f /bin/python3\n")
     assert cli.main(["import", "harbor", str(folder), "--output", "tasks"]) == 1
     out, err = capsys.readouterr()
-    _, left_out, why = out.splitlines()
+    _, left_out, *why = out.splitlines()
     assert left_out == f"{folder}: left out"
-    assert why.endswith(": the image has no python3, which a kernel needs")
+    assert why[-1].strip() == "the image has no python3, which a kernel needs"
     assert err == f"pytest-super: {folder}: none of its 1 task can be used\n"
+
+
+def test_a_build_that_fails_shows_the_last_lines_of_its_step(
+    project: Path, image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = add_task(project / "failing", base=image)
+    step = "RUN seq 1 20 && printf '\\033[31mred\\033[0m\\n' && exit 7\n"
+    (folder / "environment/Dockerfile").write_text(f"FROM {image}\nRUN echo earlier\n{step}")
+    assert cli.main(["import", "harbor", str(folder), "--output", "tasks"]) == 1
+    why, *last = [line.strip() for line in capsys.readouterr().out.splitlines()[2:]]
+    assert why.endswith("a step ended with status 7")
+    assert last == [*map(str, range(12, 21)), "red"]
+
+
+NAMED_TEST = """\
+echo '{"correct": 1.0, "fast": 0.5}' > /logs/verifier/reward.json
+"""
+
+
+@pytest.mark.slow
+def test_several_named_rewards_count_by_their_mean(
+    pytester: pytest.Pytester, project: Path, image: str
+) -> None:
+    add_task(project / "named/shared", base=image, test=NAMED_TEST)
+    add_task(project / "named/separate", SEPARATE, base=image, test=NAMED_TEST)
+    assert cli.main(["import", "harbor", str(project / "named"), "--output", "tasks"]) == 0
+    assert run(pytester, "gold") == {"shared": 0.75, "separate": 0.75}
 
 
 # Correct the function, and report the number that it then prints.

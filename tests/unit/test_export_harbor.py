@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GRADE: dict[str, Any] = {
-    "collect": ["out.txt"],
-    "command": 'cat out.txt; printf \'{"mean": [1.0, 2.02], "more": 1}\' > values.json; exit 3',
-    "files": {"out.txt": "hidden.txt", "deep/checks": "checks"},
+    "collect": ["in.txt"],
+    "command": "cat hidden.txt; cp hidden.txt out.txt; "
+    'printf \'{"mean": [1.0, 2.02], "more": 1}\' > values.json; exit 3',
+    "files": {"hidden.txt": "hidden.txt", "deep/checks": "checks"},
     "timeout": 30,
     "result": [
         {"exit": 0},
@@ -166,13 +167,13 @@ def test_a_grader_that_does_not_end_gets_nothing(harbor: Export) -> None:
 
 @pytest.mark.parametrize(("where", "mode"), [("same", "shared"), ("fresh", "separate")])
 def test_the_place_of_the_grader_is_the_mode_of_the_verifier(harbor: Export, where: str, mode: str) -> None:
-    collect = {"collect": ["out.txt", "/logs/x"], "sandbox": {"memory": "2g"}} if where == "fresh" else {}
+    collect = {"collect": ["in.txt", "/logs/x"], "sandbox": {"memory": "2g"}} if where == "fresh" else {}
     grade = {key: value for key, value in GRADE.items() if key != "collect"}
     harbor.add(grade={**grade, **collect, "where": where}, sandbox={"cpus": 1})
     harbor.run()
     settings = harbor.settings()
     assert (settings["verifier"]["environment_mode"], settings["verifier"]["timeout_sec"]) == (mode, 90)
-    assert settings["artifacts"] == (["/workspace/out.txt", "/logs/x"] if collect else [])
+    assert settings["artifacts"] == (["/workspace/in.txt", "/logs/x"] if collect else [])
     assert (harbor.output / "a/tests/Dockerfile").exists() == (where == "fresh")
     own = settings["verifier"].get("environment")
     assert own == ({"cpus": 1, "memory_mb": 2048, "network_mode": "no-network"} if collect else None)

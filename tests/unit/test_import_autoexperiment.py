@@ -517,7 +517,9 @@ def test_what_a_person_changed_is_not_overwritten_without_force(checkout: Checko
     mine = checkout.files()
     assert checkout.run() == 1
     assert checkout.err.count("\n") == 1
-    assert f"{name} changed since the last import, so nothing was written; --force overwrites" in checkout.err
+    assert (
+        f"{name} changed since the last import and was left as it is; --force overwrites it" in checkout.err
+    )
     assert checkout.files() == mine
     assert checkout.run("--force") == 0
     assert checkout.files() == original

@@ -140,7 +140,9 @@ healthcheck = { command = "true" }
 [solution.env]
 TOKEN = "${TOKEN}"
 """
-    add_task(harbor.source / "mean", settings, test="cat /logs/agent/trajectory.json\n")
+    add_task(
+        harbor.source / "mean", settings, test="cat /logs/agent/trajectory.json\necho {} > reward.json\n"
+    )
     assert harbor.remarks() == [
         "mean/task.toml:8: `verifier.collect` is not used",
         "mean/task.toml:7: `verifier.env.KEY` is not set, because its value comes from the machine",
@@ -151,7 +153,30 @@ TOKEN = "${TOKEN}"
         "mean/task.toml:14: `solution.env.TOKEN` is not set, because its value comes from the machine",
         "mean/task.toml:3: `agent.user` is not used",
         "mean/tests/test.sh:1: /logs/agent is empty: the agent's transcript is not there",
+        "mean/tests/test.sh:2: of several rewards, `reward` is the score, or without it their mean",
     ]
+
+
+def test_each_task_is_written_as_soon_as_it_is_ready_and_the_next_import_goes_on(
+    harbor: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        add_task(harbor.source / name)
+    assert harbor.run()[0] == 0
+    (harbor.output / "b.task.yaml").unlink()
+    (harbor.source / "a/instruction.md").write_text("Another instruction.\n")
+
+    def build(*_: object) -> str:
+        if "Another" in (harbor.output / "a.task.yaml").read_text():
+            raise KeyboardInterrupt
+        return ""
+
+    monkeypatch.setattr("pytest_super.authoring.importing.harbor.images.ImageBuilder.build", build)
+    cli.main(["import", "harbor", str(harbor.source), "--output", str(harbor.output)])
+    # The last task of the earlier import is still there.
+    there = {path.name for path in harbor.output.glob("*.task.yaml")}
+    assert there == {"a.task.yaml", "c.task.yaml"}
+    assert f"3 tasks in {harbor.output} (files: 1 new)" in harbor.run()[1]
 
 
 @pytest.mark.parametrize(

@@ -21,23 +21,32 @@ def digest(data: bytes) -> str:
 
 
 def write_files(
-    folder: Path, files: Mapping[str, str | Path], origin: Mapping[str, Any], *, record: str, force: bool
+    folder: Path,
+    files: Mapping[str, str | Path],
+    origin: Mapping[str, Any],
+    *,
+    record: str,
+    force: bool,
+    is_part: bool = False,
 ) -> Counter[str]:
     """Write these files (path in the folder: text, or a file to copy), and remove others of earlier imports.
 
     Returns how many files are new, changed, removed. `record` is the name of the import's record, which has
-    `origin` and the files with their digests. Raises SuperError, before anything is written, if a file would
-    change that does not have its recorded content; `force` overwrites it.
+    `origin` and the files with their digests. A part of an import removes nothing. Raises SuperError, before
+    any of these files is written, if one would change that does not have its recorded content; `force`
+    overwrites it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         earlier = read_record(folder / record)
         wanted = {name: digest_of(content) for name, content in files.items()}
-        there = {name: found for name in {*wanted, *earlier} if (found := digest_at(folder / name))}
+        names = wanted if is_part else {*wanted, *earlier}
+        there = {name: found for name in names if (found := digest_at(folder / name))}
         if not force:
             refuse_changed(folder, earlier, there, wanted)
         written = replace_files(folder, there, wanted, files)
-        write_atomically(folder / record, record_text(origin, wanted))
+        recorded = {**earlier, **wanted} if is_part else wanted
+        write_atomically(folder / record, record_text(origin, recorded))
     except OSError as error:
         raise SuperError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
     return written
@@ -84,7 +93,7 @@ def refuse_changed(
     if changed:
         named = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
         raise SuperError(
-            f"{folder}: {named} changed since the last import, so nothing was written; --force overwrites"
+            f"{folder}: {named} changed since the last import and was left as it is; --force overwrites it"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from pytest_super.report.text import counted
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from pytest_super.authoring.importing.harbor.images import ImageBuilder
     from pytest_super.authoring.importing.harbor.task import HarborTask
@@ -26,27 +27,35 @@ RECORD = "harbor.import.json"
 def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, force: bool) -> int:
     """Write a task file for each task folder, next to the files of its verifier, and print all remarks.
 
-    Without a builder the images are only named. Returns the exit status, 1 if a task was left out. Raises
-    SuperError when no file can be written.
+    Each task is written as soon as its images are built. Without a builder the images are only named. Returns
+    the exit status, 1 if a task was left out. Raises SuperError when no file can be written.
     """
     folders = task_folders(source)
     files: dict[str, str | Path] = {}
+    written: Counter[str] = Counter()
     left_out = 0
+
+    def write(found: dict[str, str | Path], *, is_part: bool) -> None:
+        origin = {"dataset": "harbor"}
+        written.update(write_files(output, found, origin, record=RECORD, force=force, is_part=is_part))
+
     for folder in folders:
         shown = str(source / folder.relative_to(source.resolve()))
         try:
             task = read_task(folder, shown)
-            add_task(files, task, builder)
+            found = files_of(task, files, builder)
         except (Unusable, ValueError) as error:
             left_out += 1
             lines = [f"{shown}: left out", *(f"  {line}" for line in str(error).splitlines())]
         else:
             lines = task.remarks
+            write(found, is_part=True)
+            files |= found
         for line in lines:
             print(printable_line(line))
     if not files:
         raise SuperError(f"{source}: none of its {counted(len(folders), 'task')} can be used")
-    written = write_files(output, files, {"dataset": "harbor"}, record=RECORD, force=force)
+    write(files, is_part=False)
     changes = ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
     lost = f"; {left_out} left out" if left_out else ""
     print(f"{counted(len(folders) - left_out, 'task')} in {output} (files: {changes}){lost}")
@@ -70,15 +79,15 @@ def settings_files(source: Path) -> Iterator[Path]:
             yield path
 
 
-def add_task(files: dict[str, str | Path], task: HarborTask, builder: ImageBuilder | None) -> None:
-    """Raises Unusable and ValueError."""
+def files_of(task: HarborTask, others: Container[str], builder: ImageBuilder | None) -> dict[str, str | Path]:
+    """The files of a task whose images are built. Raises Unusable and ValueError."""
     name = f"{task.fields['id']}{TASK_SUFFIX}"
-    if name in files:
+    if name in others:
         raise Unusable(f"an earlier folder has the name {task.fields['id']}")
     text = checked_text(task, name)
     if builder is not None and (why := builder.build(task.images)):
         raise Unusable(f"its image cannot be built: {why}")
-    files |= {name: text, **task.copied}
+    return {name: text, **task.copied}
 
 
 def checked_text(task: HarborTask, name: str) -> str:

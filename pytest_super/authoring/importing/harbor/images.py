@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import LAYER, build, build_folder
+from pytest_super.kernel.terminal_text import as_shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_super.authoring.importing.harbor.environment import HarborImage
 
+LAST_LINES = 10
 # What the engine itself says about a build.
 ENGINE_LINE = re.compile(r"Step \d+/|\s*--->|Removing intermediate container|Successfully ")
 
@@ -55,10 +57,16 @@ class ImageBuilder:
                 **self._options,
             )
         except InfrastructureError as error:
-            # The last line of the step that failed.
-            own = [line.strip() for line in said if not ENGINE_LINE.match(line)]
-            return ": ".join([str(error), *own[-1:]])
+            return "\n".join([str(error), *last_lines(said)])
         return ""
+
+
+def last_lines(said: list[str]) -> list[str]:
+    """The last lines of the step that failed, without colours."""
+    begin = max((place for place, line in enumerate(said) if line.startswith("Step ")), default=0)
+    own = [line for line in said[begin:] if not ENGINE_LINE.match(line)]
+    lines = as_shown("\n".join(own)).splitlines()
+    return [line.strip() for line in lines if line.strip()][-LAST_LINES:]
 
 
 def is_there(name: str) -> bool:

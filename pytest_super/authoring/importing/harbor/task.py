@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.importing.harbor.environment import image_of, sandbox_of, workdir_of
 from pytest_super.authoring.importing.harbor.settings import TaskSettings, Unusable
-from pytest_super.authoring.importing.harbor.verifier import grade_of, unread_lines
+from pytest_super.authoring.importing.harbor.verifier import grade_of, noted_lines
 from pytest_super.tasks.task import CATEGORY
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def read_task(folder: Path, shown: str) -> HarborTask:
         fields=fields,
         tests=tests if "files" in grade else None,
         images=[image] if verifier_image is None else [image, verifier_image],
-        remarks=[*settings.remarks, *unread_lines(tests, f"{shown}/{TESTS}")],
+        remarks=[*settings.remarks, *noted_lines(tests, f"{shown}/{TESTS}")],
     )
 
 

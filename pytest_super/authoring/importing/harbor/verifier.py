@@ -23,7 +23,21 @@ READ_REWARD = (
     f"cd {LOGS} && if [ -s reward.txt ]; then "
     'printf \'{"reward": %s}\' "$(cat reward.txt)" > reward.json; fi'
 )
-_TRANSCRIPT = re.compile(r"/logs/agent\b")
+# Of several named rewards none is the score unless it is called so. The kernel needs this Python, too.
+NAME_REWARD = f"""python3 - <<'END'
+import json
+with open("{REWARD}") as file:
+    rewards = json.load(file)
+if isinstance(rewards, dict) and "reward" not in rewards:
+    rewards["reward"] = sum(rewards.values()) / len(rewards)
+    with open("{REWARD}", "w") as file:
+        json.dump(rewards, file)
+END"""
+# What a trial does not provide, and what its score is made of.
+NOTED = {
+    re.compile(r"/logs/agent\b"): "/logs/agent is empty: the agent's transcript is not there",
+    re.compile(r"\breward\.json\b"): "of several rewards, `reward` is the score, or without it their mean",
+}
 
 
 def mode_of(settings: TaskSettings) -> str:
@@ -71,7 +85,7 @@ def command(variables: dict[str, str], workdir: str | None) -> str:
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     lines += [f"cd {shlex.quote(workdir)}"] if workdir else []
     # Its exit code means nothing: the reward decides.
-    return f"{' && '.join(lines)} && bash {TESTS}/test.sh; {READ_REWARD}"
+    return f"{' && '.join(lines)} && bash {TESTS}/test.sh; {READ_REWARD}\n{NAME_REWARD}"
 
 
 def artifacts_of(settings: TaskSettings) -> list[str]:
@@ -88,10 +102,9 @@ def artifacts_of(settings: TaskSettings) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def unread_lines(tests: Path, shown: str) -> list[str]:
-    """The places in a verifier's files that read what a trial does not provide."""
+def noted_lines(tests: Path, shown: str) -> list[str]:
+    """The places in a verifier's files that a person should look at."""
     remarks = []
-    what = "/logs/agent is empty: the agent's transcript is not there"
     for path in sorted(tests.rglob("*")):
         if path.suffix not in (".sh", ".py"):
             continue
@@ -99,6 +112,7 @@ def unread_lines(tests: Path, shown: str) -> list[str]:
         remarks += [
             f"{shown}/{path.relative_to(tests)}:{number}: {what}"
             for number, line in enumerate(lines, 1)
-            if _TRANSCRIPT.search(line) and not line.lstrip().startswith("#")
+            for pattern, what in NOTED.items()
+            if pattern.search(line) and not line.lstrip().startswith("#")
         ]
     return remarks
