@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 # Characters of a cell's error that a message shows.
 MAX_ERROR = 300
 MAX_VALUE = 200
+# Python's parser takes a thousand times the memory of a text.
+LONGEST_LITERAL = 100_000
 
 
 def value_of(step: Step) -> Any:
@@ -86,7 +88,9 @@ def parse_value(text: str) -> Any:
 
 
 def parse_literal(text: str) -> Any:
-    """Like ast.literal_eval, but accepts nan and inf, as Python writes these numbers."""
+    """Like ast.literal_eval, but accepts nan and inf, as Python writes these numbers, and no longer text."""
+    if len(text) > LONGEST_LITERAL:
+        raise ValueError(f"longer than {LONGEST_LITERAL:,} characters")
     return ast.literal_eval(NamedNumbers().visit(ast.parse(text.strip(), mode="eval")))
 
 

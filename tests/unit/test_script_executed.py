@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -461,6 +462,17 @@ def test_a_cell_nested_beyond_the_parser_is_read_as_running_nothing() -> None:
 def test_a_cell_of_more_than_400_lines_is_read_as_running_nothing() -> None:
     assert score("#\n" * 400 + "!python train.py") == 1.0
     assert score("#\n" * 401 + "!python train.py") == 0.0
+
+
+def test_a_cell_of_more_than_50_000_characters_is_read_as_running_nothing() -> None:
+    end = "\n!python train.py"
+    assert score("#" * (50_000 - len(end)) + end) == 1.0
+    assert score("#" * (50_001 - len(end)) + end) == 0.0
+    # Python's parser would take a thousand times its memory.
+    tracemalloc.start()
+    score("0;" * 2**20 + end)
+    assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+    tracemalloc.stop()
 
 
 def test_what_a_program_ran_is_not_known() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
-from pytest_super.store.step_values import submission_of, value_of
+from pytest_super.store.step_values import parse_value, submission_of, value_of
 from pytest_super.store.trajectory import Action, Step
 
 
@@ -36,6 +38,14 @@ def result(text: str) -> Step:
 @pytest.mark.parametrize("text", ['{"a": null}', "{'a': None}", " {'a': None}\n"])
 def test_a_cells_value_is_read_as_json_or_as_python_writes_it(text: str) -> None:
     assert value_of(result(text)) == {"a": None}
+
+
+def test_a_literal_of_any_size_takes_little_memory() -> None:
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="neither JSON nor a Python literal"):
+        parse_value("[" + "1+1," * 2**19 + "]")
+    assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("text", ["<object>", "{1, 2}", "{'a': nan}", "NaN", "b'x'", "[" * 100_000])

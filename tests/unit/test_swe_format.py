@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -168,6 +169,13 @@ def test_a_command_is_known_by_its_name_and_takes_words_quotes_or_a_call(
 )
 def test_what_is_python_or_a_shell_command_stays_a_cell(cell: str) -> None:
     assert command(cell) == ("execute", cell)
+
+
+def test_a_call_of_any_size_takes_little_memory() -> None:
+    tracemalloc.start()
+    command("goto(" + "1+" * 2**20 + "1)")
+    assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

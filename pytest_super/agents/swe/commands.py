@@ -46,6 +46,8 @@ LONGEST_ARGUMENTS = 4000
 
 _COMMAND = re.compile(rf"({'|'.join(ARGUMENTS)})(?:\s++(.*+))?+", re.DOTALL)
 # `open(...)` is Python's own.
+# Of the text of a call, which Python parses. A longer one is another cell.
+LONGEST_CALL = 10_000
 _CALLABLE = "|".join(name for name in ARGUMENTS if name != "open")
 _CALL = re.compile(rf"({_CALLABLE})\s*+\((.*)\)\s*+;?+", re.DOTALL)
 _ASSIGNMENT = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?+=(?!=)")
@@ -172,7 +174,7 @@ def _check_alone(action: Action, text: str) -> None:
 
 def _literals(text: str) -> list[str] | None:
     """The arguments, in order, of a call whose arguments are all constants; None for any other text."""
-    if not _CALL.fullmatch(text):
+    if len(text) > LONGEST_CALL or not _CALL.fullmatch(text):
         return None
     try:
         with warnings.catch_warnings():

@@ -48,14 +48,16 @@ class Notebook:
 
 
 MAX_LINES = 400
+MAX_CHARACTERS = 50_000
 
 
 def as_python(source: str) -> ast.Module | None:
-    """The cell as IPython translates it into Python; None if it is invalid or longer than MAX_LINES.
+    """The cell as IPython translates it into Python; None if it is invalid, or too long to be read.
 
-    IPython's time grows with the square of the lines: a long cell could delay the scoring for hours.
+    IPython's time grows with the square of the lines, and Python's parser takes a thousand times the memory
+    of a text: a long cell could delay the scoring for hours, or take all memory of the host.
     """
-    if source.count("\n") > MAX_LINES:
+    if source.count("\n") > MAX_LINES or len(source) > MAX_CHARACTERS:
         return None
     from IPython.core.inputtransformer2 import TransformerManager
 
