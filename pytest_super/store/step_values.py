@@ -75,6 +75,10 @@ def edit_of(content: str) -> dict[str, str] | None:
     return edit if isinstance(edit, dict) and edit.keys() == {"path", "before", "after"} else None
 
 
+# Python's parser takes about 400 bytes for a character of a list.
+LONGEST_LITERAL = 200_000
+
+
 def parse_value(text: str) -> Any:
     """The value of JSON or of a Python literal. Raises ValueError."""
     for parse in (json.loads, parse_literal):
@@ -86,7 +90,9 @@ def parse_value(text: str) -> Any:
 
 
 def parse_literal(text: str) -> Any:
-    """Like ast.literal_eval, but accepts nan and inf, as Python writes these numbers."""
+    """Like ast.literal_eval, but accepts nan and inf, as Python writes them, and refuses longer texts."""
+    if len(text) > LONGEST_LITERAL:
+        raise ValueError(f"longer than {LONGEST_LITERAL:,} characters")
     return ast.literal_eval(NamedNumbers().visit(ast.parse(text.strip(), mode="eval")))
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.metrics.script_executed import script_executed
-from pytest_super.metrics.script_runs.cell_runs import Notebook
+from pytest_super.metrics.script_runs.cell_runs import MAX_CHARACTERS, Notebook
 from pytest_super.metrics.script_runs.shell import SimpleCommand, commands
 from pytest_super.store.trajectory import Action, Origin, Step
 from pytest_super.tasks.task import Entrypoint
@@ -451,6 +452,16 @@ def test_any_shell_text_and_any_cell_is_read(text: str) -> None:
     assert all(isinstance(command, SimpleCommand) for command in commands(text))
     for source in (text, f"!{text}", f"%%bash\n{text}", f"%cd {text}", f"%run {text}"):
         Notebook().read(source)
+
+
+@pytest.mark.parametrize("unit", ["0;", "[", "f();"])
+def test_a_cell_of_too_many_characters_is_read_as_running_nothing(unit: str) -> None:
+    run = "!python train.py\n"
+    assert score(run + "#" * (MAX_CHARACTERS - len(run))) == 1.0
+    assert score(run + "#" * MAX_CHARACTERS) == 0.0
+    start = time.process_time()
+    assert score(run + unit * 2**20) == 0.0
+    assert time.process_time() - start < 2
 
 
 def test_a_cell_nested_beyond_the_parser_is_read_as_running_nothing() -> None:

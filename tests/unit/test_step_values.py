@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_super.store.step_values import submission_of, value_of
+from pytest_super.store.step_values import LONGEST_LITERAL, submission_of, value_of
 from pytest_super.store.trajectory import Action, Step
 
 
@@ -42,3 +42,10 @@ def test_a_cells_value_is_read_as_json_or_as_python_writes_it(text: str) -> None
 def test_a_cells_value_that_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not JSON"):
         value_of(result(text))
+
+
+def test_a_long_literal_is_read_as_text() -> None:
+    """Its syntax tree would take hundreds of times its memory."""
+    rows = "[" + "None," * (LONGEST_LITERAL // 5 - 1)
+    assert submission_of(rows + "]") == [None] * (LONGEST_LITERAL // 5 - 1)
+    assert submission_of(rows + "None," * 2 + "]") == rows + "None," * 2 + "]"

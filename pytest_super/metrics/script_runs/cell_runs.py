@@ -48,14 +48,16 @@ class Notebook:
 
 
 MAX_LINES = 400
+MAX_CHARACTERS = 20_000
 
 
 def as_python(source: str) -> ast.Module | None:
-    """The cell as IPython translates it into Python; None if it is invalid or longer than MAX_LINES.
+    """The cell as IPython translates it into Python; None if it is invalid or longer than the limits.
 
-    IPython's time grows with the square of the lines: a long cell could delay the scoring for hours.
+    IPython reads all of a cell again for each line that it translates: long cells could delay
+    the scoring for hours.
     """
-    if source.count("\n") > MAX_LINES:
+    if source.count("\n") > MAX_LINES or len(source) > MAX_CHARACTERS:
         return None
     from IPython.core.inputtransformer2 import TransformerManager
 
