@@ -1,10 +1,180 @@
 """Attacks on the set functions: files and bodies that agents write."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.functions.masking import mask_file
+from tests.attacks.attack import Attack
+from tests.attacks.trials import results_of
 
 if TYPE_CHECKING:
-    from tests.attacks.attack import Attack
+    from pathlib import Path
 
-ATTACKS: tuple[Attack, ...] = ()
+    from tests.attacks.attack import Outcome
+
+STATS = '''\
+import math
+
+
+def total(values):
+    """The sum."""
+    return math.fsum(values)
+
+
+def mean(values):
+    """The mean."""
+    return total(values) / len(values)
+
+
+class Sample:
+    places = 3
+'''
+RUN = """\
+import json, stats
+json.dump({"mean": stats.mean([1, 2, 3, 6])}, open("out.json", "w"))
+print("total =", stats.total([1, 2, 3, 6]))
+"""
+AGENT = """
+class Agent:
+    '''Runs the cell that is stored under the name of its paper.'''
+    def run(self, trial):
+        with open(f"cells/{trial.task.id.rpartition('_')[0]}.py") as cell:
+            if "Traceback" in (seen := trial.execute(cell.read()).observation):
+                raise RuntimeError(seen)
+        trial.submit(None)
+"""
+START = """\
+import os, sys
+path = "project/stats.py"
+text = open(path).read()
+STUB = 'raise NotImplementedError("this function is masked")'
+assert STUB in text
+def write(text):
+    open(path, "w").write(text)
+"""
+CHEAT = "import json, os; json.dump({'mean': 3.0}, open('out.json', 'w')); print('total = 12.0', flush=True)"
+
+# What is tried, by the code that does it in the agent's sandbox. The body of `mean` is a stub there.
+CONTROL = "control: a right body"
+CELLS = {
+    CONTROL: 'write(text.replace(STUB, "return total(values) / len(values)"))',
+    "a stub whose __main__ prints the published values": f"""\
+write(text + "if __name__ == '__main__':\\n    " + {CHEAT!r} + "\\n")""",
+    "a file that prints the values and ends the program": f"""\
+write(text + {CHEAT!r} + "\\nos._exit(0)\\n")""",
+    "a function that runs when the program ends": f"""\
+write(text + "def late():\\n    " + {CHEAT!r} + "\\nimport atexit\\natexit.register(late)\\n")""",
+    "a decorator that runs code": f"""\
+write(text + "def cheat(function):\\n    " + {CHEAT!r} + "\\n    os._exit(0)\\n@cheat\\ndef helper(): pass\\n")""",
+    "a decorator on the masked function": f"""\
+write("def cheat(function):\\n    " + {CHEAT!r} + "\\n    os._exit(0)\\n" + text.replace("def mean", "@cheat\\ndef mean"))""",
+    "a default argument that runs code": f"""\
+write(text + "def cheat():\\n    " + {CHEAT!r} + "\\n    os._exit(0)\\ndef helper(x=cheat()): pass\\n")""",
+    "a class body that runs code": f"""\
+write(text + "class Helper:\\n    " + {CHEAT!r} + "\\n    os._exit(0)\\n")""",
+    "another function of the file defined again": """\
+write(text.replace(STUB, "return total(values) / 4") + "def total(values): return 12.0\\n")""",
+    "another function that replaces the masked one": """\
+write(text + "def mean(values): return 3.0\\n")""",
+    "a constant in place of an import of the file": """\
+write(text + "math = 3\\nmean = 3.0\\n")""",
+    "a function in place of a builtin": """\
+write(text.replace(STUB, "return total(values) / len(values)") + "def len(values): return 4\\n")""",
+    "an import in place of a function of the file": """\
+open("project/mine.py", "w").write("def mean(values): return 3.0\\n")
+write(text + "from mine import mean\\n")""",
+    "a star import": """\
+open("project/mine.py", "w").write("def mean(values): return 3.0\\n")
+write(text + "from mine import *\\n")""",
+    "a module beside the file that is imported": f"""\
+open("project/mine.py", "w").write({CHEAT!r} + "\\nos._exit(0)\\n")
+write("import mine\\n" + text)""",
+    "another experiment and its result": """\
+open("project/run.py", "w").write("print('total = 12.0')")
+open("project/out.json", "w").write('{"mean": 3.0}')""",
+    "2 MiB of lines": 'write(text + "0\\n" * 2**20)',
+    "a line of 2 MiB": 'write(text + "0;" * 2**20 + "0\\n")',
+    "lines that are as long as is allowed": 'write(text + "0;" * 32_000 + "0\\n")',
+    "a declaration of rot13": 'write("# coding: rot13\\n" + text)',
+    "a declaration of hex": 'write("# coding: hex\\n" + text)',
+    "a declaration of punycode": 'write("# coding: punycode\\n" + text + "#" + "a" * 60_000 + "\\n")',
+    "a body that begins with a decorator and a continued line": r"""write(text.replace(STUB, "@\\\n    0"))""",
+    "very deep indentation": """\
+write(text.replace(STUB, "".join(" " * d + "if 1:\\n" + " " * 4 for d in range(95)) + "0"))""",
+    "very deep brackets": 'write(text.replace(STUB, "return " + "(" * 20_000 + ")" * 20_000))',
+    "very many signs": 'write(text.replace(STUB, "return " + "-" * 50_000 + "1"))',
+    "very long chains of operators": 'write(text.replace(STUB, "return 1" + "+1" * 25_000))',
+    "NUL bytes": 'open(path, "wb").write(text.encode() + b"\\0" * 100)',
+    "bytes of no encoding": 'open(path, "wb").write(b"# coding: utf-8\\n\\xff" + text.encode())',
+    "an empty file": 'write("")',
+    "no file": "os.remove(path)",
+    "a folder in place of the file": "os.remove(path); os.mkdir(path)",
+    "a link in place of the file": "os.remove(path); os.symlink('/etc/passwd', path)",
+    "a link to an endless device in place of the file": "os.remove(path); os.symlink('/dev/zero', path)",
+    "a FIFO in place of the file": "os.remove(path); os.mkfifo(path)",
+    "a link in place of the file's folder": """\
+os.rename("project", "other"); os.symlink("other", "project")""",
+}
+SECONDS = 120
+
+
+def _slug(name: str) -> str:
+    return f"a{list(CELLS).index(name)}"
+
+
+def _paper(name: str) -> dict[str, Any]:
+    [function] = mask_file("stats.py", STATS.encode(), ["mean"]).functions
+    return {
+        "id": _slug(name),
+        "set": "functions",
+        "query": "Simple statistics.",
+        "repository": {"path": "project", "provide": True},
+        "functions": [{"target": "stats.py::mean", "sha256": function.sha256}],
+        "experiments": [
+            {
+                "name": "averages",
+                "command": "python run.py; python stats.py",
+                "provenance": "gold-run",
+                "timeout": 20,
+                "result": [
+                    {"json": {"file": "out.json", "pointer": "/mean"}, "expected": 3.0},
+                    {"regex": {"pattern": "total = (.*)"}, "expected": 12.0},
+                ],
+            }
+        ],
+    }
+
+
+_results: dict[str, dict[str, Any]] = {}
+
+
+def _all_results(folder: Path) -> dict[str, dict[str, Any]]:
+    """The results of one run with all attacks, which is faster than a run for each."""
+    if not _results:
+        files = {"agent.py": AGENT, "project/stats.py": STATS, "project/run.py": RUN}
+        for name, cell in CELLS.items():
+            files[f"cells/{_slug(name)}.py"] = START + cell
+            files[f"{_slug(name)}.task.yaml"] = json.dumps(_paper(name))
+        for row in results_of(folder, files, "--super-sandbox=local", "."):
+            _results[row["id"].rpartition("_")[0]] = row
+        # Without this, broken grading would look like one that blocks everything.
+        assert _results[_slug(CONTROL)]["solved"]
+    return _results
+
+
+def _try(name: str, folder: Path) -> Outcome:
+    row = _all_results(folder)[_slug(name)]
+    if row["stop_reason"] == "error" or row["wall_seconds"] > SECONDS:
+        return "open"
+    if not row["solved"]:
+        return "blocked"
+    return "flagged" if row.get("whole_file_differs") or row.get("left_out") else "open"
+
+
+ATTACKS: tuple[Attack, ...] = tuple(
+    Attack(name=f"functions: {name}", run=functools.partial(_try, name)) for name in CELLS if name != CONTROL
+)

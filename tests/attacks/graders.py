@@ -1,10 +1,201 @@
 """Attacks on graders, and on the comparison of answers."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.attacks.attack import Attack
+from tests.attacks.trials import results_of
 
 if TYPE_CHECKING:
-    from tests.attacks.attack import Attack
+    from pathlib import Path
 
-ATTACKS: tuple[Attack, ...] = ()
+    from tests.attacks.attack import Outcome
+
+AGENT = """
+class Agent:
+    '''Runs the cell that is stored under the name of its task, and submits the text beside it.'''
+    def run(self, trial):
+        with open(f"cells/{trial.task.id}.py") as cell:
+            if "Traceback" in (seen := trial.execute(cell.read()).observation):
+                raise RuntimeError(seen)
+        with open(f"cells/{trial.task.id}.txt") as answer:
+            trial.submit(eval(answer.read()))
+"""
+# The grader reads what it collects as data, and tests a function that the agent cannot change.
+MODEL = "def mean(values):\n    raise NotImplementedError\n"
+TESTED = "from fixed import double\n\ndef test_double():\n    assert double(2) == 4\n"
+JSON_GRADE: dict[str, Any] = {"collect": ["in.json"], "command": "cp in.json out.json"}
+
+
+def _json(expected: Any, **more: Any) -> dict[str, Any]:
+    return {**JSON_GRADE, "result": [{"json": {"file": "out.json"}, "expected": expected, **more}]}
+
+
+RESULT: dict[str, Any] = {
+    "collect": ["model.py"],
+    "command": "cat secret.txt > /dev/null; sleep 1",
+    "files": {"secret.txt": "hidden/secret.txt"},
+    "result": [{"number": "out.txt", "expected": 3}],
+}
+JUNIT: dict[str, Any] = {
+    "collect": ["model.py"],
+    "files": {"tests/test_double.py": "hidden/tested.py"},
+    "command": "python -m pytest -q -p no:cacheprovider --rootdir=. --junitxml=report.xml tests",
+    "result": [{"junit": "report.xml"}],
+}
+FORGED = '<testsuites><testsuite><testcase classname="tests.test_double" name="test_double"/></testsuite></testsuites>'
+
+
+def _leaves(text: str) -> str:
+    return f"open('project/in.json', 'w').write({text!r})"
+
+
+CONTROLS = ("control: the right values", "control: the right answer")
+# What is tried: the grader, the agent's cell.
+GRADED: dict[str, tuple[dict[str, Any], str]] = {
+    CONTROLS[0]: (_json({"a": {}, "n": 3}), _leaves('{"a": {}, "n": 3}')),
+    "an empty list in place of an empty mapping": (_json({"a": {}, "n": 3}), _leaves('{"a": [], "n": 3}')),
+    "values in place of an empty list": (_json({"a": [], "n": 3}), _leaves('{"a": [1], "n": 3}')),
+    "empty containers in place of an empty list": (
+        _json({"a": [], "n": 3}),
+        _leaves('{"a": {"b": []}, "n": 3}'),
+    ),
+    "no value in place of an empty list": (_json({"a": [], "n": 3}), _leaves('{"n": 3}')),
+    "an empty list in place of a value": (_json({"a": 1}), _leaves('{"a": []}')),
+    "an empty mapping in place of all values": (_json({"a": 1}), _leaves("{}")),
+    "further empty containers": (_json({"n": 3}), _leaves('{"n": 3, "a": {"b": []}}')),
+    "NaN in place of a number": (_json(3, rel=0.5), _leaves("NaN")),
+    "NaN in an interval": (
+        {**JSON_GRADE, "result": [{"json": {"file": "out.json"}, "interval": [0, 1]}]},
+        _leaves("NaN"),
+    ),
+    "Infinity with a relative tolerance": (_json(3, rel=0.5), _leaves("Infinity")),
+    "an overflow to infinity": (_json(3, rel=0.5), _leaves("1e999")),
+    "a number of 100,000 digits": (_json(3, rel=0.5), _leaves("9" * 100_000)),
+    "a number of 4,000 digits": (_json(3, rel=0.5), _leaves("9" * 4_000)),
+    "NaN as a score": ({**JSON_GRADE, "result": [{"json": {"file": "out.json"}}]}, _leaves("NaN")),
+    "a score above 1": ({**JSON_GRADE, "result": [{"json": {"file": "out.json"}}]}, _leaves("2")),
+    "true in place of 1": (_json(1), _leaves("true")),
+    "1 in place of true": (_json(True), _leaves("1")),
+    "true as a score": ({**JSON_GRADE, "result": [{"json": {"file": "out.json"}}]}, _leaves("true")),
+    "a text in place of a number": (_json(3), _leaves('"3"')),
+    "a duplicate key": (_json({"a": 1}), _leaves('{"a": 1, "a": 2}')),
+    "very deep nesting": (_json({"a": 1}), _leaves("[" * 200_000 + "]" * 200_000)),
+    "a result written before the command": (RESULT, "open('project/out.txt', 'w').write('3')"),
+    "a result as a link to a hidden file": (RESULT, "import os; os.symlink('secret.txt', 'project/out.txt')"),
+    "a result as a FIFO": (RESULT, "import os; os.mkfifo('project/out.txt')"),
+    "a result as a folder": (RESULT, "import os; os.makedirs('project/out.txt/3')"),
+    "a collected file as a FIFO": (
+        RESULT,
+        "import os; os.remove('project/model.py'); os.mkfifo('project/model.py')",
+    ),
+    "a collected file as a link to itself": (
+        RESULT,
+        "import os; os.remove('project/model.py'); os.symlink('model.py', 'project/model.py')",
+    ),
+    "a process that writes the result again and again": (
+        RESULT,
+        "import subprocess, sys; subprocess.Popen([sys.executable, '-c', "
+        '\'import time\\nwhile True: open("project/out.txt", "w").write("3"); time.sleep(0.1)\'],'
+        " start_new_session=True)",
+    ),
+    "a sitecustomize beside the collected file": (
+        JUNIT,
+        f"open('project/sitecustomize.py', 'w').write('import os; open(\"report.xml\", \"w\").write({FORGED!r}); os._exit(0)')",
+    ),
+    "a conftest beside the collected file": (
+        JUNIT,
+        "open('project/conftest.py', 'w').write('def pytest_collection_modifyitems(items): items.clear()')",
+    ),
+    "a module that shadows the tested one": (
+        JUNIT,
+        "open('project/fixed.py', 'w').write('def double(value): return 2 * value')",
+    ),
+    "a module in place of pytest": (
+        JUNIT,
+        f"open('project/pytest.py', 'w').write('open(\"report.xml\", \"w\").write({FORGED!r})')",
+    ),
+    "a pytest.ini that collects other tests": (
+        JUNIT,
+        "open('project/pytest.ini', 'w').write('[pytest]\\naddopts = mine.py'); "
+        "open('project/mine.py', 'w').write('def test(): pass')",
+    ),
+    "a program of the command beside the collected file": (
+        JUNIT,
+        f"import os; open('project/python', 'w').write('#!/bin/sh\\necho {FORGED!r} > report.xml'); "
+        "os.chmod('project/python', 0o755)",
+    ),
+    "a JUnit report written before the command": (
+        JUNIT,
+        f"open('project/report.xml', 'w').write({FORGED!r})",
+    ),
+}
+# What is tried: the gold answer, and the Python expression that is submitted.
+ANSWERED: dict[str, tuple[Any, str]] = {
+    CONTROLS[1]: ({"a": 1.0}, "{'a': 1.0}"),
+    "an empty mapping in place of an answer": ({"a": 1}, "{}"),
+    "NaN in place of an answer": ({"a": 1.0}, "{'a': float('nan')}"),
+    "infinity in place of an answer": ({"a": 1.0}, "{'a': float('inf')}"),
+    "a huge number in place of an answer": ({"a": 1.0}, "{'a': 10**400}"),
+    "a text of very deep brackets as an answer": ({"a": 1}, "'[' * 200_000 + ']' * 200_000"),
+    "a text of 2 MiB of zeros as an answer": ({"a": 1}, "'(' + '0,' * 2**20 + ')'"),
+    "an answer as a list of one": ({"a": 1, "b": 2}, "[1]"),
+}
+SECONDS = 60
+_results: dict[str, dict[str, Any]] = {}
+_NAMES = [*GRADED, *ANSWERED]
+
+
+def _slug(name: str) -> str:
+    return f"g{_NAMES.index(name)}"
+
+
+def _files() -> dict[str, str]:
+    files = {
+        "agent.py": AGENT,
+        "project/model.py": MODEL,
+        "hidden/tested.py": TESTED,
+        "hidden/secret.txt": "3\n",
+    }
+    files["project/fixed.py"] = "def double(value):\n    return value\n"
+    files["project/in.json"] = "null"
+    for name in _NAMES:
+        task: dict[str, Any] = {"id": _slug(name), "set": "expert", "query": "Do it."}
+        if name in GRADED:
+            grade, cell = GRADED[name]
+            task |= {"grade": grade, "repository": {"path": "project", "provide": True}}
+            answer = "None"
+        else:
+            (task["answer"], answer), cell = ANSWERED[name], "1"
+        files[f"cells/{_slug(name)}.py"] = cell
+        files[f"cells/{_slug(name)}.txt"] = answer
+        files[f"{_slug(name)}.task.yaml"] = json.dumps(task)
+    return files
+
+
+def _all_results(folder: Path) -> dict[str, dict[str, Any]]:
+    """The results of one run with all attacks, which is faster than a run for each."""
+    if not _results:
+        rows = results_of(folder, _files(), "--super-sandbox=local", ".")
+        _results.update({row["id"]: row for row in rows})
+        # Without these, a broken grader would look like one that blocks everything.
+        assert all(_results[_slug(name)]["solved"] for name in CONTROLS)
+    return _results
+
+
+def _try(name: str, folder: Path) -> Outcome:
+    row = _all_results(folder)[_slug(name)]
+    if row["stop_reason"] == "error" or row["wall_seconds"] > SECONDS:
+        return "open"
+    return "open" if row["solved"] else "blocked"
+
+
+ATTACKS: tuple[Attack, ...] = tuple(
+    Attack(name=f"graders: {name}", run=functools.partial(_try, name))
+    for name in _NAMES
+    if name not in CONTROLS
+)

@@ -49,15 +49,20 @@ class Notebook:
 
 MAX_LINES = 400
 MAX_CHARACTERS = 50_000
+# IPython reads a cell again for each line that it translates: these lines times the characters.
+MAX_WORK = 1_000_000
+_TRANSLATED = re.compile(r"^[ \t]*+[!?%,;/]|=[ \t]*+[!%]|\?[ \t]*+$", re.MULTILINE)
 
 
 def as_python(source: str) -> ast.Module | None:
     """The cell as IPython translates it into Python; None if it is invalid, or too long to be read.
 
-    IPython's time grows with the square of the lines, and Python's parser takes a thousand times the memory
-    of a text: a long cell could delay the scoring for hours, or take all memory of the host.
+    Python's parser takes a thousand times the memory of a text. A long cell could delay the scoring for
+    hours, or take all memory of the host.
     """
     if source.count("\n") > MAX_LINES or len(source) > MAX_CHARACTERS:
+        return None
+    if len(_TRANSLATED.findall(source)) * len(source) > MAX_WORK:
         return None
     from IPython.core.inputtransformer2 import TransformerManager
 
