@@ -2,9 +2,81 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tests.attacks.attack import Attack
+from pytest_super.kernel.providers.unprivileged import closed_parents
+from tests.attacks.attack import Attack
+from tests.attacks.sandbox_probe import ATTACKS as TRIED
 
-ATTACKS: tuple[Attack, ...] = ()
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.attacks.attack import Outcome
+
+CHECKOUT = Path(__file__).parents[2]
+SECONDS = 120
+ROOT, USER = "root", "a user"
+# A user without an account, whom nothing on the machine belongs to.
+NUMBER = 61183
+
+
+@functools.cache
+def gained(kind: str) -> dict[str, str]:
+    """What each attack of a process of this user has gained."""
+    probe = [sys.executable, "-m", "tests.attacks.sandbox_probe"]
+    with tempfile.TemporaryDirectory() as folder:
+        command = probe if kind == ROOT or os.geteuid() != 0 else as_user(probe, Path(folder))
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=SECONDS)
+    if done.returncode != 0:
+        raise RuntimeError(f"the attacks cannot be tried as {kind}:\n{done.stderr}")
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def as_user(command: list[str], folder: Path) -> list[str]:
+    """The command run by another user, in mounts of its own that show Python and the checkout."""
+    os.chmod(folder, 0o755)
+    become = ["setpriv", f"--reuid={NUMBER}", f"--regid={NUMBER}", "--clear-groups"]
+    run = ["env", f"HOME={folder}", "PYTHONDONTWRITEBYTECODE=1", *command]
+    steps = [*shown(folder), ["cd", str(CHECKOUT)], ["exec", *become, *run]]
+    return ["unshare", "--mount", "--propagation=private", "sh", "-ec", "\n".join(map(shlex.join, steps))]
+
+
+def shown(folder: Path) -> Iterator[list[str]]:
+    """The commands that put empty folders over private ones, with only what the user needs in them."""
+    needed = {Path(one).resolve() for one in (sys.prefix, sys.base_prefix, CHECKOUT)}
+    outer = [one for one in needed if not any(one.is_relative_to(other) for other in needed - {one})]
+    private = {one: closed[-1] for one in outer if (closed := closed_parents(one))}
+    for number, one in enumerate(private):
+        yield ["mkdir", str(folder / str(number))]
+        yield ["mount", "--rbind", str(one), str(folder / str(number))]
+    for one in sorted({*private.values()}):
+        yield ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(one)]
+    for number, one in enumerate(private):
+        yield ["mkdir", "-p", str(one)]
+        yield ["mount", "--rbind", str(folder / str(number)), str(one)]
+
+
+def outcome(kind: str, name: str) -> Outcome:
+    found = gained(kind)
+    if not found[name]:
+        return "blocked"
+    return "flagged" if found["isolated"] == "False" else "open"
+
+
+def attack(kind: str, name: str) -> Attack:
+    return Attack(
+        name=f"bubblewrap as {kind}: {name}", run=lambda _folder: outcome(kind, name), needs=("bwrap",)
+    )
+
+
+KINDS = (ROOT, USER) if os.geteuid() == 0 else (USER,)
+ATTACKS = tuple(attack(kind, name) for kind in KINDS for name in TRIED)
