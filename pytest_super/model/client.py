@@ -246,7 +246,7 @@ def error_of(error: dict[str, str]) -> Exception:
     """The exception for an error in the gateway's JSON."""
     code, message = error["code"], error["message"]
     if code.startswith("budget_"):
-        return BudgetSpentError(code.removeprefix("budget_"))
+        return BudgetSpentError(code.removeprefix("budget_"), error.get("why", ""))
     if code == "context":
         return BudgetSpentError("context")
     if code == "invalid_request":

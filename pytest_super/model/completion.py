@@ -20,9 +20,11 @@ class BudgetSpentError(Exception):
     `context` means that the prompt is longer than the model's window.
     """
 
-    def __init__(self, limit: str) -> None:
-        super().__init__(limit)
+    def __init__(self, limit: str, why: str = "") -> None:
+        """`why` is for a person, where it is more than that the limit is reached."""
+        super().__init__(why or f"the trial's {limit} budget is spent")
         self.limit = limit
+        self.why = why
 
 
 class FilteredError(Exception):

@@ -113,10 +113,9 @@ class ModelCallError(Exception):
 def error_data(error: BudgetSpentError | ModelCallError) -> dict[str, str]:
     """The error as OpenAI's JSON states it, with our own codes."""
     if isinstance(error, BudgetSpentError):
-        code, message = f"budget_{error.limit}", f"the trial's {error.limit} budget is spent"
-    else:
-        code, message = error.failure, error.message
-    return {"message": message, "type": "pytest_super", "code": code}
+        why = {"why": error.why} if error.why else {}
+        return {"message": str(error), "type": "pytest_super", "code": f"budget_{error.limit}", **why}
+    return {"message": error.message, "type": "pytest_super", "code": error.failure}
 
 
 def classify(

@@ -36,8 +36,8 @@ class Limit:
     which they come, so that many small ones cannot keep a large one waiting for ever.
     """
 
-    def __init__(self, error: Callable[[Limit], Exception]) -> None:
-        """`error` makes the exception with which a call is refused."""
+    def __init__(self, error: Callable[[Limit, float], Exception]) -> None:
+        """`error` makes the exception with which a call is refused, of this and of what the call needs."""
         self.amount: float = inf
         self.used: float = 0
         self._error = error
@@ -73,21 +73,29 @@ class Limit:
     def _has_room(self, most: float, expected: Callable[[], float]) -> bool:
         left = self.amount - self.used
         # The smaller of both: a call that cannot exceed the limit is made, whatever is expected of it.
-        if left <= 0 or min(most + self._excess, expected()) > left:
-            raise self._error(self)
+        if left <= 0 or min(most + self._excess, needed := expected()) > left:
+            raise self._error(self, needed if left > 0 else 0.0)
         if not self._reserved:
             return True
         return sum(each + self._excess for each in (*self._reserved, most)) <= left
 
 
 def trial_limit(name: str) -> Callable[[], Limit]:
-    return lambda: Limit(lambda _: BudgetSpentError(name))
+    return lambda: Limit(lambda limit, needed: BudgetSpentError(name, why_too_small(name, limit, needed)))
+
+
+def why_too_small(name: str, limit: Limit, needed: float) -> str:
+    """Why nothing can be done within a limit, for a person; "" if something was done."""
+    if limit.used or not needed:
+        return ""
+    amounts = f"about {needed:,.0f} of {limit.amount:,.0f} {name}"
+    return f"the first request alone needs {amounts}: raise limits.{name} or shorten the prompt"
 
 
 def run_cost_limit(max_cost: float | None, machines: int) -> Limit:
     where = f" on each of its {machines} machines" if machines > 1 else ""
 
-    def error(limit: Limit) -> ModelCallError:
+    def error(limit: Limit, _needed: float) -> ModelCallError:
         cost = f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed{where}"
         return ModelCallError(Failure.RUN_COST, f"{cost}: raise --super-max-cost to go on")
 

@@ -102,7 +102,7 @@ class TrialEndpoint:
         if model is not None and model.failure is not None:
             raise model.failure
         if reason := (model and model.spent) or trial.budget.spent_besides_compute():
-            trial.end(reason)
+            trial.end(reason, model.why_spent if model else "")
             return True
         return False
 

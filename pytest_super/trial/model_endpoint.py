@@ -68,6 +68,8 @@ class ModelEndpoint:
         self._on_call = on_call
         self.failure: ModelError | None = None
         self.spent: str | None = None
+        self.why_spent = ""
+        """See BudgetSpentError."""
         self._model = model
         self._budget = budget
         self._lock = threading.Lock()
@@ -165,9 +167,8 @@ class ModelEndpoint:
         except Gone:
             raise
         except BudgetSpentError as spent:
-            self.spent = self.spent or spent.limit
-            text = f"the trial's {spent.limit} budget is spent"
-            return stream.refuse(protocol, 403, f"budget_{spent.limit}", text)
+            self.spent, self.why_spent = self.spent or spent.limit, self.why_spent or spent.why
+            return stream.refuse(protocol, 403, f"budget_{spent.limit}", str(spent))
         except RefusedError as error:
             return stream.refuse(protocol, 400, error.code, str(error))
         except FilteredError as error:

@@ -86,6 +86,8 @@ class ProgramResult:
     """-N for the signal N; None if the program did not end by itself."""
     spent: str | None = None
     """The limit that was reached, if any. All processes in the sandbox are then killed."""
+    why_spent: str = ""
+    """See ModelEndpoint.why_spent."""
     not_started: str = ""
     """Why there was no program: it is empty if it was started."""
     refused: str = ""
@@ -204,7 +206,8 @@ class Program:
             # Not an interrupt, which would not reach the program in its own session.
             self._kernel.restart(timeout=KILL_SECONDS)
         note = self._note(f"[The program was ended: {spent} spent.]")
-        return ProgramResult(result=self._whole(result), note=note, spent=spent)
+        why = self._endpoint.why_spent if self._endpoint else ""
+        return ProgramResult(result=self._whole(result), note=note, spent=spent, why_spent=why)
 
     def _ended(self, result: CellResult, code: int | None) -> ProgramResult:
         whole = self._whole(result)

@@ -93,7 +93,7 @@ class Trial:
         try:
             return self.try_to_complete(messages, **parameters)
         except BudgetSpentError as spent:
-            self.end(spent.limit)
+            self.end(spent.limit, spent.why)
             raise TrialEnded(spent.limit) from None
 
     def try_to_complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
@@ -183,7 +183,8 @@ class Trial:
                 ran = program.run(command, environment or {}, files or {}, self._listener)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
-        self.stop_reason, self.refused, self.not_started = ran.spent, ran.refused, ran.not_started
+        self.stop_reason, self.error = ran.spent, ran.why_spent or None
+        self.refused, self.not_started = ran.refused, ran.not_started
         return self._finish(action, thought, started, ran.result, ran.observation, files=ran.files)
 
     @whole_step
@@ -211,9 +212,9 @@ class Trial:
         """The steps of earlier attempts and of this one."""
         return self._log.all_steps
 
-    def end(self, stop_reason: str) -> None:
-        """End the trial with this reason, unless it has ended."""
-        self.stop_reason = self.stop_reason or stop_reason
+    def end(self, stop_reason: str, why: str = "") -> None:
+        """End the trial with this reason, unless it has ended. `why` is more about it, for a person."""
+        self.stop_reason, self.error = self.stop_reason or stop_reason, self.error or why or None
 
     def close(self) -> None:
         """Refuse all further actions, and the step of an action that another thread has not finished.

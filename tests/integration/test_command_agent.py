@@ -367,6 +367,15 @@ def test_a_call_that_the_program_left_is_in_the_trials_figures(
     assert result["cost_usd"] == pytest.approx(sum(call["cost_usd"] for call in booked))
 
 
+def test_a_program_whose_first_request_is_larger_than_the_limit_is_told(project: CommandProject) -> None:
+    project.add_task(limits={"tokens": 10})
+    project.script({"text": "42"})
+    project.add_program("long", "from client import *\nprint(ask('word ' * 100))")
+    result = project.run("python $P/long.py", SCRIPT)
+    assert (result["stop_reason"], result["error"]) == ("tokens", None)
+    assert "the first request alone needs about" in result["agent_error"]
+
+
 # Asks on, whatever it is answered, from several threads.
 INSISTENT = """
 from client import *

@@ -207,6 +207,16 @@ def test_a_run_that_reaches_its_limit_of_cost_stops_without_misses_and_errors(
     assert "the run has cost" in xml
 
 
+def test_a_first_request_that_is_larger_than_the_limit_is_told(asking: Project) -> None:
+    asking.add_task("a", limits={"tokens": 1})
+    result = asking.run(asking_script(asking, [LOOK]))
+    why = (
+        "the tokens budget was spent (the first request alone needs about * of 1 tokens: raise limits.tokens"
+    )
+    result.stdout.fnmatch_lines([f"missed  a: *{why}*"])
+    assert (asking.results["a[1]"]["error"], asking.calls) == (None, [])
+
+
 def test_a_gateway_that_dies_is_started_again_and_forgets_nothing(asking: Project) -> None:
     asking.add_task("a", limits={"tokens": 1150})
     asking.run(asking_script(asking, [LOOK, {**LOOK, "text": "kill"}, *[LOOK] * 20])).assert_outcomes(
