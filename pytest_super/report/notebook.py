@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import printable_line
 from pytest_super.report.text import graded_line, grader_output, named, raised, script_state
+from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.grade import SAME
@@ -47,8 +48,9 @@ def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[St
         markdown("figures", f"# {result.name}\n\n{quoted(figures)}"),
         markdown("query", f"{QUERY}{quoted(task.query)}"),
     ]
+    after = pauses(steps)
     for step in steps:
-        cells += step_cells(step)
+        cells += step_cells(step, after.get(step.number))
     if result.agent_error:
         cells.append(raw("agent-error", result.agent_error))
     notebook = {
@@ -120,8 +122,10 @@ def clipped(text: str) -> str:
     return line if len(line) <= VALUE_LIMIT else f"{line[:VALUE_LIMIT]}…"
 
 
-def step_cells(step: Step) -> Iterator[Cell]:
-    title = f"**Step {step.number}** ({step.action.type}, {step.outcome}, {step.seconds:.1f} s)"
+def step_cells(step: Step, pause: float | None) -> Iterator[Cell]:
+    """`pause` is the time in seconds since the step before, for a call of a program's tool."""
+    time = f"{step.seconds:.1f} s" if pause is None else f"{pause:.1f} s after the step before"
+    title = f"**Step {step.number}** ({step.action.type}, {step.outcome}, {time})"
     if step.origin == "pre_execute":
         title += " pre-executed"
     yield markdown(f"step-{step.number}", "\n\n".join(part for part in (title, quoted(step.thought)) if part))
@@ -129,7 +133,7 @@ def step_cells(step: Step) -> Iterator[Cell]:
         yield code(f"cell-{step.number}", step)
     else:
         changed = f"changed files: {named(step.files, MOST_FILES)}" if step.files else ""
-        text = "\n\n".join(part for part in (step.action.content, step.observation, changed) if part)
+        text = "\n\n".join(part for part in (content_of(step), step.observation, changed) if part)
         yield raw(f"action-{step.number}", text)
 
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.report.notebook import write_notebook
 from pytest_super.report.page.charts import axis, cost_against_headline, timeline_of
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file, write_page
@@ -25,6 +26,7 @@ from pytest_super.report.page.texts import level_of, size_of, text_of
 from pytest_super.report.page.trial import detail_of
 from pytest_super.statistics.mean import TaskMean, general_mean
 from pytest_super.store.results import RUNNING, TrialFolder, TrialResult
+from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
 if TYPE_CHECKING:
@@ -235,6 +237,30 @@ def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
     assert "1.2 s" in page
     assert "Thought" in page
     assert "landmark 1 (echo)" in page
+
+
+CALL = json.dumps({"name": "shell", "arguments": json.dumps({"command": 'cd a\nls "b"', "limit": 3})})
+
+
+def test_a_call_shows_its_arguments_as_texts_and_the_time_since_the_step_before(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    steps = [
+        a_step(1, type="message", content="I look.", started="2026-11-23T10:15:00.000+00:00"),
+        a_step(2, type="tool_call", content=CALL, started="2026-11-23T10:15:02.500+00:00"),
+        a_step(3, type="tool_call", content="no JSON", started="soon"),
+    ]
+    folder = add_trial(run, a_result(), steps)
+    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
+    page = trial_body(view, id="s", level=2, source="x")
+    assert "shell\ncommand:\ncd a\nls &#34;b&#34;\nlimit: 3" in page
+    assert page.count("2.5 s after the step before") == page.count("after the step before") == 1
+    assert "no JSON" in page
+    task = Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": 1})
+    write_notebook(folder, task, a_result(), steps)
+    cells = json.loads((folder / "trajectory.ipynb").read_text())["cells"]
+    sources = {cell["id"]: cell["source"] for cell in cells}
+    assert sources["action-2"] == 'shell\ncommand:\ncd a\nls "b"\nlimit: 3'
+    assert "2.5 s after the step before" in sources["step-2"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.report.page.steps import other_outputs, readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.report.text import graded_line, grader_output, named, outcome_of, raised, script_state
+from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.tasks.grade import SAME
 
@@ -79,7 +80,11 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     labelled = [list(texts_of(step)) for step in kept]
     budget = most - TRIAL_BYTES - STEP_BYTES * len(kept)
     level = level_of([size_of(text, budget) for texts in labelled for _, text in texts], budget)
-    shown = [shown_step(step, texts, landmarks, level) for step, texts in zip(kept, labelled, strict=True)]
+    after = pauses(steps)
+    shown = [
+        shown_step(step, after.get(step.number), texts, landmarks, level)
+        for step, texts in zip(kept, labelled, strict=True)
+    ]
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
         trial=trial,
@@ -125,7 +130,7 @@ def texts_of(step: Step) -> Iterator[tuple[str, str]]:
     """The texts that are not empty, each with its label."""
     for label, text in (
         ("Thought", step.thought),
-        ("Action", step.action.content),
+        ("Action", content_of(step)),
         ("Observation", step.observation),
     ):
         if text:
@@ -136,7 +141,11 @@ def texts_of(step: Step) -> Iterator[tuple[str, str]]:
 
 
 def shown_step(
-    step: Step, texts: Sequence[tuple[str, str]], landmarks: Sequence[ShownLandmark], most: int
+    step: Step,
+    pause: float | None,
+    texts: Sequence[tuple[str, str]],
+    landmarks: Sequence[ShownLandmark],
+    most: int,
 ) -> ShownStep:
     hit = [one for one in landmarks if one.step == step.number]
     patterns = [(one.number, one.pattern) for one in hit]
@@ -151,11 +160,13 @@ def shown_step(
         texts=[
             (label, text_of(text, most, patterns if label == "Observation" else ())) for label, text in texts
         ],
-        notes=[clipped(note) for note in notes_of(step)][:MOST_FACTS],
+        notes=[clipped(note) for note in notes_of(step, pause)][:MOST_FACTS],
     )
 
 
-def notes_of(step: Step) -> Iterator[str]:
+def notes_of(step: Step, pause: float | None) -> Iterator[str]:
+    if pause is not None:
+        yield f"{pause:.1f} s after the step before"
     if step.repeats >= MANY_REPEATS:
         yield f"the same action with the same observation {step.repeats} times in a row"
     if step.omitted_characters:
