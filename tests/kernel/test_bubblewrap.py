@@ -24,6 +24,7 @@ from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
+from tests.attacks.trials import results_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,6 +266,35 @@ def test_a_bridge_killed_from_inside_is_the_agents_end(kernel: Kernel) -> None:
     result = kernel.execute("import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)")
     assert result.outcome is Outcome.SANDBOX_LOST
     assert result.detail.endswith("the bridge was killed by signal 9")
+
+
+KILLED_ONCE = """
+import os, signal
+from pathlib import Path
+
+class Agent:
+    def run(self, trial):
+        trial.execute("1")
+        mark = Path("killed")
+        if not mark.exists():
+            mark.touch()
+            for stat in Path("/proc").glob("[0-9]*/stat"):
+                pid, _, rest = stat.read_text().partition(" (bwrap) ")
+                if rest and int(rest.split()[1]) == os.getpid():
+                    os.kill(int(pid), signal.SIGKILL)
+        trial.execute("2")
+        trial.submit(42)
+"""
+
+
+def test_a_trial_whose_bwrap_is_killed_is_an_error_and_a_resumed_run_tries_it_again(tmp_path: Path) -> None:
+    task = "id: t\nset: expert\nquery: q\nanswer: 42\n"
+    files = {"agent.py": KILLED_ONCE, "tasks/t.task.yaml": task}
+    (killed,) = results_of(tmp_path, files, "--super-sandbox=bubblewrap")
+    assert (killed["solved"], killed["stop_reason"]) == (False, "error")
+    assert "signal 9" in killed["error"]
+    *_, again = results_of(tmp_path, {}, "--super-sandbox=bubblewrap", "--super-resume=latest")
+    assert (again["solved"], again["error"]) == (True, None)
 
 
 def test_kept_files_stay_and_can_be_entered() -> None:
