@@ -90,6 +90,8 @@ class BoundedLoader(Loader):
         self.depth -= 1
 
 
+# What libyaml says since 0.2.6 of more than 1,000 levels, of which it reads ahead.
+TOO_DEEP_FOR_PARSER = "exceeded maximum nesting depth"
 TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
 TOO_MANY = f"the file has more than {MAX_NODES:,} keys and values: keep data in other files"
 
@@ -134,6 +136,8 @@ def documents(text: str) -> Iterator[yaml.Node]:
                 yield node
         refuse_bare_tag(text)
     except yaml.MarkedYAMLError as error:
+        if TOO_DEEP_FOR_PARSER in (error.problem or ""):
+            raise unreadable(place_of(error), TOO_DEEP) from None
         message = ", ".join(part for part in (error.context, error.problem) if part)
         raise unreadable(place_of(error), f"broken YAML: {message}") from None
     except yaml.reader.ReaderError as error:

@@ -234,9 +234,8 @@ def test_errors_in_fields_hide_no_error_of_the_whole(load: Any, text: str, messa
         ("id: 'a\n---\nid: b\n", OPEN_QUOTE),
         (b"id: a\nquery: caf\xe9\n", "2:11: not UTF-8 (byte 0xe9)"),
         (b"#" * 17_000_000, "1:1: the file has 17,000,000 bytes"),
-        # The process does not end, as it would if the parser's stack overflowed.
-        ("answer: \n " + "[" * 100_000, "2:101: lists and mappings are nested more than 100 deep"),
-        ("answer: \n " + "{a: " * 100_000, "2:398: lists and mappings are nested more than 100 deep"),
+        ("answer: \n " + "[1-1," * 900, "2:497: lists and mappings are nested more than 100 deep"),
+        ("answer: \n " + "{a: " * 900, "2:398: lists and mappings are nested more than 100 deep"),
         ("answer: \n " + "? " * 100_000, "2:200: lists and mappings are nested more than 100 deep"),
     ],
     ids=lambda value: repr(value[:30]),
@@ -303,6 +302,13 @@ def test_a_tag_that_does_not_fit_is_refused_at_its_place(load: Any, written: str
         load, f"id: a\nset: expert\nquery: do it\nanswer: {{{before or '? '}{written}, b: 1}}\n"
     )
     assert error.startswith(f"t.task.yaml:4:{10 + len(before or '? ')}: ")
+
+
+@pytest.mark.parametrize("opener", ["[", "{a: ", "? ", "- "])
+def test_no_depth_ends_the_process(load: Any, opener: str) -> None:
+    """As it would end if the parser's stack overflowed."""
+    [error] = errors_of(load, "answer: \n " + opener * 100_000)
+    assert error.endswith("lists and mappings are nested more than 100 deep")
 
 
 def nested(depth: int) -> dict[str, str]:
