@@ -90,8 +90,7 @@ class BoundedLoader(Loader):
         self.depth -= 1
 
 
-# What libyaml says since 0.2.6 of more than 1,000 levels, of which it reads ahead.
-TOO_DEEP_FOR_PARSER = "exceeded maximum nesting depth"
+PARSERS_DEPTH = "exceeded maximum nesting depth"  # libyaml 0.2.6 and later, beyond 1,000 levels
 TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep"
 TOO_MANY = f"the file has more than {MAX_NODES:,} keys and values: keep data in other files"
 
@@ -136,10 +135,9 @@ def documents(text: str) -> Iterator[yaml.Node]:
                 yield node
         refuse_bare_tag(text)
     except yaml.MarkedYAMLError as error:
-        if TOO_DEEP_FOR_PARSER in (error.problem or ""):
-            raise unreadable(place_of(error), TOO_DEEP) from None
-        message = ", ".join(part for part in (error.context, error.problem) if part)
-        raise unreadable(place_of(error), f"broken YAML: {message}") from None
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        message = TOO_DEEP if said.endswith(PARSERS_DEPTH) else f"broken YAML: {said}"
+        raise unreadable(place_of(error), message) from None
     except yaml.reader.ReaderError as error:
         line, column = position(text, error.position, "\n")
         raise Unreadable(line, column, f"broken YAML: {error.reason}") from None
