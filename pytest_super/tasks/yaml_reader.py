@@ -43,8 +43,7 @@ MAX_NODES = 2 * MAX_VALUES
 MAX_DEPTH = 100
 # Up to this depth the C parser can recurse without a check. The Python parser overflows earlier.
 UNCOUNTED_DEPTH = 1_000 if hasattr(yaml, "CSafeLoader") else 0
-# Each level of nesting needs at least one of these characters.
-OPENERS = "[{-?:"
+OPENERS = "[{-?:"  # Each level of nesting needs at least one of them.
 # Matches are rare. After one, a second scan checks whether it is a tag or part of a text.
 # The lookbehind comes after its `!`, so that `re` looks for a literal first, which is 20 times faster.
 MAYBE_BARE_TAG = re.compile(r"!(?<![^\s,\[{:]!)(?:<!>)?(?![^\s,\]}])")
