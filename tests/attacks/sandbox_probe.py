@@ -11,6 +11,7 @@ import os
 import platform
 import secrets
 import socket
+import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOKEN = secrets.token_hex(16)
+KEY = f"super-{TOKEN}".encode()
 # The numbers of the system calls add_key and keyctl.
 KEY_CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}[platform.machine()]
 SESSION_KEYRING = -3
@@ -75,17 +77,21 @@ KEYRING = "print([key for key in [ctypes.CDLL(None).syscall(%d, 10, %d, b'user',
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="attack-") as folder:
-        os.environ["SUPER_ATTACKED"] = TOKEN
+        # Linux shows only the variables that a process was started with.
+        attacked = subprocess.Popen(["sleep", "600"], env={"PATH": os.defpath, "SUPER_ATTACKED": TOKEN})
+        # Before the sandboxes start: it can put a new keyring in place, which only later processes share.
+        ctypes.CDLL(None).syscall(KEY_CALLS[0], b"user", KEY, b"secret", 6, SESSION_KEYRING)
         sandboxes = [BubblewrapSandbox(SandboxSpec(), SandboxSettings()) for _ in range(2)]
         kernels = [Kernel(one) for one in sandboxes]
         try:
             for kernel in kernels:
                 kernel.start()
             kernels[1].write_file("secret.txt", TOKEN.encode())
-            attack = Attacks(kernels[0], Path(folder), sandboxes[1].folder)
+            attack = Attacks(kernels[0], Path(folder), sandboxes[1].folder, attacked.pid)
             gained = {name: run(attack) for name, run in ATTACKS.items()}
             gained["isolated"] = str(sandboxes[0].capabilities.isolation)
         finally:
+            attacked.kill()
             for kernel, sandbox in zip(kernels, sandboxes, strict=True):
                 kernel.close()
                 sandbox.close()
@@ -95,8 +101,8 @@ def main() -> None:
 class Attacks:
     """Each returns what it has gained, "" for nothing."""
 
-    def __init__(self, kernel: Kernel, folder: Path, other: Path) -> None:
-        self.kernel, self.folder, self.other = kernel, folder, other
+    def __init__(self, kernel: Kernel, folder: Path, other: Path, process: int) -> None:
+        self.kernel, self.folder, self.other, self.process = kernel, folder, other, process
         self.cell(TRIED + READ)
 
     def printed(self, code: str) -> str:
@@ -140,19 +146,13 @@ class Attacks:
                 end.listen()
             return self.cell(CONNECT % (names,))
 
-    def keyring(self) -> str:
-        name = f"super-{TOKEN}".encode()
-        add, _ = KEY_CALLS
-        key = ctypes.CDLL(None).syscall(add, b"user", name, b"secret", 6, SESSION_KEYRING)
-        return self.cell(KEYRING % (KEY_CALLS[1], SESSION_KEYRING, name)) if key > 0 else ""
-
 
 ATTACKS: dict[str, Callable[[Attacks], str]] = {
     "open a setting of the kernel for writing": lambda attack: attack.cell(WRITABLE),
     "list a folder with keys": Attacks.keys,
     "write outside of its folders": Attacks.writes,
     "make a user namespace with mounts": lambda attack: attack.cell(NEST % NEW_USERS_AND_MOUNTS).strip("0"),
-    "signal a process of the host": lambda attack: attack.cell(SIGNAL % os.getpid()),
+    "signal a process of the host": lambda attack: attack.cell(SIGNAL % attack.process),
     "read the variables of a process of the host": lambda attack: attack.cell(
         ENVIRONMENTS % (TOKEN[:16], TOKEN[16:])
     ),
@@ -164,7 +164,9 @@ ATTACKS: dict[str, Callable[[Attacks], str]] = {
     "trigger a system request": lambda attack: attack.cell(SYSRQ),
     "have the host follow a link": Attacks.followed_link,
     "connect to a socket of the host": Attacks.sockets,
-    "find a key in the session's keyring": Attacks.keyring,
+    "find a key in the session's keyring": lambda attack: attack.cell(
+        KEYRING % (KEY_CALLS[1], SESSION_KEYRING, KEY)
+    ),
 }
 
 if __name__ == "__main__":
