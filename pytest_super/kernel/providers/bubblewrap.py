@@ -22,6 +22,7 @@ from pytest_super.kernel.providers.bwrap import (
     can_limit,
     isolation,
     launch,
+    leave_keys,
     way,
     why_not_isolated,
     why_unusable,
@@ -67,7 +68,7 @@ DEFAULT_MEMORY, DEFAULT_PIDS = 4 * 2**30, 1024
 # With these, systemd-run finds its manager.
 LAUNCHER_VARIABLES = ("PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 # bwrap is killed when the thread that started it ends, and the threads that start sandboxes ahead end soon.
-STARTER = ThreadPoolExecutor(1, thread_name_prefix="pytest-super-bubblewrap")
+STARTER = ThreadPoolExecutor(1, thread_name_prefix="pytest-super-bubblewrap", initializer=leave_keys)
 
 
 class BubblewrapProvider(Provider):

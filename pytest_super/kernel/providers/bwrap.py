@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import shlex
 import shutil
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,15 +38,9 @@ NEWER = "install bubblewrap 0.8 or newer"
 NO_LIMITS = "limits need a running systemd that provides cgroups for this user"
 SCOPE_FOLDER = '"/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)"'
 SHOW_LIMITS = f"cd {SCOPE_FOLDER} && cat memory.max pids.max"
-
-# The number of the system call keyctl, whose first operation here is KEYCTL_JOIN_SESSION_KEYRING.
+# The number of the system call keyctl, and its operation that joins a new session keyring.
 KEYCTL = {"x86_64": 250, "ppc64le": 271, "s390x": 280}.get(platform.machine(), 219)
-# Where the system call is refused, code inside cannot use it either.
-WITHOUT_KEYS = f"""
-import ctypes, os, sys
-ctypes.CDLL(None).syscall({KEYCTL}, 1, None)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
+JOIN_SESSION_KEYRING = 1
 
 
 class Way(NamedTuple):
@@ -114,8 +108,7 @@ def isolation(chosen: Way, *, has_network: bool) -> list[str]:
 def launch(
     options: list[str], *, folder: Path, user: int | None, limits: tuple[int, int] | None = None
 ) -> list[str]:
-    """The command that runs bwrap: without the keys of our session, in a cgroup with `limits`, and as `user`
-    if root has to become one.
+    """The command that runs bwrap: in a cgroup with `limits`, and as `user` if root has to become one.
 
     All its programs replace each other, so the process that is started is bwrap's own. `folder` gets mount
     points. Raises OSError.
@@ -129,16 +122,16 @@ def launch(
     script = f'{mounting(mounts)}exec {shlex.join(start)} {cgroup} "$@"'
     before = [*(scope(*limits) if limits else ()), *(PRIVATE if mounts else ())]
     if not mounts and not limits:
-        return [*without_keys(), *start, *options]
-    return [*without_keys(), *before, "sh", "-c", script, "sh", *options]
+        return [*start, *options]
+    return [*before, "sh", "-c", script, "sh", *options]
 
 
-def without_keys() -> list[str]:
-    """The beginning of a command that runs another one with an empty session keyring.
+def leave_keys() -> None:
+    """Give this thread, and what it starts, an empty session keyring. Namespaces do not hide the other one.
 
-    Namespaces do not hide the keyring of the session that starts them.
+    Where the system call is refused, code inside cannot use it either.
     """
-    return [sys.executable, "-I", "-S", "-c", WITHOUT_KEYS]
+    ctypes.CDLL(None).syscall(KEYCTL, JOIN_SESSION_KEYRING, None)
 
 
 def scope(memory: int, pids: int) -> list[str]:
