@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_super.kernel.terminal_text import as_shown
+from pytest_super.kernel.terminal_text import shown_lines
 
 # Characters at the end of the output that are looked at.
 MOST_READ = 20_000
@@ -15,6 +15,6 @@ EXCEPTION = re.compile(r"(?:E +)?([\w.]*(?:Error|Exception)(?::.*)?)")
 
 def last_lines(output: str) -> str:
     """The last exception that was printed, else the last lines; "" if nothing was printed."""
-    lines = [line.strip() for line in as_shown(output[-MOST_READ:]).splitlines() if line.strip()]
+    lines = shown_lines(output[-MOST_READ:])
     raised = [found[1] for line in lines if (found := EXCEPTION.fullmatch(line))]
     return " | ".join(line[:LONGEST_LINE] for line in raised[-1:] or lines[-MOST_LINES:])

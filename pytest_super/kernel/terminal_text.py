@@ -43,6 +43,11 @@ def is_plain(text: str) -> bool:
     return _CONTROL.search(text.replace("\r\n", "\n")) is None
 
 
+def shown_lines(text: str) -> list[str]:
+    """The lines that a terminal shows, without blanks around them; empty ones are left out."""
+    return [line.strip() for line in as_shown(text).splitlines() if line.strip()]
+
+
 def as_shown(text: str) -> str:
     """What a terminal of endless width shows when `text` is printed; a newline also returns to column 0.
 

@@ -25,6 +25,8 @@ LONGEST_EXECUTABLE = 2**28
 LONGEST_TABLE = 2**16
 LARGEST_FILE = 2**40
 CHUNK = 2**20
+# Rscript names the file to R so.
+FILE = "--file="
 # How a program for 64 bits begins, with the lowest byte of a number first; the types of its segments that are
 # loaded, and that describe its links; among the latter the entries for the place and the size of their names.
 ELF64, LOADED, LINKS = b"\x7fELF\x02\x01", 1, 2
@@ -114,8 +116,7 @@ def named_files(pid: int, image: Image, above: str | None) -> dict[str, str]:
             paths = module_paths(name, modules)
         else:
             # Only the first that exists, even a folder: Python runs its `__main__.py`.
-            # So Rscript names the file to R.
-            name = argument[7:] if argument.startswith("--file=") else argument
+            name = argument[len(FILE) :] if argument.startswith(FILE) else argument
             places = (os.path.join(folder, name) for folder in folders)
             paths = islice(filter(os.path.exists, places), 1)
         path = next(filter(os.path.isfile, paths), None)

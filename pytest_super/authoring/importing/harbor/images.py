@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import LAYER, build, build_folder
-from pytest_super.kernel.terminal_text import as_shown
+from pytest_super.kernel.terminal_text import shown_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,8 +65,7 @@ def last_lines(said: list[str]) -> list[str]:
     """The last lines of the step that failed, without colours."""
     begin = max((place for place, line in enumerate(said) if line.startswith("Step ")), default=0)
     own = [line for line in said[begin:] if not ENGINE_LINE.match(line)]
-    lines = as_shown("\n".join(own)).splitlines()
-    return [line.strip() for line in lines if line.strip()][-LAST_LINES:]
+    return shown_lines("\n".join(own))[-LAST_LINES:]
 
 
 def is_there(name: str) -> bool:
