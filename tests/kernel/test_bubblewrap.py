@@ -244,6 +244,20 @@ def test_certificates_come_with_the_network(tmp_path: Path) -> None:
             assert printed(kernel, code) == text
 
 
+def test_private_settings_of_one_name_are_read_each_as_itself(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "private" for folder in ("ca", "pip")]
+    for file, text in zip(files, ("certificates", "[global]\ntimeout = 77\n"), strict=True):
+        file.parent.mkdir()
+        file.touch(0o600)
+        file.write_text(text)
+    given = {"ca_bundle": files[0], "pip_config": files[1], "environment": {"PATH": "/usr/bin"}}
+    with started(make(SandboxSpec(network=True), **given)) as kernel:
+        assert (
+            printed(kernel, "import os\nprint(open(os.environ['SSL_CERT_FILE']).read())") == "certificates\n"
+        )
+        assert "global.timeout='77'" in printed(kernel, "!pip config list")
+
+
 def test_limits_are_claimed_together_or_refused_with_the_reason() -> None:
     capabilities = make().capabilities
     assert capabilities.memory == capabilities.pids == (not capabilities.remark)

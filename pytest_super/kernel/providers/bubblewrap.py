@@ -174,7 +174,7 @@ class BubblewrapSandbox:
             *(
                 word
                 for target, source in self._files().items()
-                for word in bind(self._readable(source), target)
+                for word in bind(self._readable(source, target), target)
             ),
             *(word for source, target in self._mounts() for word in bind(source, target)),
             *("--remount-ro", "/", "--chdir", WORKDIR),  # last: no mount point can be made after it
@@ -190,11 +190,12 @@ class BubblewrapSandbox:
             found[PIP_FILE] = self.settings.pip_config or (Path(configured) if configured else None)
         return {target: source for target, source in found.items() if source}
 
-    def _readable(self, source: Path) -> Path:
+    def _readable(self, source: Path, target: str) -> Path:
         """The file, or a copy of it that the sandbox's user can read: pip's settings are often private."""
         if self._user is None or not source.exists() or is_open(source):
             return source
-        copy = self.folder / source.name
+        # Files of different folders can have the same name; their places inside differ.
+        copy = self.folder / Path(target).name
         copy.touch(0o600)
         copy.write_bytes(source.read_bytes())
         os.chown(copy, self._user, self._user)
