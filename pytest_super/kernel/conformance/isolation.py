@@ -6,6 +6,7 @@ should not appear on the host are empty and are removed.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import secrets
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.kernel.conformance.support import printed
+from pytest_super.kernel.providers.bwrap import KEYCTL
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
@@ -59,6 +61,10 @@ process = os.fork()
 if process == 0: os._exit(ctypes.CDLL(None).unshare(%d) == 0)
 print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
 """
+# KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, without a new one.
+ASKED = (KEYCTL, 0, -3, 0)
+# Asked before any sandbox starts: from now on this process and its children have one, as after a login.
+KEYRING = ctypes.CDLL(None).syscall(*ASKED)
 NEW_USERS, NEW_USERS_AND_MOUNTS = 0x10000000, 0x10020000
 
 
@@ -71,6 +77,11 @@ def test_no_folder_of_the_host_with_keys_can_be_listed(isolated_kernel: Kernel) 
     # Above the sandbox's own folders there can be empty ones of the same name, and images have their own.
     of_host = [path for path, (*identity, _) in seen.items() if identity == identity_of(path)]
     assert of_host == []
+
+
+def test_no_session_keyring_of_the_host_can_be_found(isolated_kernel: Kernel) -> None:
+    inside = int(printed(isolated_kernel, f"import ctypes; print(ctypes.CDLL(None).syscall{ASKED})"))
+    assert inside == -1 or inside != KEYRING
 
 
 def identity_of(path: str) -> list[int]:

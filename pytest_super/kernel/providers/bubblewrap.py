@@ -42,7 +42,9 @@ from pytest_super.kernel.providers.visible_system import (
     ETC_OF_NETWORK,
     SYSTEM,
     bind,
+    copy_etc_files,
     covered,
+    etc_folders,
     proc_options,
     shipped_tasks,
     system_binds,
@@ -141,14 +143,21 @@ class BubblewrapSandbox:
 
     def _make_folder(self) -> None:
         self._folder.make(Path(VENV))
+        (self.folder / "etc").mkdir()
+        copy_etc_files(self._etc, self.folder / "etc")
         for name, text in ACCOUNTS.items():
-            (self.folder / name).write_text(text)
+            (self.folder / "etc" / name).write_text(text)
         # In a file: other users of the machine can read the arguments of a process.
         words = [word for item in self._environment().items() for word in ("--setenv", *item)]
         self._variables.write_text("\0".join(["--clearenv", *words]))
         if way().own_user:
             self._user = unused_id()
             self._folder.give(self._user)
+
+    @property
+    def _etc(self) -> tuple[str, ...]:
+        """The parts of the host's /etc that are seen inside."""
+        return (*ETC, *ETC_OF_NETWORK) if self.spec.network else ETC
 
     @property
     def _variables(self) -> Path:
@@ -160,15 +169,15 @@ class BubblewrapSandbox:
         has_network = bool(self.spec.network)
         hidden = [*self.settings.hidden, *shipped_tasks()]
         own = [(self.folder / "tmp", "/tmp"), (self.folder / "work", WORKDIR)]
-        own += [(self.folder / "home", HOME), (self.folder / "venv", VENV)]
+        own += [(self.folder / "home", HOME), (self.folder / "venv", VENV), (self.folder / "etc", "/etc")]
         return [
             *isolation(way(), has_network=has_network),
-            *system_binds(ETC_OF_NETWORK if has_network else ()),
+            *system_binds(),
             *covered(hidden, [Path(name) for name in SYSTEM if not os.path.islink(name)]),
             *(*proc_options(), "--dev", "/dev", "--dir", "/run"),
             *(word for source, target in own for word in bind(source, target, option="--bind")),
             *("--symlink", "../tmp", "/var/tmp"),
-            *(word for name in ACCOUNTS for word in bind(self.folder / name, f"/etc/{name}")),
+            *etc_folders(self._etc),
             *(word for part in python_parts() for word in bind(part)),
             *covered(hidden, python_parts()),  # once more: the binds above can show them again
             *(
@@ -177,7 +186,8 @@ class BubblewrapSandbox:
                 for word in bind(self._readable(source, target), target)
             ),
             *(word for source, target in self._mounts() for word in bind(source, target)),
-            *("--remount-ro", "/", "--chdir", WORKDIR),  # last: no mount point can be made after it
+            # Last: no mount point can be made after it.
+            *("--remount-ro", "/etc", "--remount-ro", "/", "--chdir", WORKDIR),
         ]
 
     def _files(self) -> dict[str, Path]:

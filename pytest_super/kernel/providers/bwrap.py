@@ -63,7 +63,7 @@ def way() -> Way:
 @cache
 def refusal(tried: Way) -> str | None:
     """Why no sandbox is made in this way; None if one is. Tried once in a process."""
-    options = [*isolation(tried, has_network=False), *system_binds(()), *proc_options(), "--dev", "/dev"]
+    options = [*isolation(tried, has_network=False), *system_binds(), *proc_options(), "--dev", "/dev"]
     options += [word for part in python_parts() for word in bind(part)]
     try:
         with TemporaryDirectory(prefix="super-probe-") as folder:

@@ -115,4 +115,4 @@ def python_parts() -> tuple[Path, ...]:
 
 
 def is_within(path: Path, folders: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
+    return not {path, *path.parents}.isdisjoint(folders)

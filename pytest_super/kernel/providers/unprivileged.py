@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,6 +88,15 @@ def closed_parents(path: Path) -> list[Path]:
     return [parent for parent in path.parents if not parent.stat().st_mode & stat.S_IXOTH]
 
 
+# Sandboxes have most of their sources in common.
+@lru_cache(1024)
+def first_closed(source: str) -> tuple[Path, Path] | None:
+    """The resolved path of a source, and the nearest folder on the way that other users cannot pass."""
+    path = Path(source).resolve()
+    closed = closed_parents(path)
+    return (path, closed[0]) if closed else None
+
+
 def within_reach(options: Sequence[str], folder: Path) -> tuple[list[str], dict[Path, Path]]:
     """The options of bwrap with sources that other users reach, and the mounts that this takes.
 
@@ -95,11 +104,13 @@ def within_reach(options: Sequence[str], folder: Path) -> tuple[list[str], dict[
     """
     changed, mounts = list(options), dict[Path, Path]()
     for place, option in enumerate(options, 1):
-        source = Path(options[place]).resolve() if option in BINDS else Path()
-        if option not in BINDS or not source.exists() or not (closed := closed_parents(source)):
+        if option not in BINDS or not os.path.exists(options[place]):
             continue
+        if (found := first_closed(options[place])) is None:
+            continue
+        source, closed = found
         # From here on, all is open to others.
-        start = closed[0] / source.relative_to(closed[0]).parts[0]
+        start = closed / source.relative_to(closed).parts[0]
         point = next((one for one, of in mounts.items() if of == start), folder / str(len(mounts)))
         mounts[point] = start
         changed[place] = str(point / source.relative_to(start))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.host_environment import PACKAGE, python_parts
+from pytest_super.kernel.providers.unprivileged import is_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,20 +38,33 @@ def bind(source: str | Path, target: str | Path | None = None, *, option: str = 
     return [option, str(source), str(target or source)]
 
 
-def system_binds(extra: Iterable[str]) -> list[str]:
-    """The host's programs and libraries, the configuration that they need, and `extra` parts of /etc."""
+@cache
+def system_binds() -> tuple[str, ...]:
+    """The host's programs and libraries."""
     options: list[str] = []
     for name in SYSTEM:
         if os.path.islink(name):
             options += ["--symlink", os.readlink(name), name]
         elif os.path.exists(name):
             options += bind(name)
-    for name in (*ETC, *extra):
-        options += bind(f"/etc/{name}", option="--ro-bind-try")
-    return options
+    return tuple(options)
 
 
-def proc_options() -> list[str]:
+def etc_folders(names: Iterable[str]) -> list[str]:
+    return [word for name in names if os.path.isdir(f"/etc/{name}") for word in bind(f"/etc/{name}")]
+
+
+def copy_etc_files(names: Iterable[str], folder: Path) -> None:
+    """Copy those that all users can read. A mount for each would take bwrap longer. Raises OSError."""
+    for name in names:
+        source = Path("/etc", name)
+        if source.is_file() and is_open(source):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / name)
+
+
+@cache
+def proc_options() -> tuple[str, ...]:
     """A /proc of the sandbox's own, in which nothing acts on the host's kernel or tells its secrets.
 
     bwrap leaves /proc/sys writable if the user inside is root outside, who needs no capability there.
@@ -62,7 +77,7 @@ def proc_options() -> list[str]:
             options += emptied(path)
         elif os.path.exists(path):
             options += bind("/dev/null", path)
-    return options
+    return tuple(options)
 
 
 def emptied(path: str) -> list[str]:
@@ -83,10 +98,10 @@ def shipped_tasks() -> tuple[Path, ...]:
 
 def covered(hidden: Iterable[Path], folders: Iterable[Path]) -> list[str]:
     """Options that put empty folders over the `hidden` ones wherever the bound `folders` show them."""
-    pairs = itertools.product((path.resolve() for path in hidden if path.is_dir()), folders)
+    real = {folder: folder.resolve() for folder in folders}
     targets = {
-        str(folder / path.relative_to(folder.resolve()))
-        for path, folder in pairs
-        if path.is_relative_to(folder.resolve())
+        str(folder / path.relative_to(real[folder]))
+        for path, folder in itertools.product((path.resolve() for path in hidden if path.is_dir()), real)
+        if path.is_relative_to(real[folder])
     }
     return [word for path in sorted(targets) for word in emptied(path)]
