@@ -8,7 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands import COMMANDS, load_command
-from pytest_super.errors import SuperError, printable
+from pytest_super.errors import SuperError
+from pytest_super.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

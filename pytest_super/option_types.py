@@ -112,7 +112,7 @@ def retrieval(text: str) -> Retrieval:
     source, colon, tokens = text.partition(":")
     if source not in RETRIEVALS:
         # Not at the top: only a message needs it.
-        from pytest_super.errors import did_you_mean
+        from pytest_super.words import did_you_mean
 
         meant = did_you_mean(source, RETRIEVALS)
         raise ValueError(f"must be {', '.join(RETRIEVALS)}, or one of them with :TOKENS{meant}")

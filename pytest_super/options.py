@@ -233,7 +233,7 @@ def value_of(config: pytest.Config, option: Option) -> Any:
     except ValueError as error:
         raise pytest.UsageError(f"{source}={given}: {error}") from None
     if option.choices and value not in option.choices:
-        from pytest_super.errors import did_you_mean
+        from pytest_super.words import did_you_mean
 
         meant = did_you_mean(value, option.choices)
         raise pytest.UsageError(f"{source}={given}: choose from {', '.join(option.choices)}{meant}")
@@ -266,7 +266,7 @@ def refuse_unknown_options(parser: pytest.Parser, arguments: list[str]) -> None:
     for argument in parser.parse_known_and_unknown_args(arguments)[1]:
         name = argument.partition("=")[0]
         if name in given:
-            from pytest_super.errors import did_you_mean
+            from pytest_super.words import did_you_mean
 
             raise pytest.UsageError(f"there is no option {name}{did_you_mean(name, flags)}")
 
@@ -279,7 +279,7 @@ def refuse_unknown_ini_value(warning: str) -> None:
     known = [*(option.key for option in OPTIONS), "super_tasks"]
     _, is_unknown, key = warning.strip().partition("Unknown config option: ")
     if is_unknown and key.startswith("super_"):
-        from pytest_super.errors import did_you_mean
+        from pytest_super.words import did_you_mean
 
         raise pytest.UsageError(f"there is no ini value {key}{did_you_mean(key, known)}")
 

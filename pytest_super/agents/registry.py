@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.errors import SuperError
 from pytest_super.option_types import Retrieval
 from pytest_super.programs.installed.agent import Additions, InstalledAgent, InstalledProgram
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

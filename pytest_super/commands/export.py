@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import printable_line
+from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -34,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from pytest_super.report.export.formats import export_run
-    from pytest_super.report.text import counted
     from pytest_super.store.stored_runs import find_run
+    from pytest_super.words import counted
 
     exported = export_run(find_run(arguments.dir, arguments.run_name), arguments.format, arguments.output)
     for line in notes_of(exported):
@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
 
 
 def notes_of(exported: Exported) -> Iterator[str]:
-    from pytest_super.report.text import counted
+    from pytest_super.words import counted
 
     yield from exported.unread[:MOST_UNREAD]
     if (more := len(exported.unread) - MOST_UNREAD) > 0:

@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.docker.image import DEFAULT_PROFILE, PROFILES, build
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.report.live_command import LiveCommand
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -14,11 +14,12 @@ from pytest_super.commands.sandboxes import (
     kernel_starter,
     refuse_sandbox_arguments,
 )
-from pytest_super.errors import SuperError, printable_line
+from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import answer_index, cells_of, solution_cells
+from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands.json_file import write_json
-from pytest_super.errors import SuperError, printable_line
+from pytest_super.errors import SuperError
 from pytest_super.functions.leaks import find_leaks, gold_of
 from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.repository import mask_functions
-from pytest_super.report.text import counted
+from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands.task_files import add_paths, valid_tasks
-from pytest_super.errors import TaskFileError, printable, printable_line
+from pytest_super.errors import TaskFileError
+from pytest_super.words import printable, printable_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_super.errors import did_you_mean
 from pytest_super.functions.source import SourceError
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

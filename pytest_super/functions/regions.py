@@ -8,9 +8,9 @@ import tokenize
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import did_you_mean
 from pytest_super.functions.source import SourceError
 from pytest_super.functions.spans import last_line
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,9 +6,10 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.errors import SuperError
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.names import by_file, of_file
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,8 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import printable_line
 from pytest_super.kernel.inside.message_size import has_more_values
+from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from pytest_super.errors import SuperError, printable_line
+from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError, classify
 from pytest_super.model.json_values import plain
@@ -24,6 +24,7 @@ from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_text
+from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,10 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError, TrialEnded, exit_words
+from pytest_super.errors import InfrastructureError, TrialEnded
 from pytest_super.kernel.output import readable
 from pytest_super.trial.program import NOT_FOUND, exit_note
+from pytest_super.words import exit_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

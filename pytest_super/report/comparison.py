@@ -6,10 +6,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.table import WIDTH, table_lines
-from pytest_super.report.terminal import one_line
-from pytest_super.report.text import counted, named
 from pytest_super.statistics.decision import PASS, REGRESSED
 from pytest_super.store.verdict import CANNOT_TELL, FAILED, PASSED, Regression, Verdict
+from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

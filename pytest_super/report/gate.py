@@ -8,11 +8,12 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.errors import SuperError
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.summary import mean, mean_over_tasks, mean_with_errors
 from pytest_super.statistics.errors import ROUNDING
 from pytest_super.store.verdict import FAILED, OPEN, PASSED, Verdict
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

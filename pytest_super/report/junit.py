@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import InfrastructureError, printable
+from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import chosen_share, pass_at
@@ -27,6 +27,7 @@ from pytest_super.report.summary import (
 from pytest_super.report.text import describe
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.option_types import share
-from pytest_super.report.text import named
 from pytest_super.statistics.errors import ROUNDING
 from pytest_super.store.verdict import FAILED, OPEN, PASSED, Verdict
+from pytest_super.words import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,12 +9,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import printable_line
-from pytest_super.report.text import graded_line, grader_output, named, raised, script_state
+from pytest_super.report.text import graded_line, grader_output, raised, script_state
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.grade import SAME
+from pytest_super.words import named, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import printable_line
+from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,9 +6,9 @@ from collections import Counter
 from math import isclose
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.report.text import counted
 from pytest_super.statistics.averages import weighted_mean
 from pytest_super.statistics.repeats import best_of, worst_of
+from pytest_super.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

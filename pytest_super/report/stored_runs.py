@@ -6,7 +6,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from pytest_super.report.table import WIDTH, table_lines
-from pytest_super.report.terminal import figure, one_line
+from pytest_super.report.terminal import figure
+from pytest_super.words import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,6 @@ from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import printable_line
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import repeat_lines
@@ -20,9 +19,10 @@ from pytest_super.report.summary import (
     without_interrupted,
 )
 from pytest_super.report.table import table_lines
-from pytest_super.report.text import counted, describe
+from pytest_super.report.text import describe
 from pytest_super.store.results import RUN_COST
 from pytest_super.tasks.grade import SAME
+from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
     from pytest_super.store.verdict import RunVerdict
 
-LINE_LIMIT = 300
 # The colours of the beginnings of lines.
 COLOURS = {
     "error ": {"red": True},
@@ -208,8 +207,3 @@ def trouble_lines(afterwards: Mapping[str, str]) -> Iterator[str]:
     """Failures after a trial. They fail the item but do not change its figures."""
     for name, words in sorted(afterwards.items()):
         yield one_line(f"trouble {name}: after the trial: {words}")
-
-
-def one_line(text: str) -> str:
-    line = printable_line(text)
-    return line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}…"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError, exit_words, printable_line
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.store.trajectory import MANY_REPEATS
+from pytest_super.words import exit_words, named, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,23 +36,6 @@ OTHERS = (
     str(Path(pytest.__file__).parents[1]),
 )
 GROUP = "+ Exception Group Traceback"
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def named(names: Sequence[str], most: int) -> str:
-    """The first names; the others are counted."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
-
-
-def words_of(error: BaseException) -> str:
-    """The text of an exception, with its type unless it is one of ours."""
-    if isinstance(error, SuperError):
-        return str(error)
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def raised(traceback: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError, printable
+from pytest_super.errors import SuperError
 from pytest_super.session.item import TaskItem
 from pytest_super.session.papers import items_of
 from pytest_super.session.private_pytest import fixture_closure
@@ -18,6 +18,7 @@ from pytest_super.session.run import RUN
 from pytest_super.session.scoring import refuse_late_metrics
 from pytest_super.store.results import epoch_name
 from pytest_super.tasks.loading import load_tasks, refuse_known_ids
+from pytest_super.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,8 +18,7 @@ from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.repeats import candidates
 from pytest_super.report.summary import Group, why_invalid, without_interrupted
 from pytest_super.report.table import WIDTH
-from pytest_super.report.terminal import one_line, summary_lines, trouble_lines, verdict_lines, write_lines
-from pytest_super.report.text import counted, words_of
+from pytest_super.report.terminal import summary_lines, trouble_lines, verdict_lines, write_lines
 from pytest_super.session.baseline_gate import BASELINE_GATE
 from pytest_super.session.crash import is_run_again
 from pytest_super.session.outcome import is_task, trial_of
@@ -31,6 +30,7 @@ from pytest_super.session.verdict import verdict_of_run
 from pytest_super.store.results import INTERRUPTED, TrialResult
 from pytest_super.store.run_folder import RunFolder, create_run
 from pytest_super.store.verdict import write_verdict
+from pytest_super.words import counted, one_line, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence

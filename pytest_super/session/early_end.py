@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.report.text import counted
 from pytest_super.session.outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.session.run import RUN
 from pytest_super.store.decision import write_decided
 from pytest_super.store.results import TrialResult, task_and_epoch
+from pytest_super.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.model.completion import RunCostError
-from pytest_super.report.text import words_of
 from pytest_super.store.results import RUN_COST
+from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from pytest_super.store.activity import Doing

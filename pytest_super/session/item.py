@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import SuperError, printable
-from pytest_super.report.text import counted, outcome_of
+from pytest_super.errors import SuperError
+from pytest_super.report.text import outcome_of
 from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.scoring import SCORING
 from pytest_super.sources.redact import redacted
 from pytest_super.store.results import TrialFolder, TrialResult
+from pytest_super.words import counted, printable
 
 if TYPE_CHECKING:
     from pytest_super.snapshots.prefix import Prefix

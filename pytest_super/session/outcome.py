@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError, SuperError, printable
-from pytest_super.report.text import words_of
+from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.session.item import RESULT, Unsolved
 from pytest_super.session.run import RUN
 from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.words import printable, words_of
 
 if TYPE_CHECKING:
     import pytest

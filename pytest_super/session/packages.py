@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.kernel.providers.registry import find_provider
-from pytest_super.report.text import counted
 from pytest_super.session.item import TaskItem
 from pytest_super.session.run import REFUSED, RUN, is_worker
+from pytest_super.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

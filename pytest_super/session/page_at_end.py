@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import SuperError
-from pytest_super.report.text import words_of
+from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -8,11 +8,10 @@ from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import did_you_mean, printable
-from pytest_super.report.text import counted
 from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
 from pytest_super.trial.budget import budget_for
+from pytest_super.words import counted, did_you_mean, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -9,10 +9,11 @@ from itertools import chain, combinations
 from math import comb
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.errors import SuperError
 from pytest_super.functions.names import may_overlap
 from pytest_super.tasks.grade import Grade
 from pytest_super.tasks.paper import Combination
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

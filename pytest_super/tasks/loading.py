@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, ValidationError
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from pytest_super.errors import TaskFileError, did_you_mean, printable_line
+from pytest_super.errors import TaskFileError
 from pytest_super.tasks.task import Task
 from pytest_super.tasks.validation import broken_rules
 from pytest_super.tasks.yaml_reader import (
@@ -19,6 +19,7 @@ from pytest_super.tasks.yaml_reader import (
     read_text,
     unreadable,
 )
+from pytest_super.words import did_you_mean, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

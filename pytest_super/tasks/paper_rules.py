@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import did_you_mean
 from pytest_super.tasks.combinations import function_ids
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import did_you_mean
 from pytest_super.tasks.fields import COMMIT, NOT_BLANK, SHA256, TASK_ID
 from pytest_super.tasks.task import CATEGORY
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

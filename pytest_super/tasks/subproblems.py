@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
-from pytest_super.errors import TaskFileError, did_you_mean
+from pytest_super.errors import TaskFileError
 from pytest_super.tasks.solution import answer_index, solution_cells
 from pytest_super.tasks.task import Derivation, PreExecuted, Solution, SubProblem, Task
 from pytest_super.tasks.validation import broken_rules
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError, exit_words
+from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.output import CellOutput, output_text
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.observation import observation_of, shown_output
+from pytest_super.words import exit_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.errors import SuperError, printable
+from pytest_super.errors import SuperError
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN
@@ -34,6 +34,7 @@ from pytest_super.report.terminal import summary_lines, verdict_lines
 from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult
 from pytest_super.store.verdict import CANNOT_TELL, FAILED, OPEN, PASSED, RunVerdict, Verdict
+from pytest_super.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

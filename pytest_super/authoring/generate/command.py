@@ -21,9 +21,9 @@ from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.report.live_command import LiveCommand
-from pytest_super.report.terminal import one_line
 from pytest_super.session.settings import parse_parameter
 from pytest_super.store.run_folder import new_run_id
+from pytest_super.words import one_line
 
 if TYPE_CHECKING:
     from argparse import Namespace

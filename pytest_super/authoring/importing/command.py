@@ -12,8 +12,8 @@ from pytest_super.authoring.importing.super import COLUMNS, DATASET, FILES, task
 from pytest_super.authoring.rows import Row, read_rows
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import SuperError
-from pytest_super.report.terminal import one_line
 from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.words import one_line
 
 
 def import_super(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.masking.def_use import Names, independent_cells, names_of
 from pytest_super.authoring.masking.propose import only_looks
-from pytest_super.report.terminal import one_line
 from pytest_super.tasks.yaml_writer import to_yaml
+from pytest_super.words import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,8 +9,8 @@ from pytest_super.metrics.registry import installed_metrics
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.summary import mean, mean_over_tasks
 from pytest_super.report.table import table_lines
-from pytest_super.report.terminal import figure, one_line
-from pytest_super.report.text import counted
+from pytest_super.report.terminal import figure
+from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

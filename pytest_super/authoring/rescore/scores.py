@@ -16,12 +16,12 @@ from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
 from pytest_super.metrics.script_runs.programs import is_refused
 from pytest_super.metrics.submitted import SUBMITTED
-from pytest_super.report.text import words_of
 from pytest_super.sources.git import folder_name
 from pytest_super.sources.store import stored
 from pytest_super.store.trajectory import PROGRAM, TOOL_CALL
 from pytest_super.store.user_cache import cache_folder
 from pytest_super.trial.program_steps import source_of_step
+from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

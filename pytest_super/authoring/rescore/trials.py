@@ -14,12 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
-from pytest_super.report.text import counted, words_of
 from pytest_super.store.json_lines import to_line
 from pytest_super.store.published import read_history
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, read_result
 from pytest_super.store.step_values import submission_of
 from pytest_super.store.trajectory import read_trajectory
+from pytest_super.words import counted, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

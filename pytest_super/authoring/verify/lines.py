@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_super.authoring.verify.finding import Kind
-from pytest_super.report.terminal import one_line
-from pytest_super.report.text import counted
+from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,13 +7,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.errors import printable_line
 from pytest_super.metrics.accuracy import ACCURACY, is_right
 from pytest_super.metrics.difference import MISSING, value_at
 from pytest_super.metrics.leaves import leaves, shown
 from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.text import counted, graded_line, grader_output, outcome_with_error
+from pytest_super.report.text import graded_line, grader_output, outcome_with_error
+from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

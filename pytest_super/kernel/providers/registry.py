@@ -6,7 +6,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pytest_super.errors import SuperError, did_you_mean
+from pytest_super.errors import SuperError
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from pytest_super.kernel.sandbox import Sandbox, SandboxSettings

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 from pytest_super.report.comparison import HEADS, row_of, verdict_of
 from pytest_super.report.page.stored import GOING_ON
-from pytest_super.report.text import words_of
 from pytest_super.statistics import require_scipy
 from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

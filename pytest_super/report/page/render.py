@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_super.errors import printable, printable_line
 from pytest_super.report.page.charts import (
     bars_of,
     compute_against_steps,
@@ -22,6 +21,7 @@ from pytest_super.report.page.charts import (
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.stored import OUTCOMES
 from pytest_super.report.summary import why_invalid
+from pytest_super.words import printable, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import escape
 
-from pytest_super.errors import printable
 from pytest_super.metrics.matching.patterns import Pattern
 from pytest_super.metrics.matching.windows import Window
+from pytest_super.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,10 +9,11 @@ from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.report.page.steps import other_outputs, readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
-from pytest_super.report.text import graded_line, grader_output, named, outcome_of, raised, script_state
+from pytest_super.report.text import graded_line, grader_output, outcome_of, raised, script_state
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.tasks.grade import SAME
+from pytest_super.words import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

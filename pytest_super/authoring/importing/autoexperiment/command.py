@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.importing.autoexperiment.paper import DATASET, paper_files
 from pytest_super.authoring.importing.autoexperiment.report import PaperReport, report_lines
 from pytest_super.authoring.importing.store import write_files
-from pytest_super.errors import SuperError, printable_line
-from pytest_super.report.text import counted
+from pytest_super.errors import SuperError
+from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

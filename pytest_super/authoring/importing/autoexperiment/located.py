@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.errors import did_you_mean
 from pytest_super.functions.definitions import definitions
 from pytest_super.functions.masking import mask_source
 from pytest_super.functions.names import SEPARATOR, by_file
 from pytest_super.functions.repository import read
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.functions.spans import header_end
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

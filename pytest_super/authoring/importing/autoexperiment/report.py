@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_super.report.text import counted
+from pytest_super.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,9 +11,9 @@ from pytest_super.authoring.importing.harbor.settings import Unusable
 from pytest_super.authoring.importing.harbor.task import SETTINGS, place_of, read_task
 from pytest_super.authoring.importing.store import write_files
 from pytest_super.authoring.task_text import task_text
-from pytest_super.errors import SuperError, printable_line
-from pytest_super.report.text import counted
+from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator

@@ -16,8 +16,7 @@ from pytest_super.authoring.verify.papers.proof import (
     VALID,
 )
 from pytest_super.report.table import table_lines
-from pytest_super.report.terminal import one_line
-from pytest_super.report.text import counted
+from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
