@@ -168,7 +168,7 @@ def make_gold(task: Task, _settings: AgentSettings) -> Agent:
     if task.solution is None:
         pytest.skip("the agent gold cannot try this task: it has no solution")
     solution = read_solution(task.solution, Path(task._path).parent)
-    return GoldAgent(solution, has_answer="answer" in task.model_fields_set or task.grade is None)
+    return GoldAgent(solution, has_answer=task.has_answer or task.grade is None)
 
 
 def make_program(kind: str, command: str) -> Factory:

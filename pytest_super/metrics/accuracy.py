@@ -82,10 +82,6 @@ def _is_near(gold: int | float, given: int | float, allowed: Fraction) -> bool:
     return gold == given or (gold != gold and given != given)
 
 
-def _has_answer(task: Task) -> bool:
-    return "answer" in task.model_fields_set
-
-
 def _of_trial(task: Task, evidence: Evidence) -> float:
     if not evidence.submitted:
         return 0.0
@@ -99,7 +95,7 @@ def _version(task: Task) -> int:
 
 ACCURACY = Metric(
     name="accuracy",
-    applies=_has_answer,
+    applies=attrgetter("has_answer"),
     compute=_of_trial,
     reference=attrgetter("accuracy"),
     best=1.0,

@@ -32,6 +32,6 @@ def scored(metrics: Sequence[Metric], task: Task, evidence: Evidence, scoring: s
 
 
 def wrong_values(task: Task, evidence: Evidence) -> str:
-    if not evidence.submitted or "answer" not in task.model_fields_set:
+    if not evidence.submitted or not task.has_answer:
         return ""
     return difference(task.answer, evidence.submission, task.tolerance)

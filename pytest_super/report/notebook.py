@@ -82,7 +82,7 @@ def labelled(name: str) -> str:
 
 def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[tuple[str, str]]:
     """How the trial went, each value on one line of bounded length."""
-    answer = json.dumps(task.answer, ensure_ascii=False) if "answer" in task.model_fields_set else UNKNOWN
+    answer = json.dumps(task.answer, ensure_ascii=False) if task.has_answer else UNKNOWN
     submitted = [step.action.content for step in steps if step.action.type == "submit"]
     values = [f"{name} {value:.3g}" for name, value in result.metrics.items() if value is not None]
     yield "score", clipped(", ".join(values) or f"none: {result.error}")

@@ -295,3 +295,8 @@ class Task(FieldModel):
     """Set if the task is a sub-problem of another."""
     _combination: Combination | None = PrivateAttr(default=None)
     """Set if the task is an item of a paper."""
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether its file states an answer."""
+        return "answer" in self.model_fields_set

@@ -35,18 +35,18 @@ def broken_rules(task: Task, folder: Path, unknown: Collection[str] = ()) -> Bro
 
 
 def missing_answer(task: Task, _folder: Path) -> Broken:
-    has_score = "answer" in task.model_fields_set or task.answer_unknown or task.grade is not None
+    has_score = task.has_answer or task.answer_unknown or task.grade is not None
     if task.set not in ("auto", "functions") and not has_score:
         yield (), f"`answer` is missing: a task of the set {task.set} is scored against it"
 
 
 def null_answer(task: Task, _folder: Path) -> Broken:
-    if "answer" in task.model_fields_set and task.answer is None:
+    if task.has_answer and task.answer is None:
         yield ("answer",), "`answer` has no value to compare with"
 
 
 def contradicted_answer(task: Task, _folder: Path) -> Broken:
-    if task.answer_unknown and "answer" in task.model_fields_set:
+    if task.answer_unknown and task.has_answer:
         yield ("answer_unknown",), "`answer_unknown` is true, but there is an `answer`"
 
 

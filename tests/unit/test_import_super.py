@@ -163,7 +163,7 @@ def test_a_published_edit_of_a_prefix_is_shown_to_agents_as_it_is_published(data
 def test_an_auto_row_becomes_a_task_without_a_gold(data: Data) -> None:
     task = data.task("auto", AUTO)
     assert data.err == ""
-    assert "answer" not in task.model_fields_set
+    assert not task.has_answer
     assert not task.answer_unknown
     assert task.entrypoint is not None
     assert task.metadata == {"environment": None}
@@ -216,7 +216,7 @@ def test_a_category_is_what_follows_the_expert_tasks_id_or_other_with_a_warning(
 def test_a_row_without_a_gold_value_is_a_task_whose_accuracy_is_null(data: Data, answer: str | None) -> None:
     task = data.task("expert", EXPERT | {"answer": answer})
     assert task.answer_unknown
-    assert "answer" not in task.model_fields_set
+    assert not task.has_answer
     assert "accuracy is null" in data.err
     assert task.metadata.get("answer") == (answer or None)
 

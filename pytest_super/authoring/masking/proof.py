@@ -72,7 +72,7 @@ def judge(task: Task, start: Callable[[Task], Kernel]) -> tuple[bool, str]:
     """Whether it is proven, and why. Raises InfrastructureError."""
     derivation = task._derivation
     assert derivation is not None
-    if "answer" not in task.model_fields_set:
+    if not task.has_answer:
         return False, "its answer is not known"
     replay = run(task, derivation, start)
     if replay.score != 1:

@@ -105,7 +105,7 @@ def set_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> SetStats:
         tasks=len(tasks),
         repositories=len({repository_of(task) for task, _ in tasks} - {None}),
         solutions=sum(task.solution is not None for task, _ in tasks),
-        answers=sum("answer" in task.model_fields_set for task, _ in tasks),
+        answers=sum(task.has_answer for task, _ in tasks),
         landmark_tasks=sum(bool(task.landmarks) for task, _ in tasks),
         entrypoints=sum(task.entrypoint is not None for task, _ in tasks),
         sizes={size: spread_of(size, tasks) for size in SIZES},

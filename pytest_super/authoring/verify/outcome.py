@@ -61,7 +61,7 @@ def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 
 
 def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:
-    if "answer" in task.model_fields_set and trial.result.submitted:
+    if task.has_answer and trial.result.submitted:
         for place, wanted in leaves(task.answer):
             value = value_at(trial.submission, place)
             if not is_right(wanted, value, task.tolerance):
@@ -93,7 +93,7 @@ def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 
 def compared(task: Task, answers: Sequence[Any]) -> dict[Place, Any]:
     """The values of the gold answer, or of the first submitted answer when the task has no gold answer."""
-    if "answer" in task.model_fields_set:
+    if task.has_answer:
         return dict(leaves(task.answer))
     return dict(leaves(answers[0])) if answers else {}
 

@@ -100,7 +100,7 @@ def refuse(task: Task) -> None:
         raise NotExportedError("its items are made from a paper")
     if task.pre_execute:
         raise NotExportedError("it has pre-executed steps")
-    if task.grade is None and "answer" not in task.model_fields_set:
+    if task.grade is None and not task.has_answer:
         raise NotExportedError("it has neither an answer nor a grader")
     if task.grade is not None and task.grade.sandbox is not None and task.grade.sandbox.image:
         raise NotExportedError("its grader has an image of its own")
