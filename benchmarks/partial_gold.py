@@ -7,7 +7,7 @@ chance at each function is known.
 from __future__ import annotations
 
 import random
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.gold_functions import writing
@@ -39,7 +39,7 @@ class PartialGold:
         task = self._task
         assert task.repository is not None
         assert task._combination is not None
-        folder = fetch(task.repository, base=Path(task._path).parent)
+        folder = fetch(task.repository, base=task.folder)
         masked = masked_files(folder, [one.target for one in task._combination.functions])
         lines = {(path, one.name): one.body_lines for path, file in masked.items() for one in file.functions}
         left = [

@@ -64,7 +64,7 @@ def script_for(tasks: list[Task], chance: float, seed: int) -> dict[str, list[di
 
 def answers(task: Task, is_right: bool, luck: random.Random) -> Iterator[dict[str, Any]]:
     assert task.solution is not None
-    cells = read_solution(task.solution, Path(task._path).parent).cells
+    cells = read_solution(task.solution, task.folder).cells
     thoughts = ("I look at what is there first.", "That worked. The next part of the experiment.")
     for number, cell in enumerate(cells if is_right else cells[:-1]):
         yield answer(thoughts[number > 0], "execute", cell, luck)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.gold import first_failure, run_to_end
@@ -25,7 +25,7 @@ class GoldFunctionsAgent:
         task = self._task
         assert task.repository is not None
         assert task._combination is not None
-        folder = fetch(task.repository, base=Path(task._path).parent)
+        folder = fetch(task.repository, base=task.folder)
         steps = [
             run_to_end(trial, writing(PurePosixPath(folder.name, file), (folder / file).read_bytes()))
             for file in task._combination.files

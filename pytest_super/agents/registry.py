@@ -8,7 +8,6 @@ import traceback
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,7 @@ from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Agent, Trial
@@ -167,7 +167,7 @@ def make_gold(task: Task, _settings: AgentSettings) -> Agent:
         return GoldFunctionsAgent(task)
     if task.solution is None:
         pytest.skip("the agent gold cannot try this task: it has no solution")
-    solution = read_solution(task.solution, Path(task._path).parent)
+    solution = read_solution(task.solution, task.folder)
     return GoldAgent(solution, has_answer=task.has_answer or task.grade is None)
 
 

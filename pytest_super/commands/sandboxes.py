@@ -61,7 +61,7 @@ def kernel_starter(arguments: Namespace, run: str) -> Callable[[Task], ReadyKern
 
     def start(task: Task) -> ReadyKernel:
         labels = {"run": run, "task": task.id, "worker": "main"}
-        for_task = replace(settings, labels=labels, hidden=(Path(task._path).parent,))
+        for_task = replace(settings, labels=labels, hidden=(task.folder,))
         sandbox = find_provider(chosen.name).make(task.sandbox, for_task)
         refuse_missing(task.id, task.sandbox, sandbox)
         return ready_kernel(Placement(sandbox, Prefix(task)), task)

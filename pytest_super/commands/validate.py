@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
         return 1
     for task in tasks:
         for note in notes(task):
-            print(printable_line(f"{task._path}:{task._line}: note: {note}"))
+            print(printable_line(f"{task.place}: note: {note}"))
     print(f"{len(tasks)} tasks in {len({task._path for task in tasks})} files are valid")
     return 0
 

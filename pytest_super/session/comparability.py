@@ -130,7 +130,7 @@ def folder_of(task: Task) -> str:
     """A repository in a folder is not pinned: its files can change."""
     if task.repository is None or task.repository.path is None:
         return ""
-    return digest_of_file(Path(task._path).parent / task.repository.path)
+    return digest_of_file(task.folder / task.repository.path)
 
 
 @lru_cache(maxsize=64)
@@ -139,12 +139,12 @@ def digest_of_folder(path: Path) -> str:
 
 
 def text_of_paper(task: Task) -> str:
-    return "" if task.paper is None else digest_of_file(Path(task._path).parent / task.paper.file)
+    return "" if task.paper is None else digest_of_file(task.folder / task.paper.file)
 
 
 def hidden_files(task: Task) -> dict[str, str]:
     files = task.grade.files if task.grade else {}
-    return {inside: digest_of_file(Path(task._path).parent / path) for inside, path in files.items()}
+    return {inside: digest_of_file(task.folder / path) for inside, path in files.items()}
 
 
 def digest_of_file(path: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pytest_super.grading.collected import Collected
     from pytest_super.kernel.client import Kernel
@@ -108,7 +108,7 @@ def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Pat
 
 def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:
     base = item.stash.get(PROVIDED, "")
-    return Grader(grade, task_folder=Path(task._path).parent, base=base, log=log)
+    return Grader(grade, task_folder=task.folder, base=base, log=log)
 
 
 def second_kernel(item: TaskItem, task: Task, grade: Grade) -> AbstractContextManager[Kernel]:

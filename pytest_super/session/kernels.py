@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
@@ -95,7 +94,7 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
     from pytest_super.sources import fetch
 
     # Also when a snapshot has the repository: it determines the folder's name.
-    folder = fetch(repository, base=Path(task._path).parent)
+    folder = fetch(repository, base=task.folder)
     if ready.prefix.holds_repository:
         return folder.name
     try:
@@ -166,6 +165,6 @@ def make_sandbox(run: Run, task: Task) -> Sandbox:
         settings.for_sandboxes,
         labels={"run": run.id, "task": task.id, "worker": os.environ.get("PYTEST_XDIST_WORKER", "main")},
         # Results and task files contain gold answers.
-        hidden=(settings.directory, Path(task._path).parent),
+        hidden=(settings.directory, task.folder),
     )
     return find_provider(run.sandbox).make(task.sandbox, for_trial)

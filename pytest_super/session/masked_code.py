@@ -45,7 +45,7 @@ def prepare_copy(task: Task) -> None:
     starts in another one. Raises InfrastructureError.
     """
     if task._combination is not None and task.repository is not None:
-        folder = fetch(task.repository, base=Path(task._path).parent)
+        folder = fetch(task.repository, base=task.folder)
         all_masked(folder, tuple(one.target for one in task.functions))
 
 
@@ -91,7 +91,7 @@ def item_files(task: Task, base: str) -> Iterator[tuple[str, bytes, bool]]:
     """The path in the working directory, the content, and whether it is executable, of each file."""
     assert task._combination is not None
     assert task.repository is not None
-    beside = Path(task._path).parent
+    beside = task.folder
     folder = fetch(task.repository, base=beside)
     with infrastructure():
         masked = masked_files(folder, [one.target for one in task._combination.functions])
@@ -136,7 +136,7 @@ def original_with_bodies(task: Task, base: str, collected: Path) -> dict[str, tu
     """By the path of each file, its original with the new bodies, and whether it is executable."""
     assert task._combination is not None
     assert task.repository is not None
-    folder = fetch(task.repository, base=Path(task._path).parent)
+    folder = fetch(task.repository, base=task.folder)
     targets = by_file(one.target for one in task._combination.functions)
     found = {}
     with disk_errors(collected), tarfile.open(collected) as tar:
@@ -172,7 +172,7 @@ def facts_of_item(task: Task) -> dict[str, Any] | None:
     if combination is None:
         return None
     assert task.repository is not None
-    folder = fetch(task.repository, base=Path(task._path).parent)
+    folder = fetch(task.repository, base=task.folder)
     targets = [one.target for one in combination.functions]
     with infrastructure():
         masked = masked_files(folder, targets)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.digests import digest, tree_of
@@ -35,5 +34,5 @@ def repository_of(task: Task) -> Any:
     if repository.path is None:
         return repository.model_dump()
     # A folder is not pinned: its files can change.
-    root = Path(task._path).parent / repository.path
+    root = task.folder / repository.path
     return [root.name, tree_of(root)]

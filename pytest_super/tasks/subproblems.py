@@ -6,7 +6,6 @@ solution, and a task is the same on every machine.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
@@ -67,7 +66,7 @@ def derived_tasks(
     if parent.solution is None:
         return [], [(("subproblems",), "sub-problems are cut from a `solution`, and the task has none")]
     try:
-        cells = solution_cells(parent.solution, Path(parent._path).parent)
+        cells = solution_cells(parent.solution, parent.folder)
         answer = answer_index(parent.solution, len(cells))
     except TaskFileError:
         # This error is reported with the parent's fields.
@@ -103,7 +102,7 @@ def derived_task(
     skipped = CHECKED_IN_PARENT | (ANSWER if inherits_answer else frozenset())
     if parent.grade is not None and "grade" not in item.model_fields_set:
         skipped |= {"grade"}
-    return task, list(broken_rules(task, Path(parent._path).parent, skipped))
+    return task, list(broken_rules(task, parent.folder, skipped))
 
 
 def cut(item: SubProblem, cells: Sequence[SolutionCell], answer: int) -> Cut:

@@ -6,6 +6,7 @@ The models are frozen and strictly validated. `loading` reads them from YAML wit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -300,3 +301,13 @@ class Task(FieldModel):
     def has_answer(self) -> bool:
         """Whether its file states an answer."""
         return "answer" in self.model_fields_set
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its task file: the paths in the file are relative to it."""
+        return Path(self._path).parent
+
+    @property
+    def place(self) -> str:
+        """Its task file and line, for messages."""
+        return f"{self._path}:{self._line}"

@@ -75,7 +75,7 @@ def grade_archive(
     with after_prefix(ready) as kernel, tempfile.TemporaryDirectory() as folder:
         refuse_not_collected(paths_of(grade, base), elsewhere or ())
         log = Path(folder) / "log"
-        grader = Grader(grade, task_folder=Path(task._path).parent, base=base, log=log)
+        grader = Grader(grade, task_folder=task.folder, base=base, log=log)
         return grader.grade(kernel, collected), log.read_bytes() if log.exists() else b""
 
 

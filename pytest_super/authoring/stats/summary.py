@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -86,7 +85,7 @@ def summarise(tasks: Sequence[Task]) -> Stats:
 def sizes_of(task: Task) -> Sizes:
     sizes: Sizes = {}
     if task.solution:
-        gold = read_solution(task.solution, Path(task._path).parent).cells
+        gold = read_solution(task.solution, task.folder).cells
         sizes |= {"lines": sum(map(lines_of_cell, gold)), "cells": len(gold)}
     if task.landmarks:
         sizes["landmarks"] = len(task.landmarks)
@@ -123,7 +122,7 @@ def repository_of(task: Task) -> str | None:
         return place.rstrip("/").removesuffix(".git").lower()
     if repository.pypi is not None:
         return f"pypi:{normalized(repository.pypi)}"
-    return str((Path(task._path).parent / (repository.path or "")).resolve())
+    return str((task.folder / (repository.path or "")).resolve())
 
 
 def category_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> list[CategoryStats]:

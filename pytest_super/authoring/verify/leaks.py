@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding
@@ -14,6 +13,7 @@ from pytest_super.sources import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
@@ -39,7 +39,7 @@ def leaks(task: Task, prefix: Sequence[Step], read_texts: ReadTexts) -> Iterator
 def repository_leaks(task: Task, values: Values, read_texts: ReadTexts) -> Iterator[Finding]:
     assert task.repository is not None
     try:
-        texts = read_texts(fetch(task.repository, base=Path(task._path).parent))
+        texts = read_texts(fetch(task.repository, base=task.folder))
     except (SuperError, OSError) as error:
         text = f"{task.id}: its repository cannot be searched: {error}"
         yield Finding(kind="unknown", task=task.id, text=text, facts={"error": str(error)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.coincidence import LEAST_DIGITS, figures_in, numbers_compared
@@ -18,6 +17,7 @@ from pytest_super.tasks.solution import read_solution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from pytest_super.authoring.verify.leaks import ReadTexts
     from pytest_super.authoring.verify.texts import Text
@@ -48,7 +48,7 @@ def network_leaks(task: Task, read_texts: ReadTexts, read_versions: ReadVersions
     """
     if not task.sandbox.network or task.repository is None or task.repository.path is not None:
         return
-    base = Path(task._path).parent
+    base = task.folder
     values = list(distinctive_values(task.answer))
     try:
         lines = solution_lines(task, base)

@@ -23,7 +23,7 @@ def export_harbor(tasks: Sequence[Task], output: Path, *, base_image: str, force
     files: dict[str, str | Path] = {}
     left_out = 0
     for task in tasks:
-        place = f"{task._path}:{task._line}: {task.id}"
+        place = f"{task.place}: {task.id}"
         try:
             made = folder_files(task, base_image)
         except NotExportedError as error:

@@ -62,7 +62,7 @@ class NotExportedError(Exception):
 def folder_files(task: Task, base_image: str) -> Files:
     """Raises NotExportedError, and InfrastructureError if the repository cannot be fetched."""
     refuse(task)
-    folder = Path(task._path).parent
+    folder = task.folder
     repository = task.repository
     code = fetch(repository, base=folder) if repository and repository.provide else None
     name = code.name if code else ""

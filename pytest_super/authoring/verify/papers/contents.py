@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.functions.names import by_file
@@ -12,6 +11,7 @@ from pytest_super.sources import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pytest_super.functions.stubs import Stub
     from pytest_super.tasks.paper import MaskableFunction
@@ -26,7 +26,7 @@ MARK = ".executed"
 def folder_of(paper: Task) -> Path:
     """The paper's repository on the host. Raises SuperError."""
     assert paper.repository is not None
-    return fetch(paper.repository, base=Path(paper._path).parent)
+    return fetch(paper.repository, base=paper.folder)
 
 
 def originals(paper: Task) -> Files:

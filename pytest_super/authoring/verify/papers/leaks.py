@@ -71,7 +71,7 @@ def texts_of_task(paper: Task) -> Iterator[Text]:
         text = step.cell or (step.edit.after if step.edit else "")
         yield Text(place=f"the pre-executed step {number}", text=text)
     if paper.paper is not None:
-        yield Text(place="the paper", text=paper_text(paper.paper, Path(paper._path).parent))
+        yield Text(place="the paper", text=paper_text(paper.paper, paper.folder))
 
 
 def expected_values(paper: Task) -> dict[str, Any]:

@@ -77,8 +77,7 @@ class Runs:
         with after_prefix(ready := self._start(item)) as kernel, tempfile.TemporaryDirectory() as name:
             folder, base = Path(name), ready.repository or ""
             collected = read_collected(write_files(folder / "files.tar", base, trial.files))
-            task_folder = Path(item._path).parent
-            grader = Grader(item.grade, task_folder=task_folder, base=base, log=folder / "log")
+            grader = Grader(item.grade, task_folder=item.folder, base=base, log=folder / "log")
             values = grader.grade(kernel, collected)
             executed = executed_places(self._paper, kernel, base)
         self._shown(trial.what)
