@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_super.agents.gold_functions import writing
 from pytest_super.functions.repository import masked_files
 from pytest_super.sources import fetch
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ CHANCE = 0.7
 class PartialGold:
     """Puts the functions back for which `puts_back` is true, and leaves the stubs of the others."""
 
-    def __init__(self, task: Task, puts_back: Callable[[MaskableFunction, int], bool]) -> None:
+    def __init__(self, task: PaperItem, puts_back: Callable[[MaskableFunction, int], bool]) -> None:
         """`puts_back` gets a function and the number of lines of its body."""
         self._task = task
         self._puts_back = puts_back
@@ -38,24 +39,19 @@ class PartialGold:
     def run(self, trial: Trial) -> None:
         task = self._task
         assert task.repository is not None
-        assert task._combination is not None
         folder = fetch(task.repository, base=task.folder)
-        masked = masked_files(folder, [one.target for one in task._combination.functions])
+        masked = masked_files(folder, [one.target for one in task.functions])
         lines = {(path, one.name): one.body_lines for path, file in masked.items() for one in file.functions}
-        left = [
-            one.target
-            for one in task._combination.functions
-            if not self._puts_back(one, lines[one.file, one.name])
-        ]
+        left = [one.target for one in task.functions if not self._puts_back(one, lines[one.file, one.name])]
         stubs = {path: file.data for path, file in masked_files(folder, left).items()}
-        for file in task._combination.files:
+        for file in task.files:
             data = stubs.get(file, (folder / file).read_bytes())
             trial.execute(writing(PurePosixPath(folder.name, file), data))
         trial.submit(None)
 
 
 def pytest_super_make_agent(name: str, task: Task, epoch: int) -> PartialGold | None:
-    if task._combination is None:
+    if not isinstance(task, PaperItem):
         return None
     chance = random.Random(f"{task.id} {epoch}")
     rules: dict[str, Callable[[MaskableFunction, int], bool]] = {

@@ -11,28 +11,27 @@ from pytest_super.metrics.self_report import expected_report
 from pytest_super.sources import fetch
 
 if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+    from pytest_super.tasks.paper_item import PaperItem
     from pytest_super.trial.trial import Trial
 
 
 class GoldFunctionsAgent:
     """Writes the files with masked functions as they were. It runs no experiment: its grader does that."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: PaperItem) -> None:
         self._task = task
 
     def run(self, trial: Trial) -> None:
         task = self._task
         assert task.repository is not None
-        assert task._combination is not None
         folder = fetch(task.repository, base=task.folder)
         steps = [
             run_to_end(trial, writing(PurePosixPath(folder.name, file), (folder / file).read_bytes()))
-            for file in task._combination.files
+            for file in task.files
         ]
         if why := first_failure(steps):
             raise SuperError(why)
-        trial.submit(expected_report(task._combination))
+        trial.submit(expected_report(task.experiments))
 
 
 def writing(path: PurePosixPath, data: bytes) -> str:

@@ -159,9 +159,10 @@ def refuse_without_run(name: str, made: object) -> None:
 
 def make_gold(task: Task, _settings: AgentSettings) -> Agent:
     from pytest_super.agents.gold import GoldAgent
+    from pytest_super.tasks.paper_item import PaperItem
     from pytest_super.tasks.solution import read_solution
 
-    if task._combination is not None:
+    if isinstance(task, PaperItem):
         from pytest_super.agents.gold_functions import GoldFunctionsAgent
 
         return GoldFunctionsAgent(task)
@@ -197,7 +198,7 @@ def make_swe_agent(_task: Task, settings: AgentSettings) -> Agent:
 def make_agentless(task: Task, settings: AgentSettings) -> Agent:
     from pytest_super.agents.agentless.agent import AgentlessAgent
 
-    if task._combination is None:
+    if not task.functions:
         pytest.skip("the agent agentless cannot try this task: it has no masked functions")
     return AgentlessAgent(settings.retrieval, settings.prompt)
 

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.metrics.self_report import expected_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from pytest_super.tasks.paper import Combination
+    from pytest_super.tasks.paper import Experiment
 
 LARGEST_LOSS = 0.05
 
 
-def reference_report(combination: Combination, submission: Any) -> float:
+def reference_report(experiments: Iterable[Experiment], submission: Any) -> float:
     """1 if the published code lets the report pass, else 0."""
     report = read(submission)
     passed = [
         is_right(wanted, report.get(name) if isinstance(report, dict) else None)
-        for name, wanted in expected_report(combination).items()
+        for name, wanted in expected_report(experiments).items()
     ]
     return float(bool(passed) and all(passed))
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.metrics.reference import ReferenceScores
-    from pytest_super.tasks.paper import Combination
+    from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
 GROUP = "pytest_super.metrics"
@@ -107,8 +107,8 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
     # Not at the top, because few sessions score like this.
     from pytest_super.metrics.reference import NO_SCORES, ReferenceScoringError, reference_scores
 
-    if task._combination is not None:
-        return published_report(task._combination, evidence)
+    if task.experiments:
+        return published_report(task.experiments, evidence)
     # The published code has no programs. What a program on the host did in the trial is in the other steps.
     steps = [step for step in evidence.steps if step.action.type not in TOLD]
     try:
@@ -122,12 +122,12 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
         return NO_SCORES
 
 
-def published_report(combination: Combination, evidence: Evidence) -> ReferenceScores:
+def published_report(experiments: Sequence[Experiment], evidence: Evidence) -> ReferenceScores:
     """Of an item of a paper, which another published code scores."""
     from pytest_super.metrics.reference import NO_SCORES
     from pytest_super.metrics.reference_report import reference_report
 
-    report = reference_report(combination, evidence.submission)
+    report = reference_report(experiments, evidence.submission)
     return replace(NO_SCORES, submitted=int(evidence.submitted), self_report=report)
 
 
@@ -155,7 +155,7 @@ def is_headline(metric: Metric, task: Task, scoring: str) -> bool:
 
     The published scores of papers are made of the agents' own reports.
     """
-    if task._combination is not None and scoring == REFERENCE:
+    if task.experiments and scoring == REFERENCE:
         return metric.name == SELF_REPORT.name
     if task.grade is not None:
         return metric.name == GRADED.name

@@ -17,11 +17,11 @@ from pytest_super.metrics.checking import NoValue, compared, version_of
 from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.tasks.grade import Check
-    from pytest_super.tasks.paper import Combination
+    from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
@@ -29,7 +29,7 @@ _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 LONGEST_TEXT = 100_000
 
 
-def expected_report(combination: Combination) -> dict[str, Any]:
+def expected_report(experiments: Iterable[Experiment]) -> dict[str, Any]:
     """What a report should be; of an interval, its middle."""
     return {
         one.name: (
@@ -37,7 +37,7 @@ def expected_report(combination: Combination) -> dict[str, Any]:
             if "" in one.reported
             else {name: expected(check) for name, check in one.reported.items()}
         )
-        for one in combination.experiments
+        for one in experiments
         if one.reported
     }
 
@@ -47,19 +47,18 @@ def expected(check: Check) -> Any:
 
 
 def is_reported(task: Task) -> bool:
-    return task._combination is not None and any(one.reported for one in task._combination.experiments)
+    return any(one.reported for one in task.experiments)
 
 
 def portion_right(task: Task, evidence: Evidence) -> float:
-    assert task._combination is not None
     if not evidence.submitted:
         return 0.0
-    return fmean(scores(task._combination, parsed(evidence.submission)))
+    return fmean(scores(task.experiments, parsed(evidence.submission)))
 
 
-def scores(combination: Combination, report: Any) -> Iterator[float]:
+def scores(experiments: Iterable[Experiment], report: Any) -> Iterator[float]:
     """1 or 0 for each value that the report should have."""
-    for experiment in combination.experiments:
+    for experiment in experiments:
         part = at(report, experiment.name)
         for name, check in experiment.reported.items():
             yield from scores_of(check, at(part, name) if name else part)
@@ -108,8 +107,7 @@ def shaped(found: Any, wanted: Any) -> Any:
 
 
 def version(task: Task) -> int:
-    assert task._combination is not None
-    return version_of(check for one in task._combination.experiments for check in one.reported.values())
+    return version_of(check for one in task.experiments for check in one.reported.values())
 
 
 SELF_REPORT = Metric(

@@ -43,9 +43,8 @@ def conditions_of(task: Task, sandbox: Mapping[str, Any]) -> str:
 def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:
     """A digest of everything that decides whether the task is solved, and that the agent does not see."""
     fields = task.model_dump(mode="json", include=set(SCORING))
-    experiments = task._combination.experiments if task._combination else ()
     headline = {one.name: version_of(one, task, mode) for one in metrics if is_headline(one, task, mode)}
-    checks = [one.model_dump(mode="json") for one in experiments]
+    checks = [one.model_dump(mode="json") for one in task.experiments]
     return digest([fields, checks, hidden_files(task), headline, mode])
 
 
@@ -120,10 +119,10 @@ def has_conditions_of(task: Task, stored: TrialResult) -> bool:
 
 def missing_in(task: Task) -> list[Any]:
     """What an item of a paper tells the agent besides the paper's query."""
-    if task._combination is None:
+    if not task.functions:
         return []
-    told = [[one.name, one.command, one.description] for one in task._combination.experiments]
-    return [[one.model_dump(mode="json") for one in task._combination.functions], told]
+    told = [[one.name, one.command, one.description] for one in task.experiments]
+    return [[one.model_dump(mode="json") for one in task.functions], told]
 
 
 def folder_of(task: Task) -> str:

@@ -21,6 +21,7 @@ from pytest_super.session.item import PROVIDED
 from pytest_super.session.kernels import first_ready
 from pytest_super.session.masked_code import put_item_files, write_spliced
 from pytest_super.tasks.grade import SAME
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +95,7 @@ def what_is_graded(item: TaskItem, collected: Collected, archive: Path) -> tuple
 
     Raises SourceError for what the agent did wrong, and InfrastructureError.
     """
-    if item.task._combination is None:
+    if not isinstance(item.task, PaperItem):
         return collected, None
     splice = write_spliced(item.task, item.stash.get(PROVIDED, ""), collected.archive, archive)
     return read_collected(archive), splice

@@ -23,6 +23,7 @@ from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN
 from pytest_super.session.start_ahead import START_AHEAD, Placement, ReadyKernel
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     import pytest
@@ -98,7 +99,7 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
     if ready.prefix.holds_repository:
         return folder.name
     try:
-        with without_bodies(task, folder) if task._combination else nullcontext(folder) as tree:
+        with without_bodies(task, folder) if isinstance(task, PaperItem) else nullcontext(folder) as tree:
             ready.kernel.upload(tree, folder.name)
     # The agent has done nothing yet, so a lost sandbox is not its doing.
     except (SandboxLostError, OSError) as error:

@@ -26,7 +26,8 @@ from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.sources import fetch
 from pytest_super.sources.paper import paper_text
 from pytest_super.store.json_lines import disk_errors
-from pytest_super.tasks.paper import paper_name
+from pytest_super.tasks.paper import files_of, paper_name
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,15 +45,15 @@ def prepare_copy(task: Task) -> None:
     Python cannot parse in two threads at once, and any code of the main thread can parse while a kernel
     starts in another one. Raises InfrastructureError.
     """
-    if task._combination is not None and task.repository is not None:
+    if isinstance(task, PaperItem) and task.repository is not None:
         folder = fetch(task.repository, base=task.folder)
-        all_masked(folder, tuple(one.target for one in task.functions))
+        all_masked(folder, tuple(one.target for one in task.whole.functions))
 
 
 @contextmanager
-def without_bodies(task: Task, folder: Path) -> Iterator[Path]:
+def without_bodies(task: PaperItem, folder: Path) -> Iterator[Path]:
     """A copy of a paper's repository in which all its functions are masked. Raises InfrastructureError."""
-    masked = all_masked(folder, tuple(one.target for one in task.functions))
+    masked = all_masked(folder, tuple(one.target for one in task.whole.functions))
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / folder.name
         with infrastructure():
@@ -72,7 +73,7 @@ def put_item_files(kernel: Kernel, task: Task, base: str | None) -> None:
 
     After the prefix; does nothing for other tasks. Raises InfrastructureError.
     """
-    if task._combination is None:
+    if not isinstance(task, PaperItem):
         return
     if base is None:
         raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
@@ -87,16 +88,15 @@ def put_item_files(kernel: Kernel, task: Task, base: str | None) -> None:
             raise InfrastructureError(f"the masked files cannot be put into the sandbox: {error}") from error
 
 
-def item_files(task: Task, base: str) -> Iterator[tuple[str, bytes, bool]]:
+def item_files(task: PaperItem, base: str) -> Iterator[tuple[str, bytes, bool]]:
     """The path in the working directory, the content, and whether it is executable, of each file."""
-    assert task._combination is not None
     assert task.repository is not None
     beside = task.folder
     folder = fetch(task.repository, base=beside)
     with infrastructure():
-        masked = masked_files(folder, [one.target for one in task._combination.functions])
-    refuse_changed(task._combination.functions, masked)
-    for path in dict.fromkeys(one.file for one in task.functions):
+        masked = masked_files(folder, [one.target for one in task.functions])
+    refuse_changed(task.functions, masked)
+    for path in files_of(task.whole.functions):
         file = folder / path
         data = masked[path].data if path in masked else file.read_bytes()
         yield str(PurePosixPath(base) / path), data, os.access(file, os.X_OK)
@@ -116,7 +116,7 @@ class Splice:
     """What else the agent has changed."""
 
 
-def write_spliced(task: Task, base: str, collected: Path, archive: Path) -> Splice:
+def write_spliced(task: PaperItem, base: str, collected: Path, archive: Path) -> Splice:
     """Write the original files with the bodies of an item's functions from the collected ones.
 
     Raises SourceError for what the agent did wrong, and InfrastructureError.
@@ -132,12 +132,11 @@ def write_spliced(task: Task, base: str, collected: Path, archive: Path) -> Spli
     )
 
 
-def original_with_bodies(task: Task, base: str, collected: Path) -> dict[str, tuple[Spliced, bool]]:
+def original_with_bodies(task: PaperItem, base: str, collected: Path) -> dict[str, tuple[Spliced, bool]]:
     """By the path of each file, its original with the new bodies, and whether it is executable."""
-    assert task._combination is not None
     assert task.repository is not None
     folder = fetch(task.repository, base=task.folder)
-    targets = by_file(one.target for one in task._combination.functions)
+    targets = by_file(one.target for one in task.functions)
     found = {}
     with disk_errors(collected), tarfile.open(collected) as tar:
         entries = {entry.name: entry for entry in tar}
@@ -168,25 +167,24 @@ def refuse_changed(functions: Iterable[MaskableFunction], masked: dict[str, Mask
 
 def facts_of_item(task: Task) -> dict[str, Any] | None:
     """What may make an item of a paper hard; None for other tasks. Raises InfrastructureError."""
-    combination = task._combination
-    if combination is None:
+    if not isinstance(task, PaperItem):
         return None
     assert task.repository is not None
     folder = fetch(task.repository, base=task.folder)
-    targets = [one.target for one in combination.functions]
+    targets = [one.target for one in task.functions]
     with infrastructure():
         masked = masked_files(folder, targets)
         edges = call_edges(folder, targets)
     return {
-        "paper": combination.paper,
+        "paper": task.whole.id,
         "n": len(targets),
         "targets": targets,
         "body_lines": sum(one.body_lines for file in masked.values() for one in file.functions),
         "files": len(masked),
         "calls": edges.direct,
         "calls_over_others": edges.transitive,
-        "experiments": len(combination.experiments),
-        "passages": sum(bool(one.passage.strip()) for one in combination.functions),
+        "experiments": len(task.experiments),
+        "passages": sum(bool(one.passage.strip()) for one in task.functions),
     }
 
 

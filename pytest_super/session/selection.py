@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
+from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.trial.budget import budget_for
 from pytest_super.words import counted, did_you_mean, printable
 
@@ -59,13 +60,12 @@ def drawn(tasks: Iterable[Task], sample: Sample) -> set[str]:
 
 
 def group_of(task: Task) -> tuple[str, int]:
-    combination = task._combination
-    return (combination.paper, len(combination.functions)) if combination else (str(task.set), 0)
+    return (task.whole.id, len(task.functions)) if isinstance(task, PaperItem) else (str(task.set), 0)
 
 
 def place_in_sample(task: Task, seed: int) -> float:
     # Items of papers are drawn before they are made, and collected in the order of that sample.
-    return 0.0 if task._combination else random.Random(f"{seed} {task.id}").random()
+    return 0.0 if isinstance(task, PaperItem) else random.Random(f"{seed} {task.id}").random()
 
 
 def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.digests import digest, tree_of
 from pytest_super.snapshots.record import FORMAT
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
@@ -19,12 +20,12 @@ def snapshot_name(task: Task, length: int, identity: str) -> str:
 
 def owner_name(task: Task) -> str:
     """A name that is the same for every version of a task. Each owner has at most one snapshot."""
-    return digest([task._path, task._combination.paper if task._combination else task.id])
+    return digest([task._path, task.whole.id if isinstance(task, PaperItem) else task.id])
 
 
 def masked_in(task: Task) -> list[str]:
     """The functions that are masked while the prefix runs: for all items of a paper the same."""
-    return [one.target for one in task.functions] if task._combination else []
+    return [one.target for one in task.whole.functions] if isinstance(task, PaperItem) else []
 
 
 def repository_of(task: Task) -> Any:

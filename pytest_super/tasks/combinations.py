@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_super.errors import SuperError
 from pytest_super.functions.names import may_overlap
 from pytest_super.tasks.grade import Grade
-from pytest_super.tasks.paper import Combination
+from pytest_super.tasks.paper import files_of
+from pytest_super.tasks.paper_item import PaperItem, whole_item
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def places_in(paper: Task, name: str) -> Places:
     return places
 
 
-def items_named(tasks: Iterable[Task], names: Iterable[str]) -> dict[str, Task]:
+def items_named(tasks: Iterable[Task], names: Iterable[str]) -> dict[str, PaperItem]:
     """The items of papers among `tasks` with these ids; other names are left out."""
     papers = [task for task in tasks if task.functions]
     found = {}
@@ -117,38 +118,37 @@ class Items:
     """Makes the items of a paper; what several of them have in common is made once."""
 
     def __init__(self, paper: Task) -> None:
-        self._paper = paper
+        self._all = whole_item(paper)
         self._ids = function_ids(paper)
         needs = [one.functions or self._ids for one in paper.experiments]
         self._experiments = {
             place: [index for index, needed in enumerate(needs) if name in needed]
             for place, name in enumerate(self._ids)
         }
-        self._graders: dict[frozenset[int], tuple[tuple[Experiment, ...], Grade]] = {}
+        self._graders: dict[frozenset[int], tuple[list[Experiment], Grade]] = {}
 
-    def item(self, places: Places) -> Task:
-        paper = self._paper
-        functions = tuple(paper.functions[place] for place in places)
+    def item(self, places: Places) -> PaperItem:
+        paper = self._all
+        functions = [paper.functions[place] for place in places]
         experiments, grade = self._grader(places)
-        combination = Combination(paper.id, functions, experiments)
         # Only the files with masked functions come out of the agent's sandbox.
-        grade = grade.model_copy(update={"collect": combination.files})
+        grade = grade.model_copy(update={"collect": files_of(functions)})
         id = f"{paper.id}_{','.join(self._ids[place] for place in places)}"
-        item = paper.model_copy(update={"id": id, "grade": grade})
-        item._combination = combination
-        return item
+        return paper.model_copy(
+            update={"id": id, "functions": functions, "experiments": experiments, "grade": grade}
+        )
 
-    def _grader(self, places: Places) -> tuple[tuple[Experiment, ...], Grade]:
+    def _grader(self, places: Places) -> tuple[list[Experiment], Grade]:
         """The experiments that need the functions, and a grader that runs them."""
         needed = frozenset(chain.from_iterable(self._experiments[place] for place in places))
         if needed not in self._graders:
-            experiments = tuple(self._paper.experiments[index] for index in sorted(needed))
+            experiments = [self._all.experiments[index] for index in sorted(needed)]
             grade = Grade(
                 collect="all",
                 command=experiments[0].command,
                 result=experiments[0].result,
-                aggregate=self._paper.aggregate,
+                aggregate=self._all.aggregate,
             )
-            grade._experiments = experiments
+            grade._experiments = tuple(experiments)
             self._graders[needed] = experiments, grade
         return self._graders[needed]

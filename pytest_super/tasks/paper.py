@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -12,6 +11,9 @@ from pytest_super.errors import SuperError
 from pytest_super.functions.names import SEPARATOR, by_file
 from pytest_super.tasks.fields import SHA256, FieldModel, Regex, RelativePath, Text
 from pytest_super.tasks.grade import GradedCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PAPER_SUFFIXES = (".txt", ".md", ".pdf")
 # `verify` gives the commands other seeds in it: `python train.py --seed ${SUPER_SEED:-0}`.
@@ -92,6 +94,11 @@ class MaskableFunction(FieldModel):
         return self.target.partition(SEPARATOR)[2]
 
 
+def files_of(functions: Iterable[MaskableFunction]) -> list[str]:
+    """The files with the functions, each once."""
+    return list(dict.fromkeys(one.file for one in functions))
+
+
 class Experiment(GradedCommand):
     """A command that needs masked functions, and the values that it should yield."""
 
@@ -124,19 +131,3 @@ class Experiment(GradedCommand):
         if self.reported and self.provenance is None:
             raise ValueError("needs `provenance` with expected values: paper or gold-run")
         return self
-
-
-@dataclass(frozen=True)
-class Combination:
-    """What is masked in one item."""
-
-    paper: str
-    """The id of the paper's task."""
-    functions: tuple[MaskableFunction, ...]
-    experiments: tuple[Experiment, ...]
-    """Those that need at least one of the functions."""
-
-    @property
-    def files(self) -> list[str]:
-        """The files with masked functions, which are all that is graded."""
-        return list(dict.fromkeys(one.file for one in self.functions))

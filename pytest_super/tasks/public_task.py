@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.tasks.paper import paper_name
 
 if TYPE_CHECKING:
-    from pytest_super.tasks.paper import Combination, Experiment, MaskableFunction
+    from pytest_super.tasks.paper import Experiment, MaskableFunction
     from pytest_super.tasks.task import Limits, Task
 
 
@@ -59,31 +59,27 @@ class PublicTask:
 
 def public_part(task: Task, folder: str | None = None) -> PublicTask:
     repository = task.repository.model_dump(exclude_none=True, exclude={"provide"}) if task.repository else {}
-    public = PublicTask(
+    return PublicTask(
         id=task.id,
         set=task.set,
         category=task.category,
-        query=task.query,
+        query=query_of(task, folder),
         repository=repository,
         folder=folder,
         limits=task.limits,
+        missing=tuple(map(missing_function, task.functions)),
+        experiments=tuple(map(public_experiment, task.experiments)),
+        paper=paper_name(task.paper) if task.paper else None,
     )
-    return public if task._combination is None else public_item(public, task, task._combination)
 
 
-def public_item(public: PublicTask, task: Task, combination: Combination) -> PublicTask:
-    """The public part of an item of a paper."""
-    # Only these need it.
+def query_of(task: Task, folder: str | None) -> str:
+    if not task.functions:
+        return task.query
+    # Only items of papers need it.
     from pytest_super.tasks.item_text import item_query
 
-    paper = paper_name(task.paper) if task.paper else None
-    return replace(
-        public,
-        query=item_query(task.query, combination, public.folder, paper),
-        missing=tuple(map(missing_function, combination.functions)),
-        experiments=tuple(map(public_experiment, combination.experiments)),
-        paper=paper,
-    )
+    return item_query(task, folder)
 
 
 def missing_function(one: MaskableFunction) -> MissingFunction:

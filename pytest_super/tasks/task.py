@@ -27,7 +27,7 @@ from pytest_super.tasks.fields import (
     Text,
 )
 from pytest_super.tasks.grade import Aggregation, Grade
-from pytest_super.tasks.paper import Combination, Experiment, MaskableFunction, PaperText, Sizes
+from pytest_super.tasks.paper import Experiment, MaskableFunction, PaperText, Sizes
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 TASK_SUFFIX = ".task.yaml"
@@ -294,8 +294,6 @@ class Task(FieldModel):
     _line: int = PrivateAttr(default=1)
     _derivation: Derivation | None = PrivateAttr(default=None)
     """Set if the task is a sub-problem of another."""
-    _combination: Combination | None = PrivateAttr(default=None)
-    """Set if the task is an item of a paper."""
 
     @property
     def has_answer(self) -> bool:

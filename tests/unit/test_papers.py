@@ -218,15 +218,12 @@ REPORTED = [
 
 
 def report_scores(report: Any) -> list[float]:
-    combination = Items(paper(experiments=REPORTED)).item((0,))._combination
-    assert combination is not None
-    return list(scores(combination, parsed_report(report)))
+    item = Items(paper(experiments=REPORTED)).item((0,))
+    return list(scores(item.experiments, parsed_report(report)))
 
 
 def test_the_expected_report_is_right() -> None:
-    combination = Items(paper(experiments=REPORTED)).item((0,))._combination
-    assert combination is not None
-    report = expected_report(combination)
+    report = expected_report(Items(paper(experiments=REPORTED)).item((0,)).experiments)
     assert report == {"one": 0.5, "two": {"a": 1.5, "b": {"x": [0.0], "y": -2}}}
     assert report_scores(report) == [1, 1, 1, 1]
 

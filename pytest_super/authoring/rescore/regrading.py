@@ -14,6 +14,7 @@ from pytest_super.grading.grader import Grader
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.session.grading import COLLECTED, LOG, SPLICED, WHOLE_FILE_LOG, after_prefix, for_grader
 from pytest_super.tasks.grade import SAME
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -54,7 +55,7 @@ def grade_again(trial: StoredTrial, task: Task, start: Callable[[Task], ReadyKer
         values, logs[log] = grade_archive(path, task, grade, old.changed_elsewhere, start)
         return values
 
-    values = again(COLLECTED if task._combination is None else SPLICED, LOG, old.graded)
+    values = again(SPLICED if isinstance(task, PaperItem) else COLLECTED, LOG, old.graded)
     whole_file = None if old.whole_file is None else again(COLLECTED, WHOLE_FILE_LOG, old.whole_file)
     return Regraded(values=values, whole_file=whole_file, logs=logs)
 

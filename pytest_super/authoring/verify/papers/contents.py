@@ -8,6 +8,7 @@ from pytest_super.functions.names import by_file
 from pytest_super.functions.probes import probed
 from pytest_super.functions.repository import masked_files
 from pytest_super.sources import fetch
+from pytest_super.tasks.paper import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ def folder_of(paper: Task) -> Path:
 
 def originals(paper: Task) -> Files:
     folder = folder_of(paper)
-    return {path: (folder / path).read_bytes() for path in dict.fromkeys(one.file for one in paper.functions)}
+    return {path: (folder / path).read_bytes() for path in files_of(paper.functions)}
 
 
 def stubbed(paper: Task, function: MaskableFunction, stub: Stub) -> Files:

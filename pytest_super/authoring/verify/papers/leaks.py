@@ -23,6 +23,7 @@ from pytest_super.sources.paper import paper_text
 from pytest_super.sources.redact import redacted
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
+from pytest_super.tasks.paper import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +94,7 @@ def fetch_files(kernel: Kernel, folder: Path) -> Path:
 def code_leaks(paper: Task, tree: Path) -> Iterator[Finding]:
     """Leaks of the functions: in files without any, and in the others as each function is masked."""
     folder = folder_of(paper)
-    files = dict.fromkeys(one.file for one in paper.functions)
+    files = files_of(paper.functions)
     gold = {one.target: gold_in(folder, one) for one in paper.functions}
     for path in files:
         (tree / folder.name / path).unlink(missing_ok=True)
