@@ -49,6 +49,7 @@ def kernel_starter(arguments: Namespace, run: str) -> Callable[[Task], ReadyKern
     from pytest_super.kernel.providers.registry import choose_provider, find_provider
     from pytest_super.kernel.sandbox import SandboxSettings, refuse_missing
     from pytest_super.session.kernels import ready_kernel
+    from pytest_super.session.masked_code import prepared_code
     from pytest_super.session.start_ahead import Placement
     from pytest_super.snapshots.prefix import Prefix
 
@@ -64,6 +65,6 @@ def kernel_starter(arguments: Namespace, run: str) -> Callable[[Task], ReadyKern
         for_task = replace(settings, labels=labels, hidden=(task.folder,))
         sandbox = find_provider(chosen.name).make(task.sandbox, for_task)
         refuse_missing(task.id, task.sandbox, sandbox)
-        return ready_kernel(Placement(sandbox, Prefix(task)), task)
+        return ready_kernel(Placement(sandbox, Prefix(task), prepared_code(task)), task)
 
     return start

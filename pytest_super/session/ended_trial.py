@@ -10,8 +10,7 @@ from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.scored import scored
 from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.ending import error_of, stop_reason_of
-from pytest_super.session.item import PROVIDED, SANDBOX
-from pytest_super.session.masked_code import facts_of_item
+from pytest_super.session.item import CODE, PROVIDED, SANDBOX
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import most_repeats
@@ -48,6 +47,7 @@ class EndedTrial:
         folder = self.item.open_folder()
         error = error_of(cause, folder.activity.now)
         spent = self.spent()
+        code = self.item.stash.get(CODE, None)
         own = [step for step in self.trial.all_steps if step.origin == "agent"]
         folder.activity.begin("scoring")
         result = replace(
@@ -62,7 +62,7 @@ class EndedTrial:
             graded_in=self.graded.where,
             changed_elsewhere=self.graded.changed,
             grade_seconds=self.graded.seconds,
-            masked=None if error else facts_of_item(self.task),
+            masked=code.facts() if code and not error else None,
             dropped=sum(sum(step.dropped.values()) for step in self.trial.all_steps),
             **self.facts_of_sandbox(),
             **asdict(spent),

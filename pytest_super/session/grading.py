@@ -17,11 +17,9 @@ from pytest_super.grading.collected import (
     read_collected,
 )
 from pytest_super.grading.grader import Grader
-from pytest_super.session.item import PROVIDED
+from pytest_super.session.item import CODE, PROVIDED
 from pytest_super.session.kernels import first_ready
-from pytest_super.session.masked_code import put_item_files, write_spliced
 from pytest_super.tasks.grade import SAME
-from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,9 +93,10 @@ def what_is_graded(item: TaskItem, collected: Collected, archive: Path) -> tuple
 
     Raises SourceError for what the agent did wrong, and InfrastructureError.
     """
-    if not isinstance(item.task, PaperItem):
+    code = item.stash.get(CODE, None)
+    if code is None:
         return collected, None
-    splice = write_spliced(item.task, item.stash.get(PROVIDED, ""), collected.archive, archive)
+    splice = code.write_spliced(collected.archive, archive)
     return read_collected(archive), splice
 
 
@@ -114,7 +113,7 @@ def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:
 
 def second_kernel(item: TaskItem, task: Task, grade: Grade) -> AbstractContextManager[Kernel]:
     """A kernel in a sandbox that starts as the agent's did, with what the grader requires instead."""
-    return after_prefix(first_ready(item, for_grader(task, grade)))
+    return after_prefix(first_ready(item, for_grader(task, grade), item.stash.get(CODE, None)))
 
 
 @contextmanager
@@ -123,7 +122,8 @@ def after_prefix(ready: ReadyKernel) -> Iterator[Kernel]:
     try:
         for _ in ready.prefix.steps(ready.kernel):
             pass
-        put_item_files(ready.kernel, ready.prefix.task, ready.repository)
+        if ready.code is not None:
+            ready.code.put(ready.kernel)
         yield ready.kernel
     finally:
         ready.close()

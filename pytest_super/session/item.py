@@ -18,6 +18,7 @@ from pytest_super.store.results import TrialFolder, TrialResult
 from pytest_super.words import counted, printable
 
 if TYPE_CHECKING:
+    from pytest_super.session.masked_code import PaperCode
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 
@@ -28,6 +29,8 @@ STORED = pytest.StashKey[TrialResult]()
 PROVIDED = pytest.StashKey[str]()
 # Fields of the result that describe the trial's sandbox: `sandbox`, its name, and `isolated`.
 SANDBOX = pytest.StashKey[dict[str, Any]]()
+# Of an item of a paper: its code. Other items have none.
+CODE: pytest.StashKey[PaperCode | None] = pytest.StashKey()
 # The pre-executed steps of the trial's kernel.
 PREFIX: pytest.StashKey[Prefix] = pytest.StashKey()
 
@@ -118,6 +121,11 @@ class TaskItem(pytest.Function):
             super().runtest()
         elif not self.stash[STORED].solved:
             raise Unsolved(outcome_of(self.stash[STORED]))
+
+    def teardown(self) -> None:
+        super().teardown()
+        # Pytest keeps the items until the session ends, and their code can be large.
+        self.stash[CODE] = None
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         # Pytest counts these lines from 0.

@@ -17,13 +17,12 @@ from pytest_super.kernel.sandbox import (
     refuse_missing,
     software_of,
 )
-from pytest_super.session.item import PREFIX, PROVIDED, SANDBOX
-from pytest_super.session.masked_code import prepare_copy, without_bodies
+from pytest_super.session.item import CODE, PREFIX, PROVIDED, SANDBOX
+from pytest_super.session.masked_code import prepared_code
 from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN
 from pytest_super.session.start_ahead import START_AHEAD, Placement, ReadyKernel
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
-from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     import pytest
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.session.item import TaskItem
+    from pytest_super.session.masked_code import PaperCode
     from pytest_super.session.run import Run
     from pytest_super.tasks.task import Repository, Task
 
@@ -47,6 +47,7 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
     ready = ahead.take(item, task) or first_ready(item, task)
     item.stash[PREFIX] = ready.prefix
     item.stash[SANDBOX] = ready.facts
+    item.stash[CODE] = ready.code
     # A trial can end before its prefix is run.
     item.addfinalizer(ready.prefix.close)
     if ready.repository is not None:
@@ -61,16 +62,19 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
     return ready.kernel
 
 
-def first_ready(item: TaskItem, task: Task) -> ReadyKernel:
-    """A kernel, from a snapshot if there is one that works. Raises InfrastructureError."""
-    place = choose_place(item, task)
+def first_ready(item: TaskItem, task: Task, code: PaperCode | None = None) -> ReadyKernel:
+    """A kernel, from a snapshot if there is one that works. Raises InfrastructureError.
+
+    `code` is that of the item if it is prepared already.
+    """
+    place = choose_place(item, task, code)
     try:
         return ready_kernel(place, task)
     except (InfrastructureError, OSError) as error:
         if not isinstance(place.prefix, RestoredPrefix):
             raise
         place.prefix.refuse(error)
-    return ready_kernel(Placement(choose_sandbox(item, task), Prefix(task)), task)
+    return ready_kernel(Placement(choose_sandbox(item, task), Prefix(task), place.code), task)
 
 
 def ready_kernel(place: Placement, task: Task) -> ReadyKernel:
@@ -78,7 +82,7 @@ def ready_kernel(place: Placement, task: Task) -> ReadyKernel:
     from pytest_super.kernel.client import Kernel
 
     kernel = Kernel(place.sandbox)
-    ready = ReadyKernel(kernel, None, place.prefix, facts_of(place.sandbox, task))
+    ready = ReadyKernel(kernel, None, place.prefix, facts_of(place.sandbox, task), place.code)
     try:
         kernel.start()
         repository = task.repository
@@ -94,12 +98,13 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
     """Copy the repository into the working directory, unless it is there. Returns the folder's name."""
     from pytest_super.sources import fetch
 
+    code = ready.code
     # Also when a snapshot has the repository: it determines the folder's name.
-    folder = fetch(repository, base=task.folder)
+    folder = code.folder if code else fetch(repository, base=task.folder)
     if ready.prefix.holds_repository:
         return folder.name
     try:
-        with without_bodies(task, folder) if isinstance(task, PaperItem) else nullcontext(folder) as tree:
+        with code.without_bodies() if code else nullcontext(folder) as tree:
             ready.kernel.upload(tree, folder.name)
     # The agent has done nothing yet, so a lost sandbox is not its doing.
     except (SandboxLostError, OSError) as error:
@@ -107,17 +112,18 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
     return folder.name
 
 
-def choose_place(item: TaskItem, task: Task, *, may_make: bool = True) -> Placement:
+def choose_place(
+    item: TaskItem, task: Task, code: PaperCode | None = None, *, may_make: bool = True
+) -> Placement:
     """The placement of a trial, from a snapshot if there is one.
 
     `may_make` allows this trial to make the snapshot. Raises InfrastructureError, and NotMadeError as
     `prefix_of` does.
     """
     sandbox = choose_sandbox(item, task)
-    prepare_copy(task)
-    if not uses_snapshots(item):
-        return Placement(sandbox, Prefix(task))
-    return Placement(sandbox, prefix_of(task, sandbox, may_make=may_make))
+    code = code or prepared_code(task)
+    prefix = prefix_of(task, sandbox, may_make=may_make) if uses_snapshots(item) else Prefix(task)
+    return Placement(sandbox, prefix, code)
 
 
 def uses_snapshots(item: TaskItem) -> bool:

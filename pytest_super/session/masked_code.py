@@ -1,4 +1,4 @@
-"""The repository of an item of a paper: with all functions masked for the prefix, then with the item's own.
+"""The code of an item of a paper: with all functions masked for the prefix, then with the item's own.
 
 No sandbox of an agent ever has a masked function's original: not before the prefix, whose steps can copy or
 compile what is there, and not in a snapshot, which all items of a paper share.
@@ -26,7 +26,7 @@ from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.sources import fetch
 from pytest_super.sources.paper import paper_text
 from pytest_super.store.json_lines import disk_errors
-from pytest_super.tasks.paper import files_of, paper_name
+from pytest_super.tasks.paper import paper_name
 from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
@@ -37,71 +37,6 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.tasks.paper import MaskableFunction
     from pytest_super.tasks.task import Task
-
-
-def prepare_copy(task: Task) -> None:
-    """Mask all functions of a paper in the caller's thread; does nothing for other tasks.
-
-    Python cannot parse in two threads at once, and any code of the main thread can parse while a kernel
-    starts in another one. Raises InfrastructureError.
-    """
-    if isinstance(task, PaperItem) and task.repository is not None:
-        folder = fetch(task.repository, base=task.folder)
-        all_masked(folder, tuple(one.target for one in task.whole.functions))
-
-
-@contextmanager
-def without_bodies(task: PaperItem, folder: Path) -> Iterator[Path]:
-    """A copy of a paper's repository in which all its functions are masked. Raises InfrastructureError."""
-    masked = all_masked(folder, tuple(one.target for one in task.whole.functions))
-    with tempfile.TemporaryDirectory() as temporary:
-        copy = Path(temporary) / folder.name
-        with infrastructure():
-            write(folder, copy, masked)
-        yield copy
-
-
-@lru_cache(maxsize=16)
-def all_masked(folder: Path, targets: tuple[str, ...]) -> dict[str, MaskedFile]:
-    """The files with masked functions by path, the same for all items of a paper."""
-    with infrastructure():
-        return masked_files(folder, targets, nested=True)
-
-
-def put_item_files(kernel: Kernel, task: Task, base: str | None) -> None:
-    """Put the files with masked functions in place, with only the item's functions masked, and the paper.
-
-    After the prefix; does nothing for other tasks. Raises InfrastructureError.
-    """
-    if not isinstance(task, PaperItem):
-        return
-    if base is None:
-        raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
-    with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder) / "item.tar"
-        with disk_errors(archive), tarfile.open(archive, "w") as tar:
-            for path, data, is_executable in item_files(task, base):
-                add_file(tar, path, data, is_executable)
-        try:
-            kernel.unpack(archive, kernel.workdir)
-        except (SandboxLostError, OSError) as error:
-            raise InfrastructureError(f"the masked files cannot be put into the sandbox: {error}") from error
-
-
-def item_files(task: PaperItem, base: str) -> Iterator[tuple[str, bytes, bool]]:
-    """The path in the working directory, the content, and whether it is executable, of each file."""
-    assert task.repository is not None
-    beside = task.folder
-    folder = fetch(task.repository, base=beside)
-    with infrastructure():
-        masked = masked_files(folder, [one.target for one in task.functions])
-    refuse_changed(task.functions, masked)
-    for path in files_of(task.whole.functions):
-        file = folder / path
-        data = masked[path].data if path in masked else file.read_bytes()
-        yield str(PurePosixPath(base) / path), data, os.access(file, os.X_OK)
-    if task.paper is not None:
-        yield paper_name(task.paper), paper_text(task.paper, beside).encode(), False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,39 +51,130 @@ class Splice:
     """What else the agent has changed."""
 
 
-def write_spliced(task: PaperItem, base: str, collected: Path, archive: Path) -> Splice:
-    """Write the original files with the bodies of an item's functions from the collected ones.
+@dataclass(frozen=True, kw_only=True)
+class PaperCode:
+    """The code of an item of a paper, fetched and masked once for all its sandboxes."""
 
-    Raises SourceError for what the agent did wrong, and InfrastructureError.
+    item: PaperItem
+    folder: Path
+    """The paper's repository, whose name is also that of its folder in the working directory."""
+    for_prefix: dict[str, MaskedFile]
+    """The files with functions of the paper, all of them masked, by path."""
+    for_agent: dict[str, MaskedFile]
+    """The files with functions of the item, only these masked, by path."""
+    paper: bytes | None
+    """What the agent reads of the paper."""
+
+    @contextmanager
+    def without_bodies(self) -> Iterator[Path]:
+        """A copy of the repository in which all functions are masked. Raises InfrastructureError."""
+        with tempfile.TemporaryDirectory() as temporary:
+            copy = Path(temporary) / self.folder.name
+            with infrastructure():
+                write(self.folder, copy, self.for_prefix)
+            yield copy
+
+    def put(self, kernel: Kernel) -> None:
+        """Put the files in place with only the item's functions masked, and the paper, after the prefix.
+
+        Raises InfrastructureError.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder) / "item.tar"
+            with disk_errors(archive), tarfile.open(archive, "w") as tar:
+                for path, data, is_executable in self._files():
+                    add_file(tar, path, data, is_executable)
+            try:
+                kernel.unpack(archive, kernel.workdir)
+            except (SandboxLostError, OSError) as error:
+                raise InfrastructureError(
+                    f"the masked files cannot be put into the sandbox: {error}"
+                ) from error
+
+    def _files(self) -> Iterator[tuple[str, bytes, bool]]:
+        """The path in the working directory, the content, and whether it is executable, of each file."""
+        for path in self.for_prefix:
+            file = self.folder / path
+            data = self.for_agent[path].data if path in self.for_agent else file.read_bytes()
+            yield self._inside(path), data, os.access(file, os.X_OK)
+        if self.item.paper is not None and self.paper is not None:
+            yield paper_name(self.item.paper), self.paper, False
+
+    def _inside(self, path: str) -> str:
+        return str(PurePosixPath(self.folder.name) / path)
+
+    def write_spliced(self, collected: Path, archive: Path) -> Splice:
+        """Write the original files with the bodies of the item's functions from the collected ones.
+
+        Raises SourceError for what the agent did wrong, and InfrastructureError.
+        """
+        made = self._with_bodies(collected)
+        with disk_errors(archive), tarfile.open(archive, "w") as tar:
+            for path, found in made.items():
+                add_file(tar, self._inside(path), found.data, os.access(self.folder / path, os.X_OK))
+        return Splice(
+            is_alike=all(one.is_alike for one in made.values()),
+            taken=[f"{self._inside(path)}: {name}" for path, one in made.items() for name in one.taken],
+            left_out=[f"{self._inside(path)}: {name}" for path, one in made.items() for name in one.left_out],
+        )
+
+    def _with_bodies(self, collected: Path) -> dict[str, Spliced]:
+        """The original of each file with the new bodies, by path."""
+        found = {}
+        with disk_errors(collected), tarfile.open(collected) as tar:
+            entries = {entry.name: entry for entry in tar}
+            for file, names in by_file(one.target for one in self.item.functions).items():
+                if (path := self._inside(file)) not in entries:
+                    raise SourceError(f"{file}: the file is not there")
+                original = (self.folder / file).read_bytes()
+                refuse_too_large(file, len(original), entries[path].size)
+                found[file] = splice(file, original, contents(tar, entries[path]), names)
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """What may make the item hard. Raises InfrastructureError."""
+        item = self.item
+        targets = [one.target for one in item.functions]
+        with infrastructure():
+            edges = call_edges(self.folder, targets)
+        return {
+            "paper": item.whole.id,
+            "n": len(targets),
+            "targets": targets,
+            "body_lines": sum(one.body_lines for file in self.for_agent.values() for one in file.functions),
+            "files": len(self.for_agent),
+            "calls": edges.direct,
+            "calls_over_others": edges.transitive,
+            "experiments": len(item.experiments),
+            "passages": sum(bool(one.passage.strip()) for one in item.functions),
+        }
+
+
+def prepared_code(task: Task) -> PaperCode | None:
+    """The code of an item of a paper, or None for another task. Raises InfrastructureError.
+
+    It is called in the main thread: Python cannot parse in two threads at once, and any code of the main
+    thread can parse while a kernel starts in another one.
     """
-    made = original_with_bodies(task, base, collected)
-    with disk_errors(archive), tarfile.open(archive, "w") as tar:
-        for path, (found, is_executable) in made.items():
-            add_file(tar, path, found.data, is_executable)
-    return Splice(
-        is_alike=all(one.is_alike for one, _ in made.values()),
-        taken=[f"{path}: {name}" for path, (one, _) in made.items() for name in one.taken],
-        left_out=[f"{path}: {name}" for path, (one, _) in made.items() for name in one.left_out],
-    )
-
-
-def original_with_bodies(task: PaperItem, base: str, collected: Path) -> dict[str, tuple[Spliced, bool]]:
-    """By the path of each file, its original with the new bodies, and whether it is executable."""
-    assert task.repository is not None
+    if not isinstance(task, PaperItem) or task.repository is None:
+        return None
     folder = fetch(task.repository, base=task.folder)
-    targets = by_file(one.target for one in task.functions)
-    found = {}
-    with disk_errors(collected), tarfile.open(collected) as tar:
-        entries = {entry.name: entry for entry in tar}
-        for file, names in targets.items():
-            path = str(PurePosixPath(base) / file)
-            if path not in entries:
-                raise SourceError(f"{file}: the file is not there")
-            original = (folder / file).read_bytes()
-            refuse_too_large(file, len(original), entries[path].size)
-            made = splice(file, original, contents(tar, entries[path]), names)
-            found[path] = made, os.access(folder / file, os.X_OK)
-    return found
+    with infrastructure():
+        for_agent = masked_files(folder, [one.target for one in task.functions])
+        refuse_changed(task.functions, for_agent)
+        return PaperCode(
+            item=task,
+            folder=folder,
+            for_prefix=all_masked(folder, tuple(one.target for one in task.whole.functions)),
+            for_agent=for_agent,
+            paper=paper_text(task.paper, task.folder).encode() if task.paper else None,
+        )
+
+
+@lru_cache(maxsize=16)
+def all_masked(folder: Path, targets: tuple[str, ...]) -> dict[str, MaskedFile]:
+    """The files with masked functions by path, the same for all items of a paper."""
+    return masked_files(folder, targets, nested=True)
 
 
 def refuse_changed(functions: Iterable[MaskableFunction], masked: dict[str, MaskedFile]) -> None:
@@ -163,29 +189,6 @@ def refuse_changed(functions: Iterable[MaskableFunction], masked: dict[str, Mask
             raise InfrastructureError(
                 f"{one.target} is not the function that the task means: its digest is {digest}"
             )
-
-
-def facts_of_item(task: Task) -> dict[str, Any] | None:
-    """What may make an item of a paper hard; None for other tasks. Raises InfrastructureError."""
-    if not isinstance(task, PaperItem):
-        return None
-    assert task.repository is not None
-    folder = fetch(task.repository, base=task.folder)
-    targets = [one.target for one in task.functions]
-    with infrastructure():
-        masked = masked_files(folder, targets)
-        edges = call_edges(folder, targets)
-    return {
-        "paper": task.whole.id,
-        "n": len(targets),
-        "targets": targets,
-        "body_lines": sum(one.body_lines for file in masked.values() for one in file.functions),
-        "files": len(masked),
-        "calls": edges.direct,
-        "calls_over_others": edges.transitive,
-        "experiments": len(task.experiments),
-        "passages": sum(bool(one.passage.strip()) for one in task.functions),
-    }
 
 
 @contextmanager

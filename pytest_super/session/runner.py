@@ -17,12 +17,12 @@ from pytest_super.report.text import outcome_of
 from pytest_super.session.ended_trial import EndedTrial
 from pytest_super.session.ending import failure, is_from_outside, is_timeout
 from pytest_super.session.grading import TrialGrade, grade_trial
-from pytest_super.session.item import PREFIX, PROVIDED, RESULT, Unsolved
-from pytest_super.session.masked_code import put_item_files
+from pytest_super.session.item import CODE, PREFIX, PROVIDED, RESULT, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
 from pytest_super.snapshots.prefix import Prefix
 from pytest_super.store.trajectory import now
+from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.public_task import public_part
 from pytest_super.trial.agent_run import run_agent
 from pytest_super.trial.entrypoint import EntrypointScript
@@ -203,9 +203,17 @@ class TrialRunner:
             for step in self.prefix().steps(kernel):
                 self.trial.add_pre_executed(step)
                 self.begin_pre_executed(step.number + 1)
-            put_item_files(kernel, self.task, self.item.stash.get(PROVIDED, None))
+            self.put_code(kernel)
         except pytest.fail.Exception as error:
             raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
+
+    def put_code(self, kernel: Kernel) -> None:
+        """Put the files of an item of a paper in place. Raises InfrastructureError."""
+        code = self.item.stash.get(CODE, None)
+        if code is not None:
+            code.put(kernel)
+        elif isinstance(self.task, PaperItem):
+            raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
 
     def begin_pre_executed(self, number: int) -> None:
         if number <= (all_steps := len(self.task.pre_execute)):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.session.item import TaskItem
+    from pytest_super.session.masked_code import PaperCode
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 
@@ -35,6 +36,8 @@ class Placement(NamedTuple):
 
     sandbox: Sandbox
     prefix: Prefix
+    code: PaperCode | None
+    """Of an item of a paper."""
 
 
 class ReadyKernel(NamedTuple):
@@ -46,6 +49,8 @@ class ReadyKernel(NamedTuple):
     prefix: Prefix
     facts: dict[str, Any]
     """Fields of the result that describe the sandbox."""
+    code: PaperCode | None = None
+    """Of an item of a paper."""
 
     def close(self) -> None:
         self.kernel.close()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import xml.etree.ElementTree as ET
+from collections import Counter
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from pytest_super import sources
 from pytest_super.functions.masking import mask_file
+from pytest_super.session import masked_code
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 STATS = '''\
@@ -229,6 +233,28 @@ def test_a_stub_that_prints_is_unsolved_and_flagged(project: pytest.Pytester) ->
     figures = {one.get("name"): one.get("value") for one in ET.parse("report.xml").iter("property")}
     assert figures["super.whole_file_differs"] == "1"
     assert figures["super.masked.n"] == "1"
+
+
+def test_the_code_of_an_item_is_fetched_and_masked_once_for_all_its_sandboxes(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: Counter[str] = Counter()
+
+    def counted(name: str, made: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            calls[name] += 1
+            return made(*arguments, **named)
+
+        return call
+
+    monkeypatch.setattr(sources, "fetch", counted("fetch elsewhere", sources.fetch))
+    for name in ("fetch", "masked_files", "paper_text"):
+        monkeypatch.setattr(masked_code, name, counted(name, getattr(masked_code, name)))
+    # It is graded twice, so there are three sandboxes.
+    row = run(project, "agents:Prints", "stats.task.yaml::2205.00048_0")["0"]
+    assert row["whole_file"]
+    # For the prefix all functions are masked, for the agent and the grader those of the item.
+    assert calls == {"fetch": 1, "masked_files": 2, "paper_text": 1}
 
 
 def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: pytest.Pytester) -> None:
