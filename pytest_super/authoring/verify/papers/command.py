@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.papers.contents import read_originals
 from pytest_super.authoring.verify.papers.leaks import paper_leaks
 from pytest_super.authoring.verify.papers.lines import findings_of, proof_data, proof_lines
 from pytest_super.authoring.verify.papers.proof import prove
@@ -39,8 +40,9 @@ def prove_papers(
         for paper in papers:
             with live.activity(paper.id, "its runs"):
                 try:
-                    proof = prove(paper, Runs(paper, start, workers, show), epochs=epochs, sample=functions)
-                    found = [*findings_of(proof), *paper_leaks(paper, start)]
+                    code = read_originals(paper)
+                    proof = prove(code, Runs(paper, start, workers, show), epochs=epochs, sample=functions)
+                    found = [*findings_of(proof), *paper_leaks(code, start)]
                 except SuperError as error:
                     findings.append(Finding(kind="unknown", task=paper.id, text=f"{paper.id}: {error}"))
                     live.print_line(findings[-1].text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.functions.names import by_file
@@ -24,34 +25,40 @@ if TYPE_CHECKING:
 MARK = ".executed"
 
 
-def folder_of(paper: Task) -> Path:
-    """The paper's repository on the host. Raises SuperError."""
+@dataclass(frozen=True, kw_only=True)
+class Originals:
+    """The files with functions of a paper, read once for all that is done with them."""
+
+    paper: Task
+    folder: Path
+    """The paper's repository on the host."""
+    files: Files
+
+    def stubbed(self, function: MaskableFunction, stub: Stub) -> Files:
+        """The originals, with one function replaced by a stub. Raises SuperError."""
+        masked = masked_files(self.folder, [function.target], stub=stub)
+        return {**self.files, **{path: file.data for path, file in masked.items()}}
+
+    def with_probes(self) -> Files:
+        """The originals, in which each function leaves a file next to its own when it is executed.
+
+        Raises SuperError.
+        """
+        files = dict(self.files)
+        functions = self.paper.functions
+        marks = {one.target: mark for one, mark in zip(functions, mark_names(self.paper), strict=True)}
+        for path, names in by_file(marks).items():
+            statements = {name: leave(marks[f"{path}::{name}"]) for name in names}
+            files[path] = probed(path, files[path], statements)
+        return files
+
+
+def read_originals(paper: Task) -> Originals:
+    """Raises SuperError."""
     assert paper.repository is not None
-    return fetch(paper.repository, base=paper.folder)
-
-
-def originals(paper: Task) -> Files:
-    folder = folder_of(paper)
-    return {path: (folder / path).read_bytes() for path in files_of(paper.functions)}
-
-
-def stubbed(paper: Task, function: MaskableFunction, stub: Stub) -> Files:
-    """The originals, with one function replaced by a stub. Raises SuperError."""
-    masked = masked_files(folder_of(paper), [function.target], stub=stub)
-    return {**originals(paper), **{path: file.data for path, file in masked.items()}}
-
-
-def with_probes(paper: Task) -> Files:
-    """The originals, in which each function leaves a file next to its own when it is executed.
-
-    Raises SuperError.
-    """
-    files = originals(paper)
-    marks = {one.target: mark for one, mark in zip(paper.functions, mark_names(paper), strict=True)}
-    for path, names in by_file(marks).items():
-        statements = {name: leave(marks[f"{path}::{name}"]) for name in names}
-        files[path] = probed(path, files[path], statements)
-    return files
+    folder = fetch(paper.repository, base=paper.folder)
+    files = {path: (folder / path).read_bytes() for path in files_of(paper.functions)}
+    return Originals(paper=paper, folder=folder, files=files)
 
 
 def mark_names(paper: Task) -> Sequence[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tarfile
 import tempfile
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import found_in
-from pytest_super.authoring.verify.papers.contents import folder_of
 from pytest_super.authoring.verify.texts import Text, repository_texts
 from pytest_super.authoring.verify.values import distinctive_values
 from pytest_super.functions.leaks import find_leaks, gold_of
@@ -23,24 +21,24 @@ from pytest_super.sources.paper import paper_text
 from pytest_super.sources.redact import redacted
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
-from pytest_super.tasks.paper import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.functions.leaks import Gold, Leak
+    from pytest_super.authoring.verify.papers.contents import Originals
+    from pytest_super.functions.leaks import Leak
     from pytest_super.kernel.client import Kernel
     from pytest_super.session.start_ahead import ReadyKernel
-    from pytest_super.tasks.paper import MaskableFunction
     from pytest_super.tasks.task import Task
 
 
-def paper_leaks(paper: Task, start: Callable[[Task], ReadyKernel]) -> Iterator[Finding]:
+def paper_leaks(code: Originals, start: Callable[[Task], ReadyKernel]) -> Iterator[Finding]:
     """Raises InfrastructureError."""
+    paper = code.paper
     yield from fetchable_code(paper)
     yield from found_in(paper, texts_of_task(paper), list(distinctive_values(expected_values(paper))))
     with after_prefix(start(Items(paper).item((0,)))) as kernel, tempfile.TemporaryDirectory() as name:
-        yield from installed_copies(paper, kernel)
+        yield from installed_copies(code, kernel)
         try:
             tree = fetch_files(kernel, Path(name))
         except CollectionError as error:
@@ -50,7 +48,7 @@ def paper_leaks(paper: Task, start: Callable[[Task], ReadyKernel]) -> Iterator[F
             return
         values = list(distinctive_values(expected_values(paper)))
         yield from found_in(paper, repository_texts(tree), values)
-        yield from code_leaks(paper, tree)
+        yield from code_leaks(code, tree)
 
 
 def fetchable_code(paper: Task) -> Iterator[Finding]:
@@ -91,32 +89,23 @@ def fetch_files(kernel: Kernel, folder: Path) -> Path:
     return tree
 
 
-def code_leaks(paper: Task, tree: Path) -> Iterator[Finding]:
+def code_leaks(code: Originals, tree: Path) -> Iterator[Finding]:
     """Leaks of the functions: in files without any, and in the others as each function is masked."""
-    folder = folder_of(paper)
-    files = files_of(paper.functions)
-    gold = {one.target: gold_in(folder, one) for one in paper.functions}
-    for path in files:
-        (tree / folder.name / path).unlink(missing_ok=True)
+    paper = code.paper
+    masked = {one.target: masked_files(code.folder, [one.target])[one.file] for one in paper.functions}
+    gold = {target: gold_of(target, file.functions[0].body) for target, file in masked.items()}
+    for path in code.files:
+        (tree / code.folder.name / path).unlink(missing_ok=True)
     for leak in find_leaks(tree, gold.values()):
         yield finding_of(paper, leak)
     for one in paper.functions:
         with tempfile.TemporaryDirectory() as name:
-            masked = {path: file.data for path, file in masked_files(folder, [one.target]).items()}
-            for path in files:
+            for path, data in {**code.files, one.file: masked[one.target].data}.items():
                 place = Path(name, path)
                 place.parent.mkdir(parents=True, exist_ok=True)
-                if path in masked:
-                    place.write_bytes(masked[path])
-                else:
-                    shutil.copy(folder / path, place)
+                place.write_bytes(data)
             for leak in find_leaks(Path(name), [gold[one.target]]):
                 yield finding_of(paper, leak)
-
-
-def gold_in(folder: Path, function: MaskableFunction) -> Gold:
-    ((_, file),) = masked_files(folder, [function.target]).items()
-    return gold_of(function.target, file.functions[0].body)
 
 
 def finding_of(paper: Task, leak: Leak) -> Finding:
@@ -129,9 +118,10 @@ def finding_of(paper: Task, leak: Leak) -> Finding:
     )
 
 
-def installed_copies(paper: Task, kernel: Kernel) -> Iterator[Finding]:
+def installed_copies(code: Originals, kernel: Kernel) -> Iterator[Finding]:
     """Packages of the paper that Python also finds outside of the working directory."""
-    for name in module_names(paper) - sys.stdlib_module_names:
+    paper = code.paper
+    for name in module_names(code) - sys.stdlib_module_names:
         spec = f"__import__('importlib.util').util.find_spec({name!r})"
         origin = kernel.evaluate(f"getattr({spec}, 'origin', None)").strip("'\"")
         if origin not in ("None", "") and not origin.startswith(kernel.workdir):
@@ -139,16 +129,15 @@ def installed_copies(paper: Task, kernel: Kernel) -> Iterator[Finding]:
             yield Finding(kind="leaks", task=paper.id, text=text, facts={"kind": "installed", "path": origin})
 
 
-def module_names(paper: Task) -> set[str]:
+def module_names(code: Originals) -> set[str]:
     """The top-level modules that contain its functions."""
-    folder = folder_of(paper)
     names = set()
-    for one in paper.functions:
-        *parents, file = Path(one.file).parts
+    for path in code.files:
+        *parents, file = Path(path).parts
         packages = [
             part
             for depth, part in enumerate(parents)
-            if (folder.joinpath(*parents[: depth + 1]) / "__init__.py").exists()
+            if (code.folder.joinpath(*parents[: depth + 1]) / "__init__.py").exists()
         ]
         names.add(packages[0] if packages else Path(file).stem)
     return names

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.exit_check import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.outcome import are_different
-from pytest_super.authoring.verify.papers.contents import originals, stubbed, with_probes
 from pytest_super.authoring.verify.papers.runs import Trial
 from pytest_super.functions.stubs import Stub
 from pytest_super.metrics.numbers import is_number
@@ -21,7 +20,7 @@ from pytest_super.tasks.paper import SEED_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_super.authoring.verify.papers.contents import Files
+    from pytest_super.authoring.verify.papers.contents import Files, Originals
     from pytest_super.authoring.verify.papers.runs import Outcome, Runs
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
@@ -90,13 +89,16 @@ class PaperProof:
     functions: list[FunctionProof]
 
 
-def prove(paper: Task, runs: Runs, *, epochs: int, sample: int | None = None, seed: int = 0) -> PaperProof:
+def prove(
+    code: Originals, runs: Runs, *, epochs: int, sample: int | None = None, seed: int = 0
+) -> PaperProof:
     """Prove a paper, with all its functions or a random sample of them.
 
     Raises SuperError if a function cannot be masked, and InfrastructureError.
     """
+    paper = code.paper
     places = chosen_places(paper, sample, seed)
-    trials = {**common_trials(paper, epochs), **stub_trials(paper, places)}
+    trials = {**common_trials(code, epochs), **stub_trials(code, places)}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
     gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
     seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
@@ -113,8 +115,8 @@ def prove(paper: Task, runs: Runs, *, epochs: int, sample: int | None = None, se
     )
 
 
-def common_trials(paper: Task, epochs: int) -> dict[Key, Trial]:
-    files = originals(paper)
+def common_trials(code: Originals, epochs: int) -> dict[Key, Trial]:
+    paper, files = code.paper, code.files
     exiting = dict.fromkeys(files, EXIT_LINE)
     gold: dict[Key, Trial] = {
         (GOLD, seed): Trial(
@@ -123,7 +125,7 @@ def common_trials(paper: Task, epochs: int) -> dict[Key, Trial]:
         for seed in range(epochs)
     }
     probes: dict[Key, Trial] = {
-        (PROBES, index): Trial(what="probes", files=with_probes(paper), experiments=[one])
+        (PROBES, index): Trial(what="probes", files=code.with_probes(), experiments=[one])
         for index, one in enumerate(paper.experiments)
     }
     exits = Trial(what="exits", files=exiting, experiments=paper.experiments)
@@ -140,11 +142,12 @@ def seed_trials(paper: Task, files: Files, epochs: int) -> dict[Key, Trial]:
     }
 
 
-def stub_trials(paper: Task, places: Sequence[int]) -> dict[Key, Trial]:
+def stub_trials(code: Originals, places: Sequence[int]) -> dict[Key, Trial]:
+    paper = code.paper
     return {
         (stub, place): Trial(
             what=f"{paper.functions[place].name} with the stub {stub}",
-            files=stubbed(paper, paper.functions[place], stub),
+            files=code.stubbed(paper.functions[place], stub),
             experiments=[one for _, one in needing(paper, place)],
         )
         for place in places
