@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_super.metrics.leaves import has_empty, is_empty, is_leaf
+from pytest_super.metrics.leaves import has_empty, is_empty, leaves_beside
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.numbers import exact
 
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from pytest_super.metrics.evidence import Evidence
+    from pytest_super.metrics.leaves import Place
     from pytest_super.tasks.task import Task
 
 TOLERANCE = 0.01
-# Not None, because a missing value is wrong even if the gold value is null.
-_MISSING = object()
 
 
 def accuracy(gold: object, submission: object, *, tolerance: float = TOLERANCE) -> float:
@@ -30,36 +29,30 @@ def accuracy(gold: object, submission: object, *, tolerance: float = TOLERANCE) 
     as. Strings are stripped and compared with case. Nothing is converted. Keys and indices beyond the
     gold's are ignored; missing ones are wrong. Any submission gets a score; none raises.
     """
-    verdicts = list(_compare(gold, submission, tolerance))
+    verdicts = [leaf.is_right for leaf in judged(gold, submission, tolerance)]
     return sum(verdicts) / len(verdicts)
+
+
+class Judged(NamedTuple):
+    """A leaf of the gold, next to what the submission has in its place."""
+
+    place: Place
+    wanted: Any
+    given: Any
+    """MISSING if there is nothing."""
+    is_right: bool
+
+
+def judged(gold: object, submission: object, tolerance: float) -> Iterator[Judged]:
+    """Each leaf of the gold, by the rules of `accuracy`."""
+    allowed = exact(float(tolerance))
+    for place, wanted, given in leaves_beside(gold, submission):
+        yield Judged(place, wanted, given, _is_right(wanted, given, allowed))
 
 
 def is_right(gold: object, given: object, tolerance: float) -> bool:
     """Whether a value is right for a leaf of the gold, by the rules of `accuracy`."""
-    return accuracy([gold], [given], tolerance=tolerance) == 1.0
-
-
-def _compare(gold: object, submission: object, tolerance: float) -> Iterator[bool]:
-    """Whether each leaf of the gold is right."""
-    allowed = exact(float(tolerance))
-    # Not recursive: answers can be nested deeper than the interpreter's stack.
-    todo = [(gold, submission)]
-    while todo:
-        wanted, given = todo.pop()
-        if is_leaf(wanted):
-            yield _is_right(wanted, given, allowed)
-        elif isinstance(wanted, dict):
-            todo.extend((value, _at_key(given, key)) for key, value in wanted.items())
-        elif isinstance(wanted, list):
-            todo.extend((value, _at_index(given, index)) for index, value in enumerate(wanted))
-
-
-def _at_key(value: object, key: str) -> object:
-    return value.get(key, _MISSING) if isinstance(value, dict) else _MISSING
-
-
-def _at_index(value: object, index: int) -> object:
-    return value[index] if isinstance(value, list) and index < len(value) else _MISSING
+    return _is_right(gold, given, exact(float(tolerance)))
 
 
 def _is_right(gold: object, given: object, allowed: Fraction) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.metrics.difference import brief, clipped, value_at
+from pytest_super.metrics.difference import brief, clipped
 from pytest_super.metrics.evidence import GradedValue
-from pytest_super.metrics.leaves import is_empty, leaves, shown
+from pytest_super.metrics.leaves import is_empty, leaves, leaves_beside, shown
 from pytest_super.metrics.numbers import exact, is_number
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def compared(check: Check, found: Any) -> Iterator[GradedValue]:
 
 def against_expected(check: Check, name: str, found: Any) -> Iterator[GradedValue]:
     places = set()
-    for place, wanted in leaves(check.expected):
+    for place, wanted, value in leaves_beside(check.expected, found):
         places.add(place)
-        value = value_at(found, place)
         yield graded(place_name(name, place), is_right(value, wanted, check), value, brief(wanted))
     for place, value in islice(further(found, places), MOST_EXTRA):
         yield graded(place_name(name, place), False, value, "nothing")

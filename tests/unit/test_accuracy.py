@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.metrics.accuracy import accuracy, is_right
-from pytest_super.metrics.difference import MISSING, difference, value_at
-from pytest_super.metrics.leaves import leaves
+from pytest_super.metrics.difference import difference
+from pytest_super.metrics.leaves import MISSING, leaves, value_at
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 KEYS = st.text(max_size=4)

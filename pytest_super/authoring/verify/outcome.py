@@ -7,9 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.metrics.accuracy import ACCURACY, is_right
-from pytest_super.metrics.difference import MISSING, value_at
-from pytest_super.metrics.leaves import leaves, shown
+from pytest_super.metrics.accuracy import ACCURACY, is_right, judged
+from pytest_super.metrics.leaves import MISSING, leaves, shown, value_at
 from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.text import graded_line, grader_output, outcome_with_error
@@ -62,10 +61,9 @@ def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 
 def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:
     if task.has_answer and trial.result.submitted:
-        for place, wanted in leaves(task.answer):
-            value = value_at(trial.submission, place)
-            if not is_right(wanted, value, task.tolerance):
-                yield f"{shown(place)} is {written(value)}, not {written(wanted)}"
+        for leaf in judged(task.answer, trial.submission, task.tolerance):
+            if not leaf.is_right:
+                yield f"{shown(leaf.place)} is {written(leaf.given)}, not {written(leaf.wanted)}"
 
 
 def missed_landmarks(trial: GoldTrial) -> Iterator[str]:
