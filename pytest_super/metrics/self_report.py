@@ -6,8 +6,6 @@ the agent says, next to what its code yields when somebody else runs it.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from operator import attrgetter
 from statistics import fmean
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.checking import NoValue, compared, version_of
 from pytest_super.metrics.metric import Metric
+from pytest_super.store.step_values import parse_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
-# Longer texts are no report.
-LONGEST_TEXT = 100_000
 
 
 def expected_report(experiments: Iterable[Experiment]) -> dict[str, Any]:
@@ -78,15 +75,13 @@ def at(report: Any, name: str) -> Any:
 
 def parsed(value: Any) -> Any:
     """The value in a text: in a code fence, as JSON or as Python writes it. Else the text itself."""
-    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+    if not isinstance(value, str):
         return value
     text = fenced[1] if (fenced := _FENCE.fullmatch(value)) else value
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(text.strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            continue
-    return value
+    try:
+        return parse_value(text.strip())
+    except ValueError:
+        return value
 
 
 def shaped(found: Any, wanted: Any) -> Any:

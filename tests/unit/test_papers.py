@@ -233,6 +233,8 @@ def test_the_expected_report_is_right() -> None:
     [
         '```json\n{"one": 0.51, "two": {"a": 1, "b": {"x": 0, "y": -1.95}}}\n```',
         "{'one': '0.5', 'two': {'a': [1.2], 'b': {'x': [[0.05]], 'y': ['-2']}}}",
+        # As JSON it can have any length.
+        f'{{"one": 0.5, "two": {{"a": 1, "b": {{"x": [0], "y": -2}}}}, "more": "{"x" * 200_000}"}}',
         {"one": [0.5], "two": '{"a": 2, "b": {"x": [0], "y": -2}}', "more": 3},
     ],
 )
