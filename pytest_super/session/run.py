@@ -197,7 +197,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "model_parameters": dict(run.settings.model_parameters),
         "subject": run.subject,
         "sandbox": run.sandbox,
-        "isolated": find_provider(run.sandbox).isolates if run.sandbox else None,
+        "isolated": find_provider(run.sandbox).why_not_isolated() is None if run.sandbox else None,
         "scoring": run.settings.scoring,
         "epochs": str(run.settings.epochs),
         "max_errors": run.settings.max_errors,

@@ -26,13 +26,18 @@ from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.kernel.providers.registry import Provider
 
 class ClusterProvider(Provider):
-    isolates = True
+    def why_not_isolated(self):
+        return None
 
     def why_unavailable(self, settings):
         return None
 
     def make(self, spec, settings):
         return LocalSandbox(spec.env)
+
+class UnfinishedProvider(Provider):
+    def why_unavailable(self, settings):
+        return None
 """
 
 
@@ -40,6 +45,9 @@ def provider(
     *, isolates: bool, unavailable: str | None = None, unprepared: str | None = None
 ) -> type[Provider]:
     class Made(Provider):
+        def why_not_isolated(self) -> str | None:
+            return None if isolates else ""
+
         def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
             return unavailable
 
@@ -49,7 +57,6 @@ def provider(
         def make(self, spec: SandboxSpec, settings: SandboxSettings) -> Sandbox:
             return LocalSandbox(spec.env, settings.environment)
 
-    Made.isolates = isolates
     return Made
 
 
@@ -117,6 +124,14 @@ def test_a_package_cannot_replace_a_provider_that_ships(
 def test_a_provider_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, "cluster = cluster_sandbox:Gone")
     with pytest.raises(SuperError, match=r"the sandbox provider `cluster` cannot be imported: .*Gone"):
+        find_provider("cluster")
+
+
+def test_a_provider_that_does_not_say_whether_it_isolates_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "cluster = cluster_sandbox:UnfinishedProvider")
+    with pytest.raises(SuperError, match=r"`cluster` cannot be imported: .*why_not_isolated"):
         find_provider("cluster")
 
 

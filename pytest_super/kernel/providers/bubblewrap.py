@@ -78,10 +78,6 @@ class BubblewrapProvider(Provider):
 
     uses_host_python = True
 
-    @property
-    def isolates(self) -> bool:  # type: ignore[override]
-        return why_not_isolated() is None
-
     def why_not_isolated(self) -> str | None:
         return why_not_isolated()
 

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 class LocalProvider(Provider):
     """Works wherever pytest does."""
 
-    isolates = False
     uses_host_python = True
+
+    def why_not_isolated(self) -> str:
+        return ""
 
     def why_unavailable(self, settings: SandboxSettings) -> None:  # noqa: ARG002
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -30,15 +31,16 @@ SHIPPED = tuple(
 class Provider(Protocol):
     """Makes the sandboxes of one kind. Subclass it; each process makes one instance, without arguments."""
 
-    isolates: bool
-    """Code inside cannot read or change anything outside, so `auto` can choose it for untrusted code."""
-
-    def why_not_isolated(self) -> str | None:
-        """Why `isolates` is false only on this machine, in the form of `why_unavailable`; else None."""
-        return None
-
     uses_host_python: bool = False
     """Code inside imports the packages of the Python that runs pytest, so what tasks need must be there."""
+
+    @abstractmethod
+    def why_not_isolated(self) -> str | None:
+        """Why code inside can read or change something outside.
+
+        None if it cannot, so that `auto` can choose the provider for untrusted code; "" if it can on every
+        machine; if it can only on this one, the reason in the form of `why_unavailable`.
+        """
 
     def why_unavailable(self, settings: SandboxSettings) -> str | None:
         """Why no sandbox can be made on this machine, as `REASON: WHAT TO DO`; None if one can be made.
@@ -91,7 +93,8 @@ def find_provider(name: str) -> Provider:
         raise SuperError(f"unknown sandbox `{name}`: {choices}")
     try:
         provider: Provider = entries[name].load()()
-    except (ImportError, AttributeError) as error:
+    # The last one for a class that lacks a method.
+    except (ImportError, AttributeError, TypeError) as error:
         raise SuperError(f"the sandbox provider `{name}` cannot be imported: {error}") from error
     return provider
 
@@ -114,8 +117,8 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
     reasons: list[str] = []
     for entry in SHIPPED:
         provider = find_provider(entry.name)
-        if not (provider.isolates or is_trusted):
-            reasons += filter(None, [provider.why_not_isolated()])
+        if not is_trusted and (why := provider.why_not_isolated()) is not None:
+            reasons += filter(None, [why])
             continue
         reason = provider.why_unavailable(settings)
         if missing := settings.image and (reason or provider.why_unprepared(settings)):
@@ -130,7 +133,7 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
 
 
 def note(name: str, reasons: list[str]) -> str:
-    facts = [] if find_provider(name).isolates else ["no isolation"]
+    facts = [] if find_provider(name).why_not_isolated() is None else ["no isolation"]
     if reasons:
         facts.append("since " + " and ".join(reason.partition(": ")[0] for reason in reasons))
     return ", ".join(facts)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class DockerProvider(Provider):
     """Works where the engine of Docker or podman answers."""
 
-    isolates = True
+    def why_not_isolated(self) -> None:
+        return None
 
     def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
         from pytest_super.kernel.providers.docker.engine import connect
