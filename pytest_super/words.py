@@ -60,6 +60,10 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
     return f"; did you mean {' or '.join(f'`{one}`' for one in close)}?" if close else ""
 
 
-def one_line(text: str) -> str:
-    line = printable_line(text)
-    return line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}…"
+def one_line(text: str, most: int = LINE_LIMIT) -> str:
+    return shortened(printable_line(text), most)
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its first `most` characters and a mark."""
+    return text if len(text) <= most else f"{text[:most]}…"

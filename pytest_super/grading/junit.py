@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from xml.parsers import expat
 
-from pytest_super.metrics.difference import clipped
+from pytest_super.metrics.difference import short
 
 MOST_TESTCASES = 10_000
 DEEPEST = 100
@@ -72,7 +72,7 @@ class Reader:
     def _add(self, name: str) -> None:
         if len(self.found) == MOST_TESTCASES:
             raise NotJunitError(f"has more than {MOST_TESTCASES:,} testcases")
-        self.found.append(Testcase(clipped(name), PASSED))
+        self.found.append(Testcase(short(name), PASSED))
 
 
 def refuse_doctype(*_: object) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.grading.junit import ERROR, PASSED, NotJunitError, testcases
 from pytest_super.metrics.checking import NoValue, compared, name_of
-from pytest_super.metrics.difference import clipped
+from pytest_super.metrics.difference import short
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.matching.patterns import compile_pattern
 
@@ -87,7 +87,7 @@ def junit_values(check: Check, _run: CommandRun, read: Read) -> Iterator[GradedV
     for case in cases:
         name = ".".join(filter(None, (check.name, case.name)))
         is_right = case.outcome == PASSED
-        yield GradedValue(name=clipped(name), score=float(is_right), found=case.outcome, expected=PASSED)
+        yield GradedValue(name=short(name), score=float(is_right), found=case.outcome, expected=PASSED)
 
 
 def json_values(check: Check, _run: CommandRun, read: Read) -> Iterator[GradedValue]:
@@ -163,4 +163,4 @@ def number_in(text: str) -> float:
     try:
         return float(text.strip())
     except ValueError:
-        raise NoValue(f"{clipped(text)!r} is not a number") from None
+        raise NoValue(f"{short(text)!r} is not a number") from None

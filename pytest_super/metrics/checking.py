@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.metrics.difference import brief, clipped
+from pytest_super.metrics.difference import brief, short
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.leaves import is_empty, leaves, leaves_beside, shown
 from pytest_super.metrics.numbers import exact, is_number
@@ -35,7 +35,7 @@ def name_of(check: Check) -> str:
     if check.json_ is not None:
         return f"{check.json_.file}{check.json_.pointer}"
     if check.regex is not None:
-        return clipped(check.regex.pattern)
+        return short(check.regex.pattern)
     return "exit code" if check.source == "exit" else str(getattr(check, check.source))
 
 
@@ -79,7 +79,7 @@ def graded(name: str, is_right: bool, found: Any, expected: str) -> GradedValue:
 
 
 def place_name(name: str, place: tuple[str | int, ...]) -> str:
-    return clipped(f"{name} {shown(place)}" if place else name)
+    return short(f"{name} {shown(place)}" if place else name)
 
 
 def is_right(found: Any, wanted: Any, check: Check) -> bool:

@@ -6,6 +6,7 @@ import json
 
 from pytest_super.metrics.accuracy import judged
 from pytest_super.metrics.leaves import MISSING, is_leaf, shown
+from pytest_super.words import shortened
 
 MOST_VALUES = 3
 MOST_CHARACTERS = 60
@@ -15,7 +16,7 @@ def difference(gold: object, submission: object, tolerance: float) -> str:
     """The values that are wrong by the rules of accuracy: `test.f1 is 0.2, not 0.5; n is missing, not 7`."""
     wrong = [leaf for leaf in judged(gold, submission, tolerance) if not leaf.is_right]
     parts = [
-        f"{clipped(shown(leaf.place))} is {brief(leaf.given)}, not {brief(leaf.wanted)}"
+        f"{short(shown(leaf.place))} is {brief(leaf.given)}, not {brief(leaf.wanted)}"
         for leaf in wrong[:MOST_VALUES]
     ]
     if len(wrong) > MOST_VALUES:
@@ -30,13 +31,13 @@ def brief(value: object) -> str:
     if isinstance(value, dict | list) and not is_leaf(value):
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, str):
-        return json.dumps(clipped(value), ensure_ascii=False)
+        return json.dumps(short(value), ensure_ascii=False)
     try:
-        return clipped(json.dumps(value))
+        return short(json.dumps(value))
     except ValueError:
         # Python writes no integer of more than 4,300 digits.
         return "a very long number"
 
 
-def clipped(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+def short(text: str) -> str:
+    return shortened(text, MOST_CHARACTERS)

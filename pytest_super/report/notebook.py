@@ -14,7 +14,7 @@ from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.grade import SAME
-from pytest_super.words import named, printable_line
+from pytest_super.words import named, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,8 +118,7 @@ def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[t
 
 
 def clipped(text: str) -> str:
-    line = printable_line(text)
-    return line if len(line) <= VALUE_LIMIT else f"{line[:VALUE_LIMIT]}…"
+    return one_line(text, VALUE_LIMIT)
 
 
 def step_cells(step: Step, pause: float | None) -> Iterator[Cell]:

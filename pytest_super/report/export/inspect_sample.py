@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.export.measured import flat_fields
 from pytest_super.report.export.steps import function_of, is_call, rest_of
+from pytest_super.words import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def summary_of(sample: dict[str, Any]) -> dict[str, Any]:
 
 
 def clipped(value: Any) -> Any:
-    return f"{value[:LONGEST]}…" if isinstance(value, str) and len(value) > LONGEST else value
+    return shortened(value, LONGEST) if isinstance(value, str) else value
 
 
 def scores_of(record: TrialRecord) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pytest_super.report.text import graded_line, grader_output, outcome_of, rai
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.tasks.grade import SAME
-from pytest_super.words import named
+from pytest_super.words import named, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -245,4 +245,4 @@ def flags_of(result: TrialResult) -> Iterator[str]:
 
 
 def clipped(text: str) -> str:
-    return text if len(text) <= LONGEST_FACT else f"{text[:LONGEST_FACT]}…"
+    return shortened(text, LONGEST_FACT)

@@ -29,6 +29,8 @@ ANSWER = f"{WORKDIR}/answer.json"
 OF_VERIFIER = "repository/"
 # The modules that `reward` imports, with those that they import.
 REWARD_MODULES = (
+    "errors",
+    "words",
     "grading.junit",
     "grading.values",
     *(f"metrics.{name}" for name in ("accuracy", "checking", "difference", "evidence", "graded")),
