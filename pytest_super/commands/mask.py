@@ -19,6 +19,7 @@ from pytest_super.report.live_command import LiveCommand
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import answer_index, cells_of, solution_cells
+from pytest_super.tasks.subproblems import DerivedTask
 from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def name_from(notebook: Path, output: Path | None) -> str:
 
 
 def of_tasks(path: Path) -> str:
-    tasks = [task for task in load_tasks(path) if task.solution and task._derivation is None]
+    tasks = [task for task in load_tasks(path) if task.solution and not isinstance(task, DerivedTask)]
     if not tasks:
         raise SuperError(f"{path}: no task in it has a solution to cut from")
     parts = []
@@ -103,7 +104,7 @@ def proposal(id: str, cells: Sequence[SolutionCell], answer: int) -> str:
 
 def check(path: Path, ids: Sequence[str], start: Callable[[Task], ReadyKernel]) -> int:
     """Prove the sub-problems `ids`, or all, and print a line for each. Exit status 1 if any is not proven."""
-    tasks = [task for task in load_tasks(path) if task._derivation is not None]
+    tasks = [task for task in load_tasks(path) if isinstance(task, DerivedTask)]
     if unknown := sorted(set(ids) - {task.id for task in tasks}):
         raise SuperError(f"{path}: there is no sub-problem {unknown[0]}")
     if not tasks:
@@ -116,7 +117,7 @@ def check(path: Path, ids: Sequence[str], start: Callable[[Task], ReadyKernel]) 
     return 0 if all(proof.is_proven for proof in proofs) else 1
 
 
-def shown_proof(task: Task, start: Callable[[Task], ReadyKernel], live: LiveCommand) -> Proof:
+def shown_proof(task: DerivedTask, start: Callable[[Task], ReadyKernel], live: LiveCommand) -> Proof:
     """Prove one sub-problem and print the result."""
     runs = iter(("its cells", "its cells without the masked ones"))
     with live.activity(task.id, "") as activity:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.solution import answer_index, solution_cells
-from pytest_super.tasks.task import Derivation, PreExecuted, Solution, SubProblem, Task
+from pytest_super.tasks.task import PreExecuted, Solution, SubProblem, Task
 from pytest_super.tasks.validation import broken_rules
 from pytest_super.words import did_you_mean
 
@@ -35,6 +35,14 @@ MERGED = ("sandbox", "limits")
 ANSWER = frozenset({"answer", "answer_unknown"})
 # Errors in these fields are reported for the parent.
 CHECKED_IN_PARENT = frozenset({"repository", "solution", "entrypoint", "category"})
+
+
+class DerivedTask(Task):
+    """The task of a sub-problem, with the cells of the solution that it was made from, by number, from 1."""
+
+    masked_cells: tuple[int, ...] = Field(exclude=True)
+    gold_cells: tuple[int, ...] = Field(exclude=True)
+    """Cells of the sub-problem's solution, including the masked ones but not `submit`."""
 
 
 class BadReferenceError(Exception):
@@ -203,9 +211,9 @@ def nearest(cells: Sequence[SolutionCell], reference: str) -> str:
     return f"; known are {', '.join(known[:20])}" if known else "; its cells have numbers only"
 
 
-def task_of(parent: Task, item: SubProblem, cells: Sequence[SolutionCell], parts: Cut) -> Task:
+def task_of(parent: Task, item: SubProblem, cells: Sequence[SolutionCell], parts: Cut) -> DerivedTask:
     solution = [cells[index].source for index in parts.gold] + ([item.submit] if item.submit else [])
-    task = Task.model_validate(
+    task = DerivedTask.model_validate(
         {
             "id": item.id,
             "set": "masked",
@@ -214,14 +222,12 @@ def task_of(parent: Task, item: SubProblem, cells: Sequence[SolutionCell], parts
             "pre_execute": [*parent.pre_execute, *(step for _, step in parts.prefix)],
             "solution": Solution(cells=solution),
             "metadata": item.metadata,
+            "masked_cells": tuple(index + 1 for index in sorted(parts.masked)),
+            "gold_cells": tuple(index + 1 for index in parts.gold),
             **inherited(parent, item),
         }
     )
     task._path = parent._path
-    task._derivation = Derivation(
-        masked=tuple(index + 1 for index in sorted(parts.masked)),
-        gold=tuple(index + 1 for index in parts.gold),
-    )
     return task
 
 

@@ -5,7 +5,6 @@ The models are frozen and strictly validated. `loading` reads them from YAML wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -232,15 +231,6 @@ class SubProblem(FieldModel):
     metadata: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Derivation:
-    """The cells of a solution from which a sub-problem was made, by number, from 1."""
-
-    masked: tuple[int, ...]
-    gold: tuple[int, ...]
-    """Cells of the sub-problem's solution, including the masked ones but not `submit`."""
-
-
 DEFAULT_SANDBOX = SandboxSpec()
 DEFAULT_LIMITS = Limits()
 
@@ -292,8 +282,6 @@ class Task(FieldModel):
 
     _path: str = PrivateAttr(default="")
     _line: int = PrivateAttr(default=1)
-    _derivation: Derivation | None = PrivateAttr(default=None)
-    """Set if the task is a sub-problem of another."""
 
     @property
     def has_answer(self) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.cli import main
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.subproblems import DerivedTask
 from pytest_super.testing import FakeKernel
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Bench:
         path = self.folder / "nb.task.yaml"
         path.write_text(self.propose(*cells))
         parent, *tasks = load_tasks(path)
-        assert all(task._derivation is not None for task in tasks)
+        assert all(isinstance(task, DerivedTask) for task in tasks)
         return {item.id: item.mask for item in parent.subproblems}
 
 
@@ -223,6 +224,7 @@ class Shop:
         data = {"id": "a", "set": "expert", "query": "q", "answer": answer, "solution": {"cells": cells}}
         self.path.write_text(json.dumps({**data, "subproblems": [item]}))
         (_, task) = load_tasks(self.path)
+        assert isinstance(task, DerivedTask)
         return prove(task, self.start)
 
 
@@ -294,6 +296,7 @@ def test_a_task_without_an_answer_cannot_be_proven(shop: Shop) -> None:
         "subproblems: [{id: b, category: data, query: q, mask: [1]}]\n"
     )
     (_, task) = load_tasks(shop.path)
+    assert isinstance(task, DerivedTask)
     assert prove(task, shop.start) == Proof(id="b", is_proven=False, reason="its answer is not known")
 
 

@@ -11,6 +11,7 @@ import pytest
 from pytest_super.cli import main
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.subproblems import DerivedTask
 from pytest_super.trial.budget import budget_for
 
 if TYPE_CHECKING:
@@ -107,16 +108,16 @@ def test_a_sub_problem_is_a_masked_task_behind_its_parent(bench: Bench) -> None:
 @pytest.mark.parametrize("mask", [[2, 4], ["rows", "total"], ["data"], ["rows", 4], ["rows", "data"]])
 def test_cells_are_named_by_number_id_or_tag(bench: Bench, mask: list[int | str]) -> None:
     task = bench.derive({"mask": mask})
-    assert task._derivation is not None
-    assert task._derivation.masked == (2, 4)
+    assert isinstance(task, DerivedTask)
+    assert task.masked_cells == (2, 4)
 
 
 def test_an_id_goes_before_a_tag_of_the_same_name(bench: Bench) -> None:
     names = [*NAMES[:2], ("data", []), *NAMES[3:]]
     (bench.folder / "t.ipynb").write_text(notebook(names=names))
     task = bench.derive({"mask": ["data"]})
-    assert task._derivation is not None
-    assert task._derivation.masked == (3,)
+    assert isinstance(task, DerivedTask)
+    assert task.masked_cells == (3,)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.snapshots.covered_steps import Plan
-    from pytest_super.tasks.task import Derivation, Task
+    from pytest_super.tasks.subproblems import DerivedTask
+    from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class Replay(NamedTuple):
         return ", after ".join(f"{name} failed: {error_of(step)}" for name, step in [*failed[:1], *found[:1]])
 
 
-def prove(task: Task, start: Callable[[Task], Kernel]) -> Proof:
+def prove(task: DerivedTask, start: Callable[[Task], Kernel]) -> Proof:
     """Run a derived task with its masked cells and without them, in a fresh kernel each.
 
     `start` makes the kernels, which are closed here. Raises InfrastructureError if every other proof would
@@ -68,18 +69,16 @@ def prove(task: Task, start: Callable[[Task], Kernel]) -> Proof:
     return Proof(id=task.id, is_proven=is_proven, reason=reason)
 
 
-def judge(task: Task, start: Callable[[Task], Kernel]) -> tuple[bool, str]:
+def judge(task: DerivedTask, start: Callable[[Task], Kernel]) -> tuple[bool, str]:
     """Whether it is proven, and why. Raises InfrastructureError."""
-    derivation = task._derivation
-    assert derivation is not None
     if not task.has_answer:
         return False, "its answer is not known"
-    replay = run(task, derivation, start)
+    replay = run(task, start)
     if replay.score != 1:
         return False, f"with the masked cells {missed(replay)}{restart_note(task)}"
-    replay = run(task, derivation, start, without=derivation.masked)
-    numbers = ", ".join(map(str, derivation.masked))
-    cells = f"the masked cell{'s' if len(derivation.masked) > 1 else ''} {numbers}"
+    replay = run(task, start, without=task.masked_cells)
+    numbers = ", ".join(map(str, task.masked_cells))
+    cells = f"the masked cell{'s' if len(task.masked_cells) > 1 else ''} {numbers}"
     if replay.score == 1:
         return False, f"without {cells} the answer is the gold one, too"
     return True, f"with {cells} the answer is the gold one; without: {missed(replay)}"
@@ -90,12 +89,10 @@ def missed(replay: Replay) -> str:
     return f"{score} ({replay.failure})" if replay.failure else score
 
 
-def run(
-    task: Task, derivation: Derivation, start: Callable[[Task], Kernel], *, without: Collection[int] = ()
-) -> Replay:
+def run(task: DerivedTask, start: Callable[[Task], Kernel], *, without: Collection[int] = ()) -> Replay:
     assert task.solution is not None
     assert task.solution.cells is not None
-    gold = [f"cell {number}" for number in derivation.gold]
+    gold = [f"cell {number}" for number in task.gold_cells]
     dropped = {f"cell {number}" for number in without}
     # `submit` comes after the goal and has no number.
     named = [*gold, *["`submit`"] * (len(task.solution.cells) - len(gold))]
