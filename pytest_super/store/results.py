@@ -1,4 +1,4 @@
-"""The results of trials, and the folder of each. Nothing is lost when a process dies.
+"""The results of trials, and where each is stored. Nothing is lost when a process dies.
 
 .super/runs/<run>/run.json                     what was run, and by which versions
                   results.jsonl                a line for each trial, append-only, written by the controller
@@ -14,15 +14,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.store.activity import Activity, ActivityFile
-from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import disk_errors, escape_surrogates, read_lines, sync, to_line
-from pytest_super.store.trajectory import step_to_data
+from pytest_super.store.json_lines import escape_surrogates, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -191,59 +187,6 @@ def task_and_epoch(name: str) -> tuple[str, int]:
     """The inverse."""
     task_id, bracket, epoch = name.partition("[")
     return task_id, int(epoch.rstrip("]")) if bracket else 1
-
-
-class TrialFolder:
-    """The folder of a trial, written by the process that runs it from the first moment on."""
-
-    def __init__(self, run: Path, start: TrialResult) -> None:
-        """Take the next free rerun of the task and epoch in `start`. Raises InfrastructureError."""
-        parent = run / "trials" / start.id
-        with disk_errors(parent):
-            parent.mkdir(parents=True, exist_ok=True)
-            rerun = take_rerun(parent, start.epoch)
-            folder = f"trials/{start.id}/{start.epoch}.{rerun}"
-            self.path = run / folder
-            self.start = replace(start, rerun=rerun, folder=folder)
-            self._steps = (self.path / "trajectory.jsonl").open("a", encoding="utf-8")
-            self._activity_file = ActivityFile(self.path)
-        self.activity = Activity(self._activity_file.write, "sandbox start")
-        self.write_result(self.start)
-
-    def write_step(self, step: Step) -> None:
-        """Append a step. It survives the end of this process when this returns."""
-        with disk_errors(self.path):
-            self._steps.write(to_line(step_to_data(step)))
-            self._steps.flush()
-
-    def write_result(self, result: TrialResult) -> None:
-        with disk_errors(self.path):
-            write_atomically(self.path / "result.json", to_line(result.to_data()))
-
-    def close(self) -> None:
-        """The steps and the result survive a crash of the machine when this returns."""
-        self._activity_file.close()
-        with disk_errors(self.path):
-            self._steps.close()
-            sync(self.path / "trajectory.jsonl", self.path / "result.json")
-
-    def discard(self) -> None:
-        """Remove the folder of a trial in which nothing was done."""
-        self._activity_file.close()
-        self._steps.close()
-        shutil.rmtree(self.path, ignore_errors=True)
-
-
-def take_rerun(parent: Path, epoch: int) -> int:
-    rerun = 0
-    while True:
-        # Creating a folder is atomic, so two processes never take the same rerun.
-        try:
-            (parent / f"{epoch}.{rerun}").mkdir()
-        except FileExistsError:
-            rerun += 1
-        else:
-            return rerun
 
 
 def most_repeats(steps: Iterable[Step]) -> int:

@@ -24,8 +24,9 @@ from pytest_super.commands import export
 from pytest_super.report.export.formats import FORMATS, export_run
 from pytest_super.report.export.trials import read_trials
 from pytest_super.report.notebook import NOTEBOOK, write_notebook
-from pytest_super.store.results import TrialFolder, TrialResult
+from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step
+from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 

@@ -25,7 +25,8 @@ from pytest_super.report.page.stored import ShownTrial, read_run
 from pytest_super.report.page.texts import level_of, size_of, text_of
 from pytest_super.report.page.trial import detail_of
 from pytest_super.statistics.mean import TaskMean, general_mean
-from pytest_super.store.results import RUNNING, TrialFolder, TrialResult
+from pytest_super.store.results import RUNNING, TrialResult
+from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
