@@ -11,6 +11,7 @@ import pytest
 
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.store.results import RUNNING
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.words import exit_words, named, printable_line
 
@@ -67,16 +68,19 @@ def own_frames(lines: Sequence[str]) -> list[str]:
 
 def outcome_of(result: TrialResult) -> str:
     """The figures of an unsolved trial, why it ended, and whether it was stuck, on one line."""
-    figures = ", ".join(
-        f"{name} {value:.3g}"
-        for name, value in result.metrics.items()
-        # The stop reason says whether there was a submission.
-        if value is not None and name != SUBMITTED.name
-    )
-    stop = STOPS.get(result.stop_reason, result.stop_reason)
+    # The stop reason says whether there was a submission.
+    figures = score_of({name: value for name, value in result.metrics.items() if name != SUBMITTED.name})
     is_stuck = result.repeats >= MANY_REPEATS
     repeated = f"repeated one action with one observation {result.repeats} times" if is_stuck else ""
-    return "; ".join(filter(None, (figures, stop, repeated)))
+    return "; ".join(filter(None, (figures, stop_of(result), repeated)))
+
+
+def score_of(metrics: dict[str, float | None]) -> str:
+    return ", ".join(f"{name} {value:.3g}" for name, value in metrics.items() if value is not None)
+
+
+def stop_of(result: TrialResult) -> str:
+    return STOPS.get(result.stop_reason, result.stop_reason)
 
 
 def outcome_with_error(result: TrialResult) -> str:
@@ -153,6 +157,7 @@ def status_words(status: int | None) -> str:
 
 
 STOPS = {
+    RUNNING: "",
     "submitted": "submitted",
     "returned": "the agent ended without a submission",
     "agent_error": "the agent raised",

@@ -185,14 +185,11 @@ def test_a_rerun_replaces_the_trial_whose_worker_died(tmp_path: Path) -> None:
 
 
 def test_the_columns_are_those_that_the_page_names(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/exporting.md").read_text(encoding="utf-8")
-    listed = page.partition("## The table")[2].partition("\n## ")[0]
-    columns = re.findall(r"^\| (`.*?`) \|", listed, re.MULTILINE)
-    named = [name for cell in columns for name in re.findall(r"`(\w+)`", cell)]
+    page = (Path(__file__).parents[2] / "docs/results.md").read_text(encoding="utf-8")
+    listed = page.partition("### results.jsonl")[2].partition("\n### ")[0]
+    named = re.findall(r"^\| `(\w+)` \| (?:text|whole number|number|true or false)\b", listed, re.MULTILINE)
     [row] = table(stored_trial(tmp_path, a_result()), tmp_path)
-    assert [name for name in row if not name.startswith("metric_")] == [
-        name for name in named if not name.startswith("metric_")
-    ]
+    assert [name for name in row if not name.startswith("metric_")] == ["run", *named]
 
 
 NOT_KNOWN = ["prompt_tokens", "completion_tokens", "model_seconds", "waited_seconds"]

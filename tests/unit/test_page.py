@@ -264,13 +264,16 @@ def test_a_call_shows_its_arguments_as_texts_and_the_time_since_the_step_before(
     assert "2.5 s after the step before" in sources["step-2"]
 
 
+VALUE = {"name": "n", "score": 0.0, "found": "1", "expected": "2", "why": ""}
+
+
 @pytest.mark.parametrize(
     ("changed", "flag"),
     [
         ({"graded_in": "same"}, "can deceive the grader"),
         ({"metrics": {"graded": 0.0, "self_report": 1.0}}, "better than what its code yields"),
         ({"changed_elsewhere": ["a.py"]}, "a.py"),
-        ({"whole_file": [{"score": 0.0}]}, "all that the agent changed"),
+        ({"whole_file": [VALUE]}, "all that the agent changed"),
         ({"entrypoint_process": {"changed": True, "seconds": 1.0, "status": 0}}, "changed script"),
     ],
 )

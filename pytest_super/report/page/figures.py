@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.summary import ALL, Group, mean_over_tasks, rows
+from pytest_super.report.summary import ALL, Group, columns, mean_over_tasks, rows
 from pytest_super.report.terminal import figure, is_used
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Row:
     trials: int
     errors: int
     figures: list[Figure]
-    """Solved, then each metric."""
+    """Each field that has a column, then each metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
         found.append(row_of(groups[-1], metrics))
     levels = [level_of(group, row, metrics) for group, row in zip(groups, found, strict=True)]
     return Figures(
-        heads=["solved", *(metric.heading for metric in metrics)],
+        heads=[*(field.column for field in columns()), *(metric.heading for metric in metrics)],
         rows=found,
         levels=[level for level in levels if level is not None],
     )
@@ -86,6 +86,10 @@ def metrics_of(results: Sequence[TrialResult]) -> list[Metric]:
 
 
 def row_of(group: Group, metrics: Sequence[Metric]) -> Row:
+    fields = [
+        Figure(text=figure(group.mean_of_field(one)), bounds=bounds_of(group.valid, one.number_of))
+        for one in columns()
+    ]
     means = [
         Figure(
             text=figure(group.mean(one.name), group.deviation(one.name), one.format),
@@ -93,13 +97,12 @@ def row_of(group: Group, metrics: Sequence[Metric]) -> Row:
         )
         for one in metrics
     ]
-    solved = Figure(text=figure(group.solved), bounds=bounds_of(group.valid, lambda one: float(one.solved)))
     return Row(
         set=group.set,
         category=group.category,
         trials=group.trials,
         errors=group.errors,
-        figures=[solved, *means],
+        figures=[*fields, *means],
     )
 
 
@@ -114,7 +117,9 @@ def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
         return None
     headlines = {result.headline for result in group.valid}
     # Most rows have one headline metric, whose interval is in the table.
-    own = dict(zip([metric.name for metric in metrics], row.figures[1:], strict=True)).get(min(headlines))
+    own = dict(zip([metric.name for metric in metrics], row.figures[len(columns()) :], strict=True)).get(
+        min(headlines)
+    )
     return Level(
         name=f"{group.set} {group.category}".strip(),
         trials=len(known),

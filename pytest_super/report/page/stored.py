@@ -15,7 +15,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.numbers import is_number
-from pytest_super.report.text import describe, graded_line
+from pytest_super.report.facts import OWN_WORDS, doubts_of
+from pytest_super.report.text import describe
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE
@@ -170,9 +171,8 @@ def why_of(result: TrialResult, folder: Path) -> str:
     """Raises what a damaged result causes."""
     # Reads all fields that the page shows, so that none of them fails later.
     described = describe(result)
-    [(one["pattern"], one["step"], one["is_echo"]) for one in result.landmarks_found]
-    [graded_line(one) for one in result.graded]
-    _ = result.whole_file_differs
+    [list(words(result)) for words in OWN_WORDS.values()]
+    list(doubts_of(result))
     if result.stop_reason == RUNNING:
         return str(read_doing(folder / "trials" / result.id / f"{result.epoch}.{result.rerun}") or "")
     if result.error is not None:
