@@ -61,5 +61,9 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
 
 
 def one_line(text: str) -> str:
-    line = printable_line(text)
-    return line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}…"
+    return clipped(printable_line(text), LINE_LIMIT)
+
+
+def clipped(text: str, most: int) -> str:
+    """The first `most` characters, with a mark if there are more."""
+    return text if len(text) <= most else f"{text[:most]}…"

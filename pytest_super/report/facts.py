@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.report.text import graded_line, grader_output, raised, score_of, script_state, stop_of
-from pytest_super.store.results import result_fields
 from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
@@ -22,16 +21,8 @@ GRADED_BESIDE = "graded in the agent's own sandbox, which can deceive the grader
 GRADED_OTHERWISE = "graded otherwise with all that the agent changed (whole_file)"
 
 
-def page_facts(result: TrialResult, most: int) -> Iterator[Fact]:
-    """A label and a text for each line. Of a field at most `most` are shown."""
-    return facts_of(result, (one for one in result_fields() if one.page), most)
-
-
-def notebook_facts(result: TrialResult) -> Iterator[Fact]:
-    return facts_of(result, (one for one in result_fields() if one.notebook), None)
-
-
-def facts_of(result: TrialResult, fields: Iterable[Field], most: int | None) -> Iterator[Fact]:
+def facts_of(result: TrialResult, fields: Iterable[Field], most: int | None = None) -> Iterator[Fact]:
+    """A label and a text for each line. A field has at most `most` lines."""
     for field in fields:
         absent = [] if field.absent is None else [field.absent]
         yield from ((field.label, text) for text in texts_of(field, result)[:most] or absent)

@@ -9,12 +9,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.facts import doubts_of, notebook_facts
+from pytest_super.report.facts import doubts_of, facts_of
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
+from pytest_super.store.results import result_fields
 from pytest_super.store.step_values import submitted_text
-from pytest_super.words import named, printable_line
+from pytest_super.words import clipped, named, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,9 @@ def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[St
     """Write trajectory.ipynb (nbformat 4.5) into the trial's folder."""
     told = list(figures_of(task, result, steps))
     width = max(len(name) for name, _ in told)
-    figures = "\n".join(f"{name:{width}}  {clipped(value)}" for name, value in told)
+    figures = "\n".join(
+        f"{name:{width}}  {clipped(printable_line(value), VALUE_LIMIT)}" for name, value in told
+    )
     cells = [
         markdown("figures", f"# {result.name}\n\n{quoted(figures)}"),
         markdown("query", f"{QUERY}{quoted(task.query)}"),
@@ -83,13 +86,8 @@ def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[t
     submitted = submitted_text(steps)
     yield EXPECTED, answer
     yield "submitted", "nothing" if submitted is None else submitted
-    yield from notebook_facts(result)
+    yield from facts_of(result, [field for field in result_fields() if field.notebook])
     yield from (("look twice", doubt) for doubt in doubts_of(result))
-
-
-def clipped(text: str) -> str:
-    line = printable_line(text)
-    return line if len(line) <= VALUE_LIMIT else f"{line[:VALUE_LIMIT]}…"
 
 
 def step_cells(step: Step, pause: float | None) -> Iterator[Cell]:

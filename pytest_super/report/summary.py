@@ -62,6 +62,11 @@ class Group:
         return stdev(known) if len(known) > 1 else None
 
 
+def metric_names(results: Iterable[TrialResult]) -> list[str]:
+    """In the order of their columns."""
+    return list(dict.fromkeys(name for result in results for name in result.metrics))
+
+
 def columns() -> list[Field]:
     """The fields of results whose means have a column next to those of the metrics."""
     return [field for field in result_fields() if field.column]

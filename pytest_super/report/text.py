@@ -13,7 +13,7 @@ from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.store.results import RUNNING
 from pytest_super.store.trajectory import MANY_REPEATS
-from pytest_super.words import exit_words, named, printable_line
+from pytest_super.words import clipped, exit_words, named, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ def describe(result: TrialResult) -> str:
 
 def missed_landmarks(result: TrialResult) -> str:
     missed = [found["pattern"] for found in result.landmarks_found if found["step"] is None]
-    texts = [f"`{text if len(text) <= LANDMARK_LIMIT else text[:LANDMARK_LIMIT] + '…'}`" for text in missed]
+    texts = [f"`{clipped(text, LANDMARK_LIMIT)}`" for text in missed]
     more = [f"{len(texts) - MOST_LANDMARKS} more"] if len(texts) > MOST_LANDMARKS else []
     listed = ", ".join([*texts[:MOST_LANDMARKS], *more])
     return f"missed {'landmark' if len(missed) == 1 else 'landmarks'} {listed}" if missed else ""

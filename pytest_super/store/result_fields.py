@@ -35,7 +35,8 @@ class Field:
     column: str = ""
     """The heading of its mean in the tables of terminal and page; the JUnit suite has it by name."""
     total: str = ""
-    """The word before its sum in the terminal's line of totals; the JUnit suite has it by name."""
+    """The word before its sum in the terminal's line of totals; the JUnit suite has it by name. It takes the
+    place of a column's mean there, so a field has one of both."""
 
     name: str = ""
     kind: Any = None
@@ -43,12 +44,9 @@ class Field:
     is_optional: bool = False
     """Whether the value can be None."""
     default: Any = None
+    """MISSING for a field that every result has."""
     is_stored: bool = False
     """Whether it is in the files of a run. The others are computed from those."""
-
-    @property
-    def is_single(self) -> bool:
-        return self.kind not in (list, dict)
 
     def is_known(self, result: Any) -> bool:
         """Whether the field has a value; exports have null for the others."""
@@ -65,20 +63,19 @@ class Field:
 def declared_fields(kind: type) -> list[Field]:
     """The fields of a dataclass, and its properties that are declared in the same way."""
     hints = get_type_hints(kind, include_extras=True)
-    stored = [field_of(one.name, hints[one.name], default_of(one), is_stored=True) for one in fields(kind)]
     properties = {name: one.fget for name, one in vars(kind).items() if isinstance(one, property)}
     returned = {name: get_type_hints(one, include_extras=True)["return"] for name, one in properties.items()}
-    computed = [field_of(*one, None) for one in returned.items() if get_origin(one[1]) is Annotated]
-    return stored + computed
+    return [
+        *(field_of(one.name, hints[one.name], default_of(one), is_stored=True) for one in fields(kind)),
+        *(field_of(name, hint) for name, hint in returned.items() if get_origin(hint) is Annotated),
+    ]
 
 
 def default_of(field: Any) -> Any:
-    if field.default_factory is not MISSING:
-        return field.default_factory()
-    return None if field.default is MISSING else field.default
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def field_of(name: str, hint: Any, default: Any, *, is_stored: bool = False) -> Field:
+def field_of(name: str, hint: Any, default: Any = None, *, is_stored: bool = False) -> Field:
     said = next((one for one in get_args(hint) if isinstance(one, Field)), Field())
     type = hint.__origin__ if get_origin(hint) is Annotated else hint
     is_optional = isinstance(type, UnionType)

@@ -58,7 +58,7 @@ class TrialResult:
     """The task."""
     set: str
     """The set of the task."""
-    category: Annotated[str | None, Field(absent="none")]
+    category: Annotated[str | None, Field(absent="none")] = None
     """The category of the task."""
     epoch: int
     """The number of the repeat, from 1."""

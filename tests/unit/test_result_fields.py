@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 # Put into the class, before its first property; nothing else of the package changes.
 DECLARED = '''
-    weather: Annotated[
-        float | None, Field(unit=Unit("degrees", "{:.1f} °C"), column="warmth", total="heat")
-    ] = None
+    weather: Annotated[float | None, Field(unit=Unit("degrees", "{:.1f} °C"), column="warmth")] = None
     """How warm it was."""
+    rain: Annotated[int, Field(total="rain")] = 0
+    """How often it rained."""
     pets: list[str] = field(default_factory=list)
     """Who watched."""
 
@@ -47,7 +47,7 @@ from tests.stored import a_result, a_run, add_trial
 
 folder = Path(sys.argv[1])
 run = a_run(folder)
-result = a_result(weather=21.5, pets=["cat", "dog"])
+result = a_result(weather=21.5, rain=7, pets=["cat", "dog"])
 task = Task(id="mean", set="expert", query="q", answer=1)
 write_notebook(add_trial(run, result), task, result, [])
 (folder / "junit.xml").write_text(
@@ -119,24 +119,25 @@ def declare(file: Path) -> None:
     ("place", "shown"),
     [
         ("terminal column", "  warmth  "),
-        ("terminal totals", " · heat 21.5 °C"),
+        ("terminal totals", " · rain 7"),
         ("page column", '<th scope="col">warmth</th>'),
         ("page", "<dt>weather</dt><dd>21.5 °C</dd>"),
         ("page", "<dt>pets</dt><dd>cat, dog</dd>"),
-        ("notebook", " weather 21.5 °C pets cat, dog "),
+        ("notebook", " weather 21.5 °C rain 7 pets cat, dog "),
         ("junit", '"super.weather": "21.5"'),
         ("junit", '"super.pets": "cat, dog"'),
         ("junit suite", '"super.weather": "21.5"'),
+        ("junit suite", '"super.rain": "7"'),
         ("junit suite", '"super.masked.data.weather": "21.5"'),
         ("csv", '"weather": "21.5"'),
         ("parquet", '"weather": 21.5'),
-        ("inspect", '"weather": 21.5, "pets": ["cat", "dog"]'),
-        ("atif", '"weather": 21.5, "pets": ["cat", "dog"]'),
+        ("inspect", '"weather": 21.5, "rain": 7, "pets": ["cat", "dog"]'),
+        ("atif", '"weather": 21.5, "rain": 7, "pets": ["cat", "dog"]'),
         ("metric name", '"weather"'),
         ("type check", "the field weather has a value of another kind"),
         (
             "docs",
-            "| `weather` | number, degrees or `null` | How warm it was. | totals, column `warmth`, page, ",
+            "| `weather` | number, degrees or `null` | How warm it was. | column `warmth`, page, ",
         ),
         ("docs", "| `pets` | list | Who watched. | page, notebook, JUnit XML |"),
     ],

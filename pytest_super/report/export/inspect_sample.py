@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.export.steps import function_of, is_call, rest_of
+from pytest_super.words import clipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,25 +49,25 @@ def summary_of(sample: dict[str, Any]) -> dict[str, Any]:
     same = ("id", "epoch", "uuid", "model_usage", "started_at", "completed_at", "total_time", "working_time")
     return {
         **{name: sample[name] for name in same},
-        "input": clipped(sample["input"]),
-        "target": clipped(sample["target"]),
+        "input": short(sample["input"]),
+        "target": short(sample["target"]),
         "metadata": {
-            name: clipped(value)
+            name: short(value)
             for name, value in sample["metadata"].items()
             if not isinstance(value, list | dict | None)
         },
         "scores": {
-            name: {key: clipped(value) for key, value in score.items()}
+            name: {key: short(value) for key, value in score.items()}
             for name, score in sample["scores"].items()
         },
-        "error": sample["error"] and clipped(sample["error"]["message"]),
+        "error": sample["error"] and short(sample["error"]["message"]),
         "completed": True,
         "message_count": len(sample["messages"]),
     }
 
 
-def clipped(value: Any) -> Any:
-    return f"{value[:LONGEST]}…" if isinstance(value, str) and len(value) > LONGEST else value
+def short(value: Any) -> Any:
+    return clipped(value, LONGEST) if isinstance(value, str) else value
 
 
 def scores_of(record: TrialRecord) -> dict[str, Any]:

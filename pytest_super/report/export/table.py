@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
+from pytest_super.report.summary import metric_names
 from pytest_super.store.results import stored_fields
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ GROUP = 10_000
 
 def columns_of(trials: StoredTrials) -> dict[str, type]:
     """The names of the columns and the types of their values: the same for all runs, but for the metrics."""
-    names = dict.fromkeys(name for result in trials.results for name in result.metrics)
-    fields = {one.name: one.kind for one in stored_fields() if one.is_single}
+    names = metric_names(trials.results)
+    fields = {one.name: one.kind for one in stored_fields() if one.kind not in (list, dict)}
     return {RUN: str, **fields, **{f"{METRIC}{name}": float for name in names}}
 
 

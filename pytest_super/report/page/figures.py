@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.summary import ALL, Group, columns, mean_over_tasks, rows
+from pytest_super.report.summary import ALL, Group, columns, mean_over_tasks, metric_names, rows
 from pytest_super.report.terminal import figure, is_used
 
 if TYPE_CHECKING:
@@ -81,8 +81,10 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
 def metrics_of(results: Sequence[TrialResult]) -> list[Metric]:
     """The metrics of the results, in their order. Those of a project are only known by name."""
     known = {metric.name: metric for metric in installed_metrics()}
-    names = dict.fromkeys(name for result in results for name in result.metrics)
-    return [known.get(name) or Metric(name=name, compute=lambda _task, _evidence: None) for name in names]
+    return [
+        known.get(name) or Metric(name=name, compute=lambda _task, _evidence: None)
+        for name in metric_names(results)
+    ]
 
 
 def row_of(group: Group, metrics: Sequence[Metric]) -> Row:

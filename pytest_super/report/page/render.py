@@ -21,7 +21,7 @@ from pytest_super.report.page.charts import (
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.stored import OUTCOMES
 from pytest_super.report.summary import why_invalid
-from pytest_super.words import printable, printable_line
+from pytest_super.words import clipped, printable, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,8 +59,7 @@ def inert(value: Any) -> Any:
 
 
 def brief(value: str) -> str:
-    line = printable_line(value)
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    return clipped(printable_line(value), LONGEST)
 
 
 def number(value: float | None, form: str = "%.3f") -> str:

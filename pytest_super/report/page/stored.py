@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -22,7 +21,6 @@ from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER
 from pytest_super.store.run_folder import last_reruns
-from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,8 +157,7 @@ def usable(result: TrialResult) -> TrialResult:
     names = (result.set, result.category, result.agent, result.model, result.headline, result.worker)
     if any(len(name or "") > LONGEST_NAME for name in (result.id, *names, *result.metrics)):
         raise ValueError("a name is too long")
-    # The folder of the trial is made of it.
-    if not re.fullmatch(TASK_ID, result.id) or result.epoch < 1 or result.rerun < 0:
+    if result.epoch < 1 or result.rerun < 0:
         raise ValueError("it does not name a trial")
     if result.weight <= 0:
         raise ValueError("its weight is not above 0")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.report.facts import doubts_of, page_facts
+from pytest_super.report.facts import doubts_of, facts_of
 from pytest_super.report.page.steps import other_outputs, readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.report.tool_calls import content_of, pauses
+from pytest_super.store.results import result_fields
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.words import named
@@ -85,7 +86,7 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
         trial=trial,
-        facts=[(name, clipped(value)) for name, value in facts_of(trial.result, steps)],
+        facts=[(name, clipped(value)) for name, value in shown_facts(trial.result, steps)],
         flags=[clipped(text) for text in doubts_of(trial.result)],
         landmarks=landmarks,
         steps=shown,
@@ -175,11 +176,11 @@ def notes_of(step: Step, pause: float | None) -> Iterator[str]:
             yield f"an output that is not shown: {kind}"
 
 
-def facts_of(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
+def shown_facts(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
     """How the trial went, each value as a line."""
     submitted = submitted_text(steps)
     yield "submitted", "nothing" if submitted is None else submitted
-    yield from page_facts(result, MOST_FACTS)
+    yield from facts_of(result, [field for field in result_fields() if field.page], MOST_FACTS)
 
 
 def clipped(text: str) -> str:
