@@ -72,7 +72,7 @@ def test_the_table_has_the_terminals_means_with_intervals() -> None:
     results = [a_result("a"), a_result("b", accuracy=0.0), a_result("c", category="goal"), a_result("d")]
     found = figures_of(results)
     assert found.heads == ["solved", "accuracy", "landmarks", "submitted"]
-    assert [(row.set, row.category, row.trials) for row in found.rows] == [
+    assert [(row.group.set, row.group.category, row.group.trials) for row in found.rows] == [
         ("masked", "data", 3), ("masked", "goal", 1), ("masked", "all", 4),
     ]  # fmt: skip
     expected = general_mean(

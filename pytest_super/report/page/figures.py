@@ -15,7 +15,6 @@ from pytest_super.report.terminal import figure, is_used
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_super.statistics.mean import Interval
     from pytest_super.store.results import TrialResult
 
 
@@ -35,10 +34,7 @@ class Figure:
 class Row:
     """A set, a category, or everything."""
 
-    set: str
-    category: str
-    trials: int
-    errors: int
+    group: Group
     figures: list[Figure]
     """Each field that has a column, then each metric."""
 
@@ -66,11 +62,10 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
     """The numbers of trials that have ended."""
     metrics = [one for one in metrics_of(results) if any(is_used(one, result) for result in results)]
     groups = rows(results)
-    found = [row_of(group, metrics) for group in groups]
     if len({group.set for group in groups}) > 1:
         groups.append(Group(set=ALL, results=results))
-        found.append(row_of(groups[-1], metrics))
-    levels = [level_of(group, row, metrics) for group, row in zip(groups, found, strict=True)]
+    found = [row_of(group, metrics) for group in groups]
+    levels = [level_of(row, metrics) for row in found]
     return Figures(
         heads=[*(field.column for field in columns()), *(metric.heading for metric in metrics)],
         rows=found,
@@ -99,21 +94,16 @@ def row_of(group: Group, metrics: Sequence[Metric]) -> Row:
         )
         for one in metrics
     ]
-    return Row(
-        set=group.set,
-        category=group.category,
-        trials=group.trials,
-        errors=group.errors,
-        figures=[*fields, *means],
-    )
+    return Row(group=group, figures=[*fields, *means])
 
 
 def metric_reader(name: str) -> Callable[[TrialResult], float | None]:
     return lambda result: result.metrics.get(name)
 
 
-def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
+def level_of(row: Row, metrics: Sequence[Metric]) -> Level | None:
     """None if the headline metric has no value, or one that is not from 0 to 1."""
+    group = row.group
     known = [(one, value) for one in group.valid if (value := one.headline_value) is not None]
     if not known or not all(0 <= value <= 1 for _, value in known):
         return None
@@ -135,14 +125,7 @@ def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
 def bounds_of(
     results: Sequence[TrialResult], value_of: Callable[[TrialResult], float | None]
 ) -> tuple[float, float] | None:
-    found = interval_of(results, value_of)
-    return None if found is None else (found.low, found.high)
-
-
-def interval_of(
-    results: Sequence[TrialResult], value_of: Callable[[TrialResult], float | None]
-) -> Interval | None:
-    """The mean with its interval of 90 %, for tasks that are a sample of all such tasks.
+    """The interval of 90 % of the mean, for tasks that are a sample of all such tasks.
 
     None without scipy, without values, and for values that are not from 0 to 1.
     """
@@ -158,7 +141,7 @@ def interval_of(
             tasks[result.id] = result
     if not by_task or not all(0 <= value <= 1 for values in by_task.values() for value in values):
         return None
-    return general_mean(
+    found = general_mean(
         [
             TaskMean(
                 value=fmean(own),
@@ -169,3 +152,4 @@ def interval_of(
             for id, own in by_task.items()
         ]
     )
+    return found.low, found.high
