@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING
 from rows import print_row
 
 from pytest_super.report.page.server import PageServer
-from pytest_super.store.results import TrialFolder, TrialResult
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import create_run
 from pytest_super.store.trajectory import Action, Step
+from pytest_super.store.trial_folder import TrialFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

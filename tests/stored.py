@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.store.results import TrialFolder, TrialResult
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import create_run
 from pytest_super.store.trajectory import Action, Step
+from pytest_super.store.trial_folder import TrialFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

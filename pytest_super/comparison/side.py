@@ -123,6 +123,6 @@ def task_of(trials: Sequence[TrialResult]) -> TaskTrials:
         weight=first.weight,
         values=[one.headline_value or 0.0 for one in trials],
         cost_usd=fmean(costs) if costs else None,
-        tokens=fmean(one.prompt_tokens + one.completion_tokens for one in trials),
+        tokens=fmean(one.tokens for one in trials),
         seconds=fmean(one.wall_seconds - one.waited_seconds for one in trials),
     )

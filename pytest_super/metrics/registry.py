@@ -22,6 +22,7 @@ from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.store.results import result_fields
 from pytest_super.store.trajectory import TOLD
 
 if TYPE_CHECKING:
@@ -42,10 +43,13 @@ SCORINGS = (PAPER, REFERENCE)
 BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED, GRADED, SELF_REPORT)
 """In the order of the columns."""
 
-RESERVED = frozenset({
-    "agent", "scoring", "epochs", "set", "category", "epoch", "trials", "errors", "solved",
-    "tokens", "cost_usd", "compute_seconds", "stop_reason",
-})  # fmt: skip
+RESERVED = {
+    "scoring",
+    "epochs",
+    "trials",
+    "errors",
+    *(one.name for one in result_fields() if one.junit),
+}
 """Names that JUnit XML uses for other figures."""
 
 Scores = dict[str, float | None]

@@ -9,23 +9,27 @@ from __future__ import annotations
 import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.report.facts import single_values
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import chosen_share, pass_at
 from pytest_super.report.summary import (
     Group,
     agreements,
+    columns,
     groups,
     mean_with_errors,
     sets,
+    totals,
     whole_set,
     without_interrupted,
 )
 from pytest_super.report.text import describe
 from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.results import result_fields
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import printable
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.metrics import Metric
+    from pytest_super.store.result_fields import Field
     from pytest_super.store.results import TrialResult
     from pytest_super.store.run_folder import RunFolder
 
@@ -140,31 +145,27 @@ def add_properties(element: ET.Element, figures: Iterable[Figure]) -> None:
 
 def figures_of_trial(result: TrialResult) -> Iterator[Figure]:
     """None for a figure that does not apply or is not known."""
-    figures = {
-        "set": result.set,
-        "category": result.category,
-        "epoch": result.epoch,
-        **result.metrics,
-        "solved": int(result.solved),
-        "tokens": result.prompt_tokens + result.completion_tokens,
-        "cost_usd": result.cost_usd,
-        "compute_seconds": result.compute_seconds,
-        "stop_reason": result.stop_reason,
-        **({"graded_in": result.graded_in} if result.graded_in else {}),
-        **({"whole_file_differs": int(result.whole_file_differs)} if result.masked else {}),
-    }
-    masked = {name: value for name, value in (result.masked or {}).items() if not isinstance(value, list)}
-    figures |= {f"masked.{name}": value for name, value in masked.items()}
-    yield from ((f"super.{name}", value) for name, value in figures.items())
+    fields = (one for one in result_fields() if one.junit)
+    figures = (figure for one in fields for figure in figures_of_field(one, getattr(result, one.name)))
+    yield from ((f"super.{name}", value) for name, value in (*figures, *result.metrics.items()))
+
+
+def figures_of_field(field: Field, value: Any) -> Iterator[Figure]:
+    """One for each single value of an object. None without a value, unless the field is always shown."""
+    if value == field.default and field.absent is None:
+        return
+    if isinstance(value, dict):
+        yield from ((f"{field.name}.{name}", one) for name, one in single_values(value))
+    elif isinstance(value, list):
+        yield field.name, ", ".join(map(str, value))
+    else:
+        yield field.name, int(value) if isinstance(value, bool) else value
 
 
 def facts_of_run(run: RunFolder, facts: Mapping[str, object]) -> Iterator[Figure]:
     """What was run and decided, and what it used with all reruns, because every rerun was paid for."""
     yield from ((f"super.{name}", value) for name, value in facts.items())
-    runs = run.results.values()
-    yield "super.tokens", sum(result.prompt_tokens + result.completion_tokens for result in runs)
-    yield "super.cost_usd", sum(result.cost_usd or 0.0 for result in runs)
-    yield "super.compute_seconds", round(sum(result.compute_seconds for result in runs), 3)
+    yield from ((f"super.{field.name}", total or 0) for field, total in totals(run.results.values()))
 
 
 def figures_of_run(run: RunFolder, metrics: Sequence[Metric]) -> Iterator[Figure]:
@@ -183,7 +184,7 @@ def group_figures(prefix: str, group: Group, metrics: Sequence[Metric]) -> Itera
     """The figures of some trials; None for a metric without a value in any of them."""
     yield f"{prefix}.trials", group.trials
     yield f"{prefix}.errors", group.errors
-    yield f"{prefix}.solved", group.solved
+    yield from ((f"{prefix}.{field.name}", group.mean_of_field(field)) for field in columns())
     for metric in metrics:
         yield f"{prefix}.{metric.name}", group.mean(metric.name)
         yield f"{prefix}.{metric.name}_deviation", group.deviation(metric.name)

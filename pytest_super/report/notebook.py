@@ -9,11 +9,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.text import graded_line, grader_output, raised, script_state
+from pytest_super.report.facts import doubts_of, facts_of
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
-from pytest_super.tasks.grade import SAME
+from pytest_super.store.results import result_fields
+from pytest_super.store.step_values import submitted_text
 from pytest_super.words import named, one_line
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ class Told:
 
 def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[Step]) -> None:
     """Write trajectory.ipynb (nbformat 4.5) into the trial's folder."""
-    figures = "\n".join(f"{labelled(name)}{value}" for name, value in figures_of(task, result, steps))
+    told = list(figures_of(task, result, steps))
+    width = max(len(name) for name, _ in told)
+    figures = "\n".join(f"{name:{width}}  {one_line(value, VALUE_LIMIT)}" for name, value in told)
     cells = [
         markdown("figures", f"# {result.name}\n\n{quoted(figures)}"),
         markdown("query", f"{QUERY}{quoted(task.query)}"),
@@ -71,54 +74,18 @@ def told_in(notebook: Any) -> Told:
     if not query.startswith(QUERY):
         raise ValueError("it has no query")
     figures = unquoted(sources["figures"]).splitlines()
-    label = labelled(EXPECTED)
-    [expected, *_] = [line.removeprefix(label) for line in figures if line.startswith(label)]
+    [expected, *_] = [line.removeprefix(EXPECTED).lstrip() for line in figures if line.startswith(EXPECTED)]
     return Told(query=unquoted(query.removeprefix(QUERY)), expected=None if expected == UNKNOWN else expected)
-
-
-def labelled(name: str) -> str:
-    return f"{name:<9}  "
 
 
 def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[tuple[str, str]]:
     """How the trial went, each value on one line of bounded length."""
     answer = json.dumps(task.answer, ensure_ascii=False) if task.has_answer else UNKNOWN
-    submitted = [step.action.content for step in steps if step.action.type == "submit"]
-    values = [f"{name} {value:.3g}" for name, value in result.metrics.items() if value is not None]
-    yield "score", clipped(", ".join(values) or f"none: {result.error}")
-    if result.masked:
-        facts = (f"{name} {value}" for name, value in result.masked.items() if not isinstance(value, list))
-        yield "masked", clipped(", ".join(facts))
-    yield EXPECTED, clipped(answer)
-    yield "submitted", clipped(submitted[-1]) if submitted else "nothing"
-    for value in result.graded:
-        yield "graded", clipped(graded_line(value))
-    for text in grader_output(result):
-        yield "the grader printed", clipped(text)
-    if result.graded_in == SAME:
-        yield "graded", "in the agent's own sandbox, which can deceive the grader"
-    if result.taken:
-        yield "taken", clipped(f"besides the masked bodies: {', '.join(result.taken)}")
-    if result.left_out:
-        yield "left out", clipped(", ".join(result.left_out))
-    for value in result.whole_file or ():
-        yield "whole file", clipped(graded_line(value))
-    if result.changed_elsewhere:
-        yield "changed", clipped(f"but not collected: {', '.join(result.changed_elsewhere)}")
-    for found in result.landmarks_found:
-        step = "missed" if found["step"] is None else f"step {found['step']}"
-        yield "landmark", f"{step}: {clipped(found['pattern'])}"
-    why = f": {raised(result.agent_error)}" if result.agent_error else ""
-    if state := script_state(result):
-        yield "script", state
-    yield "stopped", clipped(f"{result.stop_reason}{why}")
-    yield "model", result.model or "none"
-    yield "tokens", f"{result.prompt_tokens:,} of prompts, {result.completion_tokens:,} of answers"
-    yield "cost", "-" if result.cost_usd is None else f"${result.cost_usd:.4f}"
-
-
-def clipped(text: str) -> str:
-    return one_line(text, VALUE_LIMIT)
+    submitted = submitted_text(steps)
+    yield EXPECTED, answer
+    yield "submitted", "nothing" if submitted is None else submitted
+    yield from facts_of(result, [field for field in result_fields() if field.notebook])
+    yield from (("look twice", doubt) for doubt in doubts_of(result))
 
 
 def step_cells(step: Step, pause: float | None) -> Iterator[Cell]:

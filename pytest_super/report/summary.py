@@ -12,11 +12,13 @@ from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.statistics.averages import OfTask, task_mean, weighted_mean
 from pytest_super.statistics.errors import MAX_ERRORS, are_too_many
+from pytest_super.store.results import result_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from pytest_super.metrics import Metric
+    from pytest_super.store.result_fields import Field
     from pytest_super.store.results import TrialResult
 
 # Replaces the category in the group of a whole set.
@@ -43,9 +45,8 @@ class Group:
     def errors(self) -> int:
         return self.trials - len(self.valid)
 
-    @property
-    def solved(self) -> float | None:
-        return mean_over_tasks((result, float(result.solved)) for result in self.valid)
+    def mean_of_field(self, field: Field) -> float | None:
+        return mean_over_tasks((result, field.number_of(result)) for result in self.valid)
 
     def mean(self, metric: str) -> float | None:
         """None if the metric has a value in no valid trial."""
@@ -59,6 +60,24 @@ class Group:
         means = [mean_of(epoch, metric) for epoch in whole_epochs(self.results)]
         known = [value for value in means if value is not None]
         return stdev(known) if len(known) > 1 else None
+
+
+def metric_names(results: Iterable[TrialResult]) -> list[str]:
+    """In the order of their columns."""
+    return list(dict.fromkeys(name for result in results for name in result.metrics))
+
+
+def columns() -> list[Field]:
+    """The fields of results whose means have a column next to those of the metrics."""
+    return [field for field in result_fields() if field.column]
+
+
+def totals(runs: Collection[TrialResult]) -> Iterator[tuple[Field, float | None]]:
+    """The sum of each field that has one; None if no run has a value."""
+    for field in result_fields():
+        if field.total:
+            known = [value for run in runs if (value := field.number_of(run)) is not None]
+            yield field, round(sum(known), 6) if known else None
 
 
 def without_interrupted(results: Iterable[TrialResult]) -> list[TrialResult]:

@@ -8,20 +8,22 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.report.facts import GRADED_BESIDE, GRADED_OTHERWISE, doubts_of, text_of
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import repeat_lines
 from pytest_super.report.summary import (
     Group,
     agreements,
+    columns,
     mean_with_errors,
     rows,
+    totals,
     whole_epochs,
     without_interrupted,
 )
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import describe
 from pytest_super.store.results import RUN_COST
-from pytest_super.tasks.grade import SAME
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
@@ -90,10 +92,10 @@ def summary_lines(
 
 
 def deceivable_lines(results: Sequence[TrialResult]) -> Iterator[str]:
-    if same := sum(result.graded_in == SAME for result in results):
-        yield f"{counted(same, 'trial')} graded in the agent's own sandbox, which can deceive the grader"
-    if other := sum(result.whole_file_differs for result in results):
-        yield f"{counted(other, 'trial')} graded otherwise with all that the agent changed (whole_file)"
+    counts = Counter(doubt for result in results for doubt in doubts_of(result))
+    for doubt in (GRADED_BESIDE, GRADED_OTHERWISE):
+        if counts[doubt]:
+            yield f"{counted(counts[doubt], 'trial')} {doubt}"
 
 
 def resumed_lines(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -130,16 +132,17 @@ def is_used(metric: Metric, result: TrialResult) -> bool:
 
 def table_of(groups: Sequence[Group], metrics: Sequence[Metric]) -> list[list[str]]:
     """A row of headings and one for each group, with a column for each metric."""
-    heads = ["set", "category", "n", "solved", *(metric.heading for metric in metrics), "errors"]
+    fields = [field.column for field in columns()]
+    heads = ["set", "category", "n", *fields, *(metric.heading for metric in metrics), "errors"]
     return [heads, *(row_of(group, metrics) for group in groups)]
 
 
 def row_of(group: Group, metrics: Sequence[Metric]) -> list[str]:
     means = [
-        figure(group.mean(metric.name), group.deviation(metric.name), metric.format) for metric in metrics
+        *(figure(group.mean_of_field(field)) for field in columns()),
+        *(figure(group.mean(one.name), group.deviation(one.name), one.format) for one in metrics),
     ]
-    solved, errors = figure(group.solved), str(group.errors)
-    return [group.set, group.category or "-", str(group.trials), solved, *means, errors]
+    return [group.set, group.category or "-", str(group.trials), *means, str(group.errors)]
 
 
 def figure(value: float | None, deviation: float | None = None, format: str = ".3f") -> str:
@@ -171,15 +174,10 @@ def agreement_lines(group: Group) -> Iterator[str]:
 
 
 def total_facts(results: list[TrialResult], runs: list[TrialResult]) -> Iterator[str]:
-    yield f"compute {sum(result.compute_seconds for result in runs):.1f} s"
-    if model_seconds := sum(result.model_seconds for result in runs):
-        yield f"model {model_seconds:.1f} s"
-    tokens = sum(result.prompt_tokens + result.completion_tokens for result in runs)
-    if tokens:
-        yield f"tokens {tokens:,}"
-    costs = [result.cost_usd for result in runs if result.cost_usd is not None]
-    if costs:
-        yield f"cost ${sum(costs):.4f}"
+    for field, total in totals(runs):
+        is_always = field.absent is not None
+        if total or (is_always and total is not None):
+            yield f"{field.total} {text_of(total, field)}"
     if reruns := sum(result.rerun > 0 for result in runs):
         yield counted(reruns, "rerun")
     with_errors = mean_with_errors(results, ACCURACY)

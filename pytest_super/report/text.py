@@ -11,8 +11,9 @@ import pytest
 
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.store.results import RUNNING
 from pytest_super.store.trajectory import MANY_REPEATS
-from pytest_super.words import exit_words, named, printable_line
+from pytest_super.words import exit_words, named, printable_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,16 +68,19 @@ def own_frames(lines: Sequence[str]) -> list[str]:
 
 def outcome_of(result: TrialResult) -> str:
     """The figures of an unsolved trial, why it ended, and whether it was stuck, on one line."""
-    figures = ", ".join(
-        f"{name} {value:.3g}"
-        for name, value in result.metrics.items()
-        # The stop reason says whether there was a submission.
-        if value is not None and name != SUBMITTED.name
-    )
-    stop = STOPS.get(result.stop_reason, result.stop_reason)
+    # The stop reason says whether there was a submission.
+    figures = score_of({name: value for name, value in result.metrics.items() if name != SUBMITTED.name})
     is_stuck = result.repeats >= MANY_REPEATS
     repeated = f"repeated one action with one observation {result.repeats} times" if is_stuck else ""
-    return "; ".join(filter(None, (figures, stop, repeated)))
+    return "; ".join(filter(None, (figures, stop_of(result), repeated)))
+
+
+def score_of(metrics: dict[str, float | None]) -> str:
+    return ", ".join(f"{name} {value:.3g}" for name, value in metrics.items() if value is not None)
+
+
+def stop_of(result: TrialResult) -> str:
+    return STOPS.get(result.stop_reason, result.stop_reason)
 
 
 def outcome_with_error(result: TrialResult) -> str:
@@ -100,7 +104,7 @@ def describe(result: TrialResult) -> str:
 
 def missed_landmarks(result: TrialResult) -> str:
     missed = [found["pattern"] for found in result.landmarks_found if found["step"] is None]
-    texts = [f"`{text if len(text) <= LANDMARK_LIMIT else text[:LANDMARK_LIMIT] + '…'}`" for text in missed]
+    texts = [f"`{shortened(text, LANDMARK_LIMIT)}`" for text in missed]
     more = [f"{len(texts) - MOST_LANDMARKS} more"] if len(texts) > MOST_LANDMARKS else []
     listed = ", ".join([*texts[:MOST_LANDMARKS], *more])
     return f"missed {'landmark' if len(missed) == 1 else 'landmarks'} {listed}" if missed else ""
@@ -153,6 +157,7 @@ def status_words(status: int | None) -> str:
 
 
 STOPS = {
+    RUNNING: "",
     "submitted": "submitted",
     "returned": "the agent ended without a submission",
     "agent_error": "the agent raised",

@@ -14,7 +14,8 @@ from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.scoring import SCORING
 from pytest_super.sources.redact import redacted
-from pytest_super.store.results import TrialFolder, TrialResult
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.words import counted, printable
 
 if TYPE_CHECKING:

@@ -80,8 +80,7 @@ class LiveRun:
             running=len(self.running),
             solved=sum(result.solved for result in results),
             errors=sum(result.is_error for result in results),
-            tokens=sum(run.prompt_tokens + run.completion_tokens for run in runs)
-            + sum(doing.tokens for doing in doings),
+            tokens=sum(run.tokens for run in runs) + sum(doing.tokens for doing in doings),
             cost_usd=sum(known) if known else None,
             seconds=monotonic() - self.began,
             seconds_of_done=self.last_end - self.began,

@@ -1,28 +1,15 @@
-"""The results of trials, and the folder of each. Nothing is lost when a process dies.
-
-.super/runs/<run>/run.json                     what was run, and by which versions
-                  results.jsonl                a line for each trial, append-only, written by the controller
-                  trouble.jsonl                a line for each failure after a trial, if there are any
-                  trials/<task>/<epoch>.<rerun>/result.json          written by the process that ran the trial
-                                                  trajectory.jsonl   a line for each step, as it is taken
-                                                  trajectory.ipynb
-                                                  activity.json      what it is doing, while it runs
-.super/runs/latest                             a link to the newest run
-"""
+"""The results of trials, each field declared once, and the names of what a run stores of a trial."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pytest_super.store.activity import Activity, ActivityFile
-from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import disk_errors, escape_surrogates, read_lines, sync, to_line
-from pytest_super.store.trajectory import step_to_data
+from pytest_super.store.json_lines import escape_surrogates, read_lines
+from pytest_super.store.result_fields import Field, Unit, declared_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,100 +27,180 @@ RUN_COST = "run_cost"
 # `<epoch>.<rerun>`
 TRIAL_FOLDER = re.compile(r"\d+\.\d+")
 
+Objects = list[dict[str, Any]]
+SECONDS, DOLLARS, TOKENS = Unit("seconds", "{:.1f} s"), Unit("US dollars", "${:.4f}"), Unit("tokens", "{:,}")
+# Every trial takes some time, unless the process that ran it died before it could tell.
+TIME = Field(unit=SECONDS, unmeasured=lambda result: not result.wall_seconds)
+COMPUTE_TIME = replace(TIME, label="compute time", absent="0.0 s", total="compute")
+MODEL_TIME = Field(unit=SECONDS, unmeasured=lambda result: result.model is None or not result.wall_seconds)
+GRADING_TIME = Field(unit=SECONDS, label="grading time", unmeasured=lambda result: not result.graded_in)
+MODEL_TOKENS = Field(unit=TOKENS, unmeasured=lambda result: result.model is None)
+COST = Field(unit=DOLLARS, label="cost", absent="not known", total="cost")
+# The trial's name and its metrics show the same, or only commands that compare trials use it.
+ELSEWHERE = Field(page=False, notebook=False, junit=False)
+# Without scores, a trial is neither solved nor missed.
+SOLVED = Field(absent="no", column="solved", unmeasured=lambda result: not result.is_scored)
+ANSWERED = replace(ELSEWHERE, unmeasured=lambda result: not result.submitted and not result.is_scored)
+# The page and the notebook have these in another form.
+JUNIT_ONLY = Field(page=False, notebook=False)
+# JUnit XML has no form for them, or has it as the failure or the error.
+NOT_JUNIT = Field(junit=False)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrialResult:
-    """Everything that is stored about one trial, as plain JSON values, because it crosses processes."""
+    """Everything that is stored about one trial, as plain JSON values, because it crosses processes.
 
-    id: str
+    Each field is declared here alone (see `result_fields`). Its text is that of docs/results.md.
+    """
+
+    id: Annotated[str, ELSEWHERE]
+    """The task."""
     set: str
-    category: str | None
+    """The set of the task."""
+    category: Annotated[str | None, Field(absent="none")] = None
+    """The category of the task."""
     epoch: int
-    rerun: int
-    """0, or more if the trial was run again because its worker died."""
-    agent: str
-    agent_version: str = ""
-    """The version of the agent's program in the sandbox's image; "" for an agent without one."""
-    model: str | None = None
-    sandbox: str = ""
-    isolated: bool | None = None
-    """None until the trial's sandbox is made."""
-    software: str = ""
-    """What is installed in it: the image, or the Python of a local sandbox."""
-    environment: dict[str, str] = field(default_factory=dict)
-    """The variables that all sandboxes fix, or what the task sets them to: time zone, hash seed, locale."""
-    conditions: str = ""
-    """A digest of everything around the agent. Only trials with equal ones can be compared."""
-    subject: str = ""
-    """A digest of what is tried: the agent and its code, the model, and their parameters."""
-    scoring: str = ""
-    """A digest of what decides the scores."""
+    """The number of the repeat, from 1."""
+    rerun: Annotated[int, JUNIT_ONLY]
+    """0, or 1 if the trial was run again because its worker died."""
+    solved: Annotated[bool, SOLVED] = False
+    """Whether the headline metric has its best value."""
+    stop_reason: Annotated[str, Field(label="stopped")] = RUNNING
+    """Why the trial ended, [see below](#stop-reasons)."""
+    error: Annotated[str | None, NOT_JUNIT] = None
+    """The infrastructure failure, or what interrupted the trial; `null` in a valid trial."""
+    agent_error: Annotated[str | None, Field(label="the agent's error", junit=False)] = None
+    """The traceback, if the agent raised; exit code and last line of output of a program that left no answer;
+    what a first request needs that is larger than the limit of tokens."""
     headline: str = ""
-    """The name of the metric that decides whether the task is solved."""
+    """The metric that decides whether the task is solved."""
+    metrics: Annotated[dict[str, float | None], Field(label="score", absent="none", junit=False)] = field(
+        default_factory=dict
+    )
+    """The value of each [metric](metrics.md) by name, in the order of the columns, including your own; all
+    `null` in an error."""
+    difference: Annotated[str, Field(label="wrong values", absent="none known")] = ""
+    """The submission's values that are wrong, next to the gold ones: the first three, clipped."""
+    submitted: Annotated[bool, ANSWERED] = False
+    """Whether the agent submitted an answer."""
+    landmarks_found: Annotated[Objects, Field(label="landmark", page=False, junit=False)] = field(
+        default_factory=list
+    )
+    """For each landmark: `pattern`, `step` that hit it first (`null`: missed), [`is_echo`,
+    `timed_out`](metrics.md#landmarks)."""
+    entrypoint_process: Annotated[dict[str, Any] | None, Field(label="script", junit=False)] = None
+    """The [process](#processes) that ran the task's entrypoint: one that counts, or else the longest; `null`
+    if none was seen. Also `script`, the file that it ran."""
+    graded: Annotated[Objects, NOT_JUNIT] = field(default_factory=list)
+    """For each value of the task's [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
+    no value, the end of what its command `printed` (in the first value that only this explains), and the
+    `command` of a paper's experiment."""
+    graded_in: str = ""
+    """`fresh` or `same`, the sandbox in which the grader ran; empty without one."""
+    grade_seconds: Annotated[float, GRADING_TIME] = 0.0
+    """How long grading took, with the start of its sandbox."""
+    changed_elsewhere: list[str] | None = None
+    """The first 100 files that the agent changed and the grader did not collect; `null` if that is not
+    known."""
+    taken: list[str] = field(default_factory=list)
+    """For an item of a [paper](papers.md#what-a-body-needs): what was graded besides the masked bodies, as
+    `file: name`."""
+    left_out: list[str] = field(default_factory=list)
+    """For an item of a paper: what else the agent has changed in their files, as `file: name` or `file: line
+    N`."""
+    whole_file: Annotated[Objects | None, NOT_JUNIT] = None
+    """For an item of a [paper](papers.md#how-it-is-graded) in whose files the agent has changed more than was
+    graded: the values with these files as the agent left them; else `null`."""
+    masked: dict[str, Any] | None = None
+    """For an item of a paper [what may make it hard](papers.md#what-reports-say); else `null`."""
+    compute_seconds: Annotated[float, COMPUTE_TIME] = 0.0
+    """[Compute time](task-format.md#compute-time) that was charged."""
+    model_seconds: Annotated[float, replace(MODEL_TIME, label="model time", total="model")] = 0.0
+    """Time in which the agent waited for its model."""
+    waited_seconds: Annotated[float, replace(MODEL_TIME, label="waited")] = 0.0
+    """The part of `model_seconds` that was [waiting](models.md#waiting) for rate limits and retries, which
+    `limits.wall` does not count."""
+    wall_seconds: Annotated[float, replace(TIME, label="total time")] = 0.0
+    """Total time of the trial."""
+    prompt_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
+    """Tokens of the prompts that its model read."""
+    cached_tokens: Annotated[int, MODEL_TOKENS] = 0
+    """Of the prompt tokens: those that the provider read from its cache, which cost less."""
+    completion_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
+    """Tokens of the answers that its model wrote."""
+    cost_usd: Annotated[float | None, COST] = None
+    """The cost of the calls whose price is known."""
+    steps: Annotated[int, Field(absent="0")] = 0
+    """The number of the agent's steps, without pre-executed ones."""
+    repeats: Annotated[int, Field(label="equal steps in a row")] = 0
+    """The largest number of steps in a row with the same action and the same observation."""
+    dropped: Annotated[int, Field(unmeasured=TIME.unmeasured)] = 0
+    """The number of [frames and messages from its sandbox](sandboxes.md#what-comes-out) that were dropped."""
+    agent: str
+    """The name from `--super-agent`."""
+    agent_version: str = ""
+    """The version of [the agent's program](agents/by-name.md) in the image of its sandbox; empty for other
+    agents."""
+    model: Annotated[str | None, Field(absent="none")] = None
+    """The name from `--super-model`."""
+    sandbox: str = ""
+    """The name of its [sandbox](sandboxes.md), such as `docker` or that of [your
+    own](sandboxes.md#your-own)."""
+    isolated: bool | None = None
+    """Whether the trial was isolated from the host; `null` if it never had a sandbox."""
+    software: str = ""
+    """What is installed in the sandbox: the digest of an image (of its recipe, if `pytest-super image build`
+    made it), or the version of a local sandbox's Python."""
+    environment: Annotated[dict[str, str], NOT_JUNIT] = field(default_factory=dict)
+    """The [fixed variables](sandboxes.md#fixed-variables) of its sandbox: `TZ`, `PYTHONHASHSEED`, `LANG`,
+    `LC_ALL`."""
+    repository: str = ""
+    """The task's repository without its version: a URL, a name on the package index, or a path; empty without
+    one."""
+    conditions: Annotated[str, ELSEWHERE] = ""
+    """A [digest](comparing.md#what-may-be-compared) of everything around the agent. Only trials with equal
+    ones can be compared."""
+    subject: Annotated[str, ELSEWHERE] = ""
+    """A digest of what is tried: the agent and its code, the model, and their parameters."""
+    scoring: Annotated[str, ELSEWHERE] = ""
+    """A digest of what decides the scores."""
     weight: float = 1.0
     """How much the task counts in means."""
-    applicable: list[str] = field(default_factory=list)
-    """Names of the metrics that apply to the task, known before the trial."""
-    metric_versions: dict[str, int] = field(default_factory=dict)
-    """The version of each of them for this task: values of several versions cannot be compared."""
-    metrics: dict[str, float | None] = field(default_factory=dict)
-    """The value of every metric by name, in the order of the columns; None if the metric does not apply, its
-    value is not known, or the trial is an error."""
-    landmarks_found: list[dict[str, Any]] = field(default_factory=list)
-    """For each landmark: pattern, step that hit it first (None: missed), is_echo, timed_out."""
-    graded: list[dict[str, Any]] = field(default_factory=list)
-    """For each value of the task's grader: name, score, found, expected, why, printed, command."""
-    graded_in: str = ""
-    """`fresh` or `same`: the sandbox in which the grader ran; "" without one."""
-    changed_elsewhere: list[str] | None = None
-    """Files that the agent changed and the grader did not collect; None if that is not known."""
-    taken: list[str] = field(default_factory=list)
-    """For an item of a paper: what was graded besides the masked bodies, as `file: name`."""
-    left_out: list[str] = field(default_factory=list)
-    """What else the agent has changed in their files, as `file: name` or `file: line N`."""
-    whole_file: list[dict[str, Any]] | None = None
-    """The values of the grader with their files as the agent left them; None if they are what was graded."""
-    masked: dict[str, Any] | None = None
-    """For an item of a paper: n, its targets, lines, files, calls among them, experiments, passages."""
-    grade_seconds: float = 0.0
-    entrypoint_process: dict[str, Any] | None = None
-    """The observed process that ran the entrypoint; None without one."""
-    difference: str = ""
-    """The submission's values that are wrong, next to the gold ones; the first of them, clipped."""
-    submitted: bool = False
-    solved: bool = False
-    stop_reason: str = RUNNING
-    compute_seconds: float = 0.0
-    model_seconds: float = 0.0
-    wall_seconds: float = 0.0
-    waited_seconds: float = 0.0
-    """The part of `model_seconds` that was waiting for rate limits and retries. It is not in the budget."""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    """Of the prompt tokens: read from the provider's cache."""
-    completion_tokens: int = 0
-    cost_usd: float | None = None
-    steps: int = 0
-    """The agent's own steps."""
-    repeats: int = 0
-    """The largest number of equal steps in a row: the same action with the same observation."""
-    dropped: int = 0
-    """Frames and messages from its sandbox that did not fit (see kernel.incoming)."""
-    error: str | None = None
-    """What failed around the agent; None for a valid trial."""
-    agent_error: str | None = None
-    """The traceback of an agent that raised, or how a program ended that left no answer."""
-    started: str = ""
-    repository: str = ""
-    """The task's repository without its version: a URL, a name on the index, or a path."""
-    worker: str = ""
-    """The process that ran the trial: the id of an xdist worker, or `main`."""
-    resumed_from: str = ""
-    """The run that has run the trial, if a later one has taken it over or scored it again."""
-    folder: str = ""
-    """The folder of its files, relative to the run's folder."""
+    applicable: Annotated[list[str], ELSEWHERE] = field(default_factory=list)
+    """The names of the metrics that apply to the task; an error counts only in gates of these."""
+    metric_versions: Annotated[dict[str, int], ELSEWHERE] = field(default_factory=dict)
+    """The version of each of these for this task. Values of several versions cannot be compared:
+    [accuracy](metrics.md#accuracy), [graded](metrics.md#graded) and self_report have version 2 for tasks in
+    which an empty list or mapping can be compared."""
+    started: Annotated[str, Field(absent="not known")] = ""
+    """The start time, in ISO 8601 with offset."""
+    worker: Annotated[str, Field(absent="not known")] = ""
+    """The process that ran the trial: the id of an xdist worker (`gw0`), or `main`."""
+    resumed_from: Annotated[str, Field(label="taken over from")] = ""
+    """The run that has run the trial, if [a later one](comparing.md#nothing-is-paid-for-twice) has taken it
+    over or [scored it again](rescoring.md#a-run-of-the-new-scores)."""
+    folder: Annotated[str, JUNIT_ONLY] = ""
+    """The trial's folder, relative to the run's folder."""
     kept: str | None = None
-    """How to enter the sandbox that was kept."""
+    """The command that enters the sandbox, if it was kept."""
+
+    @property
+    def tokens(self) -> Annotated[int, Field(unit=TOKENS, total="tokens")]:
+        """Tokens of prompts and answers."""
+        return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def whole_file_differs(self) -> Annotated[bool | None, JUNIT_ONLY]:
+        """Whether the files as the agent left them score otherwise than what was graded."""
+        if self.whole_file is None:
+            return False if self.masked else None
+        return [one["score"] for one in self.whole_file] != [one["score"] for one in self.graded]
+
+    def to_known_data(self) -> dict[str, Any]:
+        """The stored fields, with None for each that has no value. Raises RecursionError."""
+        data, known = self.to_data(), {one.name: one.is_known(self) for one in stored_fields()}
+        return {name: value if known[name] else None for name, value in data.items()}
 
     @property
     def name(self) -> str:
@@ -149,10 +216,8 @@ class TrialResult:
         return self.error is not None
 
     @property
-    def whole_file_differs(self) -> bool:
-        """Whether the files as the agent left them score otherwise than what was graded."""
-        whole = self.whole_file
-        return whole is not None and [one["score"] for one in whole] != [one["score"] for one in self.graded]
+    def is_scored(self) -> bool:
+        return not self.is_error and not self.is_interrupted
 
     @property
     def is_interrupted(self) -> bool:
@@ -168,14 +233,18 @@ class TrialResult:
         """The result in `data`. Keys of a later version are ignored. Raises TypeError."""
         if not isinstance(data, dict):
             raise TypeError("a result is not an object")
-        known = field_names()
-        return cls(**{key: value for key, value in data.items() if key in known})
+        return cls(**{one.name: data[one.name] for one in stored_fields() if one.name in data})
 
 
 @cache
-def field_names() -> frozenset[str]:
-    """Of a result; made once, because there are runs of thousands."""
-    return frozenset(one.name for one in fields(TrialResult))
+def result_fields() -> list[Field]:
+    """The declared fields; made once, because there are runs of thousands."""
+    return declared_fields(TrialResult)
+
+
+@cache
+def stored_fields() -> list[Field]:
+    return [one for one in result_fields() if one.is_stored]
 
 
 def folder_name(result: TrialResult) -> str:
@@ -191,59 +260,6 @@ def task_and_epoch(name: str) -> tuple[str, int]:
     """The inverse."""
     task_id, bracket, epoch = name.partition("[")
     return task_id, int(epoch.rstrip("]")) if bracket else 1
-
-
-class TrialFolder:
-    """The folder of a trial, written by the process that runs it from the first moment on."""
-
-    def __init__(self, run: Path, start: TrialResult) -> None:
-        """Take the next free rerun of the task and epoch in `start`. Raises InfrastructureError."""
-        parent = run / "trials" / start.id
-        with disk_errors(parent):
-            parent.mkdir(parents=True, exist_ok=True)
-            rerun = take_rerun(parent, start.epoch)
-            folder = f"trials/{start.id}/{start.epoch}.{rerun}"
-            self.path = run / folder
-            self.start = replace(start, rerun=rerun, folder=folder)
-            self._steps = (self.path / "trajectory.jsonl").open("a", encoding="utf-8")
-            self._activity_file = ActivityFile(self.path)
-        self.activity = Activity(self._activity_file.write, "sandbox start")
-        self.write_result(self.start)
-
-    def write_step(self, step: Step) -> None:
-        """Append a step. It survives the end of this process when this returns."""
-        with disk_errors(self.path):
-            self._steps.write(to_line(step_to_data(step)))
-            self._steps.flush()
-
-    def write_result(self, result: TrialResult) -> None:
-        with disk_errors(self.path):
-            write_atomically(self.path / "result.json", to_line(result.to_data()))
-
-    def close(self) -> None:
-        """The steps and the result survive a crash of the machine when this returns."""
-        self._activity_file.close()
-        with disk_errors(self.path):
-            self._steps.close()
-            sync(self.path / "trajectory.jsonl", self.path / "result.json")
-
-    def discard(self) -> None:
-        """Remove the folder of a trial in which nothing was done."""
-        self._activity_file.close()
-        self._steps.close()
-        shutil.rmtree(self.path, ignore_errors=True)
-
-
-def take_rerun(parent: Path, epoch: int) -> int:
-    rerun = 0
-    while True:
-        # Creating a folder is atomic, so two processes never take the same rerun.
-        try:
-            (parent / f"{epoch}.{rerun}").mkdir()
-        except FileExistsError:
-            rerun += 1
-        else:
-            return rerun
 
 
 def most_repeats(steps: Iterable[Step]) -> int:

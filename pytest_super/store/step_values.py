@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_super.store.trajectory import Step
 
 # Characters of a cell's error that a message shows.
@@ -38,6 +40,12 @@ def error_of(step: Step) -> str:
     text = errors[-1]["evalue"] if errors else step.observation
     lines = text.strip().splitlines() or [str(step.outcome)]
     return f"{kind}{lines[-1].strip()}"[:MAX_ERROR]
+
+
+def submitted_text(steps: Iterable[Step]) -> str | None:
+    """What was submitted last, as text; None without a submission."""
+    submitted = [step.action.content for step in steps if step.action.type == "submit"]
+    return submitted[-1] if submitted else None
 
 
 def submission_of(content: str) -> Any:

@@ -43,11 +43,21 @@ def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
     project.run("--junitxml=out.xml", *workers)
     suite = read_valid(project)
     right = properties(cases(suite)["right"])
-    assert float(right.pop("super.compute_seconds")) >= 0
+    assert all(float(right.pop(f"super.{name}_seconds")) >= 0 for name in ("compute", "wall"))
+    assert all(right.pop(f"super.{name}") for name in ("started", "worker"))
     assert right == {
         "super.set": "expert",
         "super.category": "",
         "super.epoch": "1",
+        "super.rerun": "0",
+        "super.agent": "agent:Agent",
+        "super.model": "",
+        "super.isolated": "0",
+        "super.headline": "accuracy",
+        "super.difference": "",
+        "super.steps": "3",
+        "super.repeats": "1",
+        "super.folder": "trials/right/1.0",
         "super.accuracy": "1.0",
         "super.landmarks": "1.0",
         "super.script_executed": "",

@@ -29,6 +29,7 @@ from pytest_super.store.trajectory import Step
 from pytest_super.tasks import grade, loading, paper, task, yaml_reader
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.pages import BLOCKS, PAGES, ROOT, Block, blocks_in
+from tests.result_table import with_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -205,6 +206,10 @@ def test_limits_in_words_are_right() -> None:
 )
 def test_the_fields_of_what_users_read_are_described(name: str, title: str, kinds: list[Any]) -> None:
     assert names_in(section(name, title)) == {field.name for kind in kinds for field in fields(kind)}
+
+
+def test_the_table_of_a_results_fields_is_made_of_their_declarations() -> None:
+    assert page("results.md") == with_table(page("results.md")), "run python -m tests.result_table"
 
 
 def test_every_outcome_is_described() -> None:

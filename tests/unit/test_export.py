@@ -24,8 +24,9 @@ from pytest_super.commands import export
 from pytest_super.report.export.formats import FORMATS, export_run
 from pytest_super.report.export.trials import read_trials
 from pytest_super.report.notebook import NOTEBOOK, write_notebook
-from pytest_super.store.results import TrialFolder, TrialResult
+from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step
+from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
@@ -184,14 +185,11 @@ def test_a_rerun_replaces_the_trial_whose_worker_died(tmp_path: Path) -> None:
 
 
 def test_the_columns_are_those_that_the_page_names(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/exporting.md").read_text(encoding="utf-8")
-    listed = page.partition("## The table")[2].partition("\n## ")[0]
-    columns = re.findall(r"^\| (`.*?`) \|", listed, re.MULTILINE)
-    named = [name for cell in columns for name in re.findall(r"`(\w+)`", cell)]
+    page = (Path(__file__).parents[2] / "docs/results.md").read_text(encoding="utf-8")
+    listed = page.partition("### results.jsonl")[2].partition("\n### ")[0]
+    named = re.findall(r"^\| `(\w+)` \| (?:text|whole number|number|true or false)\b", listed, re.MULTILINE)
     [row] = table(stored_trial(tmp_path, a_result()), tmp_path)
-    assert [name for name in row if not name.startswith("metric_")] == [
-        name for name in named if not name.startswith("metric_")
-    ]
+    assert [name for name in row if not name.startswith("metric_")] == ["run", *named]
 
 
 NOT_KNOWN = ["prompt_tokens", "completion_tokens", "model_seconds", "waited_seconds"]

@@ -25,7 +25,8 @@ from pytest_super.report.page.stored import ShownTrial, read_run
 from pytest_super.report.page.texts import level_of, size_of, text_of
 from pytest_super.report.page.trial import detail_of
 from pytest_super.statistics.mean import TaskMean, general_mean
-from pytest_super.store.results import RUNNING, TrialFolder, TrialResult
+from pytest_super.store.results import RUNNING, TrialResult
+from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
@@ -71,7 +72,7 @@ def test_the_table_has_the_terminals_means_with_intervals() -> None:
     results = [a_result("a"), a_result("b", accuracy=0.0), a_result("c", category="goal"), a_result("d")]
     found = figures_of(results)
     assert found.heads == ["solved", "accuracy", "landmarks", "submitted"]
-    assert [(row.set, row.category, row.trials) for row in found.rows] == [
+    assert [(row.group.set, row.group.category, row.group.trials) for row in found.rows] == [
         ("masked", "data", 3), ("masked", "goal", 1), ("masked", "all", 4),
     ]  # fmt: skip
     expected = general_mean(
@@ -263,13 +264,16 @@ def test_a_call_shows_its_arguments_as_texts_and_the_time_since_the_step_before(
     assert "2.5 s after the step before" in sources["step-2"]
 
 
+VALUE = {"name": "n", "score": 0.0, "found": "1", "expected": "2", "why": ""}
+
+
 @pytest.mark.parametrize(
     ("changed", "flag"),
     [
         ({"graded_in": "same"}, "can deceive the grader"),
         ({"metrics": {"graded": 0.0, "self_report": 1.0}}, "better than what its code yields"),
         ({"changed_elsewhere": ["a.py"]}, "a.py"),
-        ({"whole_file": [{"score": 0.0}]}, "all that the agent changed"),
+        ({"whole_file": [VALUE]}, "all that the agent changed"),
         ({"entrypoint_process": {"changed": True, "seconds": 1.0, "status": 0}}, "changed script"),
     ],
 )

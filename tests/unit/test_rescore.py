@@ -213,9 +213,13 @@ def test_a_trial_that_was_not_submitted_is_scored_0_by_both(bench: Bench) -> Non
             "cannot be scored",
         ),
         ("run/trials/t/1.0/result.json", '{"id": 1}', "has no valid result.json"),
-        ("run/trials/t/1.0/result.json", stored(set={"a": 1}), "result.json next to it: set: Input"),
-        ("run/trials/t/1.0/result.json", stored(agent=["a"]), "result.json next to it: agent: Input"),
-        ("run/trials/t/1.0/result.json", stored(metrics={"accuracy": 10**400}), "is not a trajectory"),
+        ("run/trials/t/1.0/result.json", stored(set={"a": 1}), "result.json next to it: the field set has"),
+        ("run/trials/t/1.0/result.json", stored(agent=["a"]), "result.json next to it: the field agent has"),
+        (
+            "run/trials/t/1.0/result.json",
+            stored(metrics={"accuracy": 10**400}),
+            "the metric accuracy of t is not a",
+        ),
         (
             "published/t/metrics.json",
             f'{{"output_match": 1{"0" * 400}}}',

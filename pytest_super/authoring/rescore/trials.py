@@ -10,11 +10,9 @@ from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
-from pytest_super.store.json_lines import to_line
+from pytest_super.store.checked import checked_result
 from pytest_super.store.published import read_history
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, read_result
 from pytest_super.store.step_values import submission_of
@@ -177,10 +175,12 @@ def read_ours(path: Path) -> StoredTrial:
     result = read_result(path.with_name("result.json"))
     if result is None:
         raise SuperError(f"{path} has no valid result.json next to it")
-    refuse_wrong_types(result, path)
+    try:
+        result = checked_result(result)
+    except ValueError as wrong:
+        raise SuperError(f"{path} has no valid result.json next to it: {wrong}") from None
     error = "the trial did not end" if result.stop_reason == RUNNING else result.error
-    metrics = {name: number(value) for name, value in result.metrics.items()}
-    result = replace(result, error=error, metrics=metrics)
+    result = replace(result, error=error)
     # From RUN/trials/TASK/EPOCH.RERUN/trajectory.jsonl. Not `parents[3]`, which fails near the root.
     scoring = scoring_of(path.absolute().parent.parent.parent.parent / "run.json")
     steps = read_trajectory(path)
@@ -188,16 +188,6 @@ def read_ours(path: Path) -> StoredTrial:
     if error is None and own < result.steps:
         raise SuperError(f"{path} is cut: it has {own} of the agent's {counted(result.steps, 'step')}")
     return StoredTrial(path=path, result=result, steps=steps, is_published=False, scoring=scoring)
-
-
-def refuse_wrong_types(result: TrialResult, path: Path) -> None:
-    """Raises SuperError if a field of the result has another type than was written."""
-    try:
-        TypeAdapter(TrialResult).validate_json(to_line(result.to_data()), strict=True)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        place = ".".join(map(str, wrong["loc"]))
-        raise SuperError(f"{path} has no valid result.json next to it: {place}: {wrong['msg']}") from None
 
 
 def scoring_of(run: Path) -> str:

@@ -14,7 +14,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from pytest_super.report.export.inspect_sample import sample_of, summary_of, time_of
 from pytest_super.report.export.trials import to_json
 from pytest_super.report.page.stored import GOING_ON
-from pytest_super.report.summary import Group, without_interrupted
+from pytest_super.report.summary import Group, metric_names, without_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,10 +121,6 @@ def score_of(name: str, group: Group) -> dict[str, Any]:
         "unscored_samples": group.trials - scored,
         "metrics": {} if mean is None else {metric: {"name": metric, "value": mean}},
     }
-
-
-def metric_names(results: Sequence[TrialResult]) -> list[str]:
-    return list(dict.fromkeys(name for result in results for name in result.metrics))
 
 
 def stats_of(results: Sequence[TrialResult]) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.export.measured import flat_fields
 from pytest_super.report.export.steps import function_of, is_call, rest_of
 from pytest_super.words import shortened
 
@@ -48,23 +47,26 @@ def sample_of(record: TrialRecord) -> dict[str, Any]:
 def summary_of(sample: dict[str, Any]) -> dict[str, Any]:
     """What the viewer lists of a sample: only short values."""
     same = ("id", "epoch", "uuid", "model_usage", "started_at", "completed_at", "total_time", "working_time")
-    metadata = {name: clipped(sample["metadata"][name]) for name in flat_fields()}
     return {
         **{name: sample[name] for name in same},
-        "input": clipped(sample["input"]),
-        "target": clipped(sample["target"]),
-        "metadata": {name: value for name, value in metadata.items() if value is not None},
+        "input": short(sample["input"]),
+        "target": short(sample["target"]),
+        "metadata": {
+            name: short(value)
+            for name, value in sample["metadata"].items()
+            if not isinstance(value, list | dict | None)
+        },
         "scores": {
-            name: {key: clipped(value) for key, value in score.items()}
+            name: {key: short(value) for key, value in score.items()}
             for name, score in sample["scores"].items()
         },
-        "error": sample["error"] and clipped(sample["error"]["message"]),
+        "error": sample["error"] and short(sample["error"]["message"]),
         "completed": True,
         "message_count": len(sample["messages"]),
     }
 
 
-def clipped(value: Any) -> Any:
+def short(value: Any) -> Any:
     return shortened(value, LONGEST) if isinstance(value, str) else value
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_super.model.redaction import is_secret_name
-from pytest_super.report.export.measured import known_values
 from pytest_super.report.notebook import NOTEBOOK, Told, told_in
 from pytest_super.report.page.steps import readable_steps
 from pytest_super.report.page.stored import GOING_ON, content_of, read_run
 from pytest_super.report.page.trial import TRAJECTORY
 from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
+from pytest_super.store.step_values import submitted_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,9 +49,7 @@ class TrialRecord:
 
     @property
     def submission(self) -> str | None:
-        """The text that was submitted last; None without one."""
-        submitted = [step.action.content for step in self.steps if step.action.type == "submit"]
-        return submitted[-1] if submitted else None
+        return submitted_text(self.steps)
 
 
 @dataclass(kw_only=True)
@@ -115,7 +113,7 @@ def read_record(run: ShownRun, trial: ShownTrial) -> TrialRecord:
     return TrialRecord(
         result=trial.result,
         run=run.name,
-        known=known_values(trial.result),
+        known=trial.result.to_known_data(),
         told=read_told(run.folder, trial),
         steps=steps,
         unread=unread,

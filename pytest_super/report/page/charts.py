@@ -132,7 +132,7 @@ def cost_axis(trials: Sequence[ShownTrial]) -> Reader:
     """The price of a trial, or its tokens where no price is known."""
     if any(one.result.cost_usd is not None for one in trials):
         return "cost in US dollars", lambda one: one.result.cost_usd
-    return "tokens", lambda one: float(one.result.prompt_tokens + one.result.completion_tokens) or None
+    return "tokens", lambda one: float(one.result.tokens) or None
 
 
 def cost_against_headline(trials: Sequence[ShownTrial]) -> Scatter | None:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.summary import ALL, Group, mean_over_tasks, rows
+from pytest_super.report.summary import ALL, Group, columns, mean_over_tasks, metric_names, rows
 from pytest_super.report.terminal import figure, is_used
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_super.statistics.mean import Interval
     from pytest_super.store.results import TrialResult
 
 
@@ -35,12 +34,9 @@ class Figure:
 class Row:
     """A set, a category, or everything."""
 
-    set: str
-    category: str
-    trials: int
-    errors: int
+    group: Group
     figures: list[Figure]
-    """Solved, then each metric."""
+    """Each field that has a column, then each metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +62,12 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
     """The numbers of trials that have ended."""
     metrics = [one for one in metrics_of(results) if any(is_used(one, result) for result in results)]
     groups = rows(results)
-    found = [row_of(group, metrics) for group in groups]
     if len({group.set for group in groups}) > 1:
         groups.append(Group(set=ALL, results=results))
-        found.append(row_of(groups[-1], metrics))
-    levels = [level_of(group, row, metrics) for group, row in zip(groups, found, strict=True)]
+    found = [row_of(group, metrics) for group in groups]
+    levels = [level_of(row, metrics) for row in found]
     return Figures(
-        heads=["solved", *(metric.heading for metric in metrics)],
+        heads=[*(field.column for field in columns()), *(metric.heading for metric in metrics)],
         rows=found,
         levels=[level for level in levels if level is not None],
     )
@@ -81,11 +76,17 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
 def metrics_of(results: Sequence[TrialResult]) -> list[Metric]:
     """The metrics of the results, in their order. Those of a project are only known by name."""
     known = {metric.name: metric for metric in installed_metrics()}
-    names = dict.fromkeys(name for result in results for name in result.metrics)
-    return [known.get(name) or Metric(name=name, compute=lambda _task, _evidence: None) for name in names]
+    return [
+        known.get(name) or Metric(name=name, compute=lambda _task, _evidence: None)
+        for name in metric_names(results)
+    ]
 
 
 def row_of(group: Group, metrics: Sequence[Metric]) -> Row:
+    fields = [
+        Figure(text=figure(group.mean_of_field(one)), bounds=bounds_of(group.valid, one.number_of))
+        for one in columns()
+    ]
     means = [
         Figure(
             text=figure(group.mean(one.name), group.deviation(one.name), one.format),
@@ -93,28 +94,24 @@ def row_of(group: Group, metrics: Sequence[Metric]) -> Row:
         )
         for one in metrics
     ]
-    solved = Figure(text=figure(group.solved), bounds=bounds_of(group.valid, lambda one: float(one.solved)))
-    return Row(
-        set=group.set,
-        category=group.category,
-        trials=group.trials,
-        errors=group.errors,
-        figures=[solved, *means],
-    )
+    return Row(group=group, figures=[*fields, *means])
 
 
 def metric_reader(name: str) -> Callable[[TrialResult], float | None]:
     return lambda result: result.metrics.get(name)
 
 
-def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
+def level_of(row: Row, metrics: Sequence[Metric]) -> Level | None:
     """None if the headline metric has no value, or one that is not from 0 to 1."""
+    group = row.group
     known = [(one, value) for one in group.valid if (value := one.headline_value) is not None]
     if not known or not all(0 <= value <= 1 for _, value in known):
         return None
     headlines = {result.headline for result in group.valid}
     # Most rows have one headline metric, whose interval is in the table.
-    own = dict(zip([metric.name for metric in metrics], row.figures[1:], strict=True)).get(min(headlines))
+    own = dict(zip([metric.name for metric in metrics], row.figures[len(columns()) :], strict=True)).get(
+        min(headlines)
+    )
     return Level(
         name=f"{group.set} {group.category}".strip(),
         trials=len(known),
@@ -128,14 +125,7 @@ def level_of(group: Group, row: Row, metrics: Sequence[Metric]) -> Level | None:
 def bounds_of(
     results: Sequence[TrialResult], value_of: Callable[[TrialResult], float | None]
 ) -> tuple[float, float] | None:
-    found = interval_of(results, value_of)
-    return None if found is None else (found.low, found.high)
-
-
-def interval_of(
-    results: Sequence[TrialResult], value_of: Callable[[TrialResult], float | None]
-) -> Interval | None:
-    """The mean with its interval of 90 %, for tasks that are a sample of all such tasks.
+    """The interval of 90 % of the mean, for tasks that are a sample of all such tasks.
 
     None without scipy, without values, and for values that are not from 0 to 1.
     """
@@ -151,7 +141,7 @@ def interval_of(
             tasks[result.id] = result
     if not by_task or not all(0 <= value <= 1 for values in by_task.values() for value in values):
         return None
-    return general_mean(
+    found = general_mean(
         [
             TaskMean(
                 value=fmean(own),
@@ -162,3 +152,4 @@ def interval_of(
             for id, own in by_task.items()
         ]
     )
+    return found.low, found.high

@@ -8,20 +8,19 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.numbers import is_number
-from pytest_super.report.text import describe, graded_line
+from pytest_super.report.facts import OWN_WORDS, doubts_of
+from pytest_super.report.text import describe
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER
 from pytest_super.store.run_folder import last_reruns
-from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,8 +157,7 @@ def usable(result: TrialResult) -> TrialResult:
     names = (result.set, result.category, result.agent, result.model, result.headline, result.worker)
     if any(len(name or "") > LONGEST_NAME for name in (result.id, *names, *result.metrics)):
         raise ValueError("a name is too long")
-    # The folder of the trial is made of it.
-    if not re.fullmatch(TASK_ID, result.id) or result.epoch < 1 or result.rerun < 0:
+    if result.epoch < 1 or result.rerun < 0:
         raise ValueError("it does not name a trial")
     if result.weight <= 0:
         raise ValueError("its weight is not above 0")
@@ -170,9 +168,8 @@ def why_of(result: TrialResult, folder: Path) -> str:
     """Raises what a damaged result causes."""
     # Reads all fields that the page shows, so that none of them fails later.
     described = describe(result)
-    [(one["pattern"], one["step"], one["is_echo"]) for one in result.landmarks_found]
-    [graded_line(one) for one in result.graded]
-    _ = result.whole_file_differs
+    [list(words(result)) for words in OWN_WORDS.values()]
+    list(doubts_of(result))
     if result.stop_reason == RUNNING:
         return str(read_doing(folder / "trials" / result.id / f"{result.epoch}.{result.rerun}") or "")
     if result.error is not None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.metrics.graded import GRADED
-from pytest_super.metrics.self_report import SELF_REPORT
+from pytest_super.report.facts import doubts_of, facts_of
 from pytest_super.report.page.steps import other_outputs, readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
-from pytest_super.report.text import graded_line, grader_output, outcome_of, raised, script_state
 from pytest_super.report.tool_calls import content_of, pauses
+from pytest_super.store.results import result_fields
+from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import MANY_REPEATS
-from pytest_super.tasks.grade import SAME
 from pytest_super.words import named, shortened
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ TRAJECTORY = "trajectory.jsonl"
 STEP_BYTES, TRIAL_BYTES = 1500, 12_000
 # Of the facts of a result, each of which can have any number of entries and be of any length.
 MOST_FACTS, LONGEST_FACT, MOST_FILES = 20, 150, 5
-# The texts of a step, in the order in which they are shown.
-SUBMIT = "submit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +86,8 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
         trial=trial,
-        facts=[(name, clipped(value)) for name, value in facts_of(trial.result, steps)],
-        flags=list(flags_of(trial.result)),
+        facts=[(name, clipped(value)) for name, value in shown_facts(trial.result, steps)],
+        flags=[clipped(text) for text in doubts_of(trial.result)],
         landmarks=landmarks,
         steps=shown,
         left_out=left_out(len(steps) - len(kept), omitted),
@@ -179,69 +176,11 @@ def notes_of(step: Step, pause: float | None) -> Iterator[str]:
             yield f"an output that is not shown: {kind}"
 
 
-def facts_of(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
+def shown_facts(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
     """How the trial went, each value as a line."""
-    yield "outcome", outcome_of(result)
-    if result.error is not None:
-        yield "error", result.error
-    if result.agent_error:
-        yield "the agent's error", raised(result.agent_error)
-    yield "wrong values", result.difference or "none known"
-    submitted = [step.action.content for step in steps if step.action.type == SUBMIT]
-    yield "submitted", submitted[-1] if submitted else "nothing"
-    for value in result.graded[:MOST_FACTS]:
-        yield "graded", graded_line(value)
-    for text in grader_output(result)[:MOST_FACTS]:
-        yield "the grader printed", text
-    if state := script_state(result) or process_line(result):
-        yield "script", state
-    yield "agent", " with ".join(filter(None, (result.agent, result.model)))
-    yield "sandbox", f"{result.sandbox}{'' if result.isolated else ', not isolated'}, {result.software}"
-    yield "worker", f"{result.worker or 'not known'}, started {result.started or 'at a time not known'}"
-    yield "time", time_line(result)
-    yield "used", used_line(result)
-    if result.resumed_from:
-        yield "taken over from", result.resumed_from
-
-
-def process_line(result: TrialResult) -> str:
-    process = result.entrypoint_process
-    if process is None:
-        return ""
-    return f"{process.get('script')}: {process.get('arguments')}, {process.get('seconds')} s"
-
-
-def time_line(result: TrialResult) -> str:
-    return (
-        f"{result.wall_seconds:.1f} s, of which {result.compute_seconds:.1f} s compute and "
-        f"{result.model_seconds:.1f} s model"
-    )
-
-
-def used_line(result: TrialResult) -> str:
-    cost = "" if result.cost_usd is None else f", ${result.cost_usd:.4f}"
-    tokens = f"{result.prompt_tokens:,} tokens of prompts, {result.completion_tokens:,} of answers"
-    return f"{result.steps} steps, {tokens}{cost}"
-
-
-def flags_of(result: TrialResult) -> Iterator[str]:
-    """What could make a figure say more than the agent did."""
-    echoes = sum(bool(found["is_echo"]) for found in result.landmarks_found)
-    if echoes:
-        yield f"echo: {echoes} of the landmarks are also in the source of the cell that hit them"
-    if result.entrypoint_process and result.entrypoint_process.get("changed"):
-        yield "changed script: what ran differs from what the repository and the edits made of it"
-    if result.graded_in == SAME:
-        yield "graded in the agent's own sandbox, which can deceive the grader"
-    if result.whole_file_differs:
-        yield "graded otherwise with all that the agent changed in the files of the masked bodies"
-    said, graded = result.metrics.get(SELF_REPORT.name), result.metrics.get(GRADED.name)
-    if said is not None and graded is not None and said > graded:
-        yield f"the agent's own report ({said:.3g}) is better than what its code yields ({graded:.3g})"
-    if result.changed_elsewhere:
-        yield f"changed but not collected: {clipped(', '.join(result.changed_elsewhere))}"
-    if result.dropped:
-        yield f"{result.dropped} frames or messages of the sandbox did not fit and were dropped"
+    submitted = submitted_text(steps)
+    yield "submitted", "nothing" if submitted is None else submitted
+    yield from facts_of(result, [field for field in result_fields() if field.page], MOST_FACTS)
 
 
 def clipped(text: str) -> str:
