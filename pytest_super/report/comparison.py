@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
-    from pytest_super.comparison.plan import RunPlan
     from pytest_super.comparison.side import Side, TaskTrials
+    from pytest_super.gates.plan import RunPlan
 
 HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.

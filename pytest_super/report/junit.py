@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.gates.figures import mean_with_errors, without_interrupted
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import chosen_share, pass_at
@@ -19,10 +20,8 @@ from pytest_super.report.summary import (
     Group,
     agreements,
     groups,
-    mean_with_errors,
     sets,
     whole_set,
-    without_interrupted,
 )
 from pytest_super.report.text import describe
 from pytest_super.store.atomic_write import write_atomically

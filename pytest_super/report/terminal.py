@@ -7,16 +7,15 @@ from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from pytest_super.gates.figures import mean_with_errors, without_interrupted
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import repeat_lines
 from pytest_super.report.summary import (
     Group,
     agreements,
-    mean_with_errors,
     rows,
     whole_epochs,
-    without_interrupted,
 )
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import describe

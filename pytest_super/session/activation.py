@@ -81,7 +81,7 @@ def activate(config: pytest.Config) -> None:
 
 def early_end(config: pytest.Config) -> EarlyEnd:
     """When nothing that is left can change a gate, and the comparison with the baseline has a verdict."""
-    from pytest_super.report.settled import are_settled
+    from pytest_super.gates.stopping import are_settled
     from pytest_super.session.early_end import EarlyEnd
 
     scoring, settings = config.stash[SCORING], config.stash[RUN].settings

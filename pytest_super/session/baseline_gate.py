@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.comparison.comparison import Comparison
-    from pytest_super.comparison.plan import RunPlan
     from pytest_super.comparison.side import Side
+    from pytest_super.gates.plan import RunPlan
     from pytest_super.session.run import Run
     from pytest_super.store.results import TrialResult
     from pytest_super.store.verdict import Regression
@@ -62,7 +62,7 @@ class BaselineGate:
         """Print what the comparison can find, once."""
         if self._trials:
             return
-        from pytest_super.comparison.plan import plan_of
+        from pytest_super.gates.plan import plan_of
         from pytest_super.report.comparison import plan_lines
 
         self._trials = {trial_of(nodeid) for nodeid in nodeids if is_task(nodeid)}
@@ -170,7 +170,7 @@ def most_epochs(run: Run, ids: Collection[str]) -> Mapping[str, int]:
     if settings.baseline is None:
         return dict.fromkeys(ids, settings.epochs.most)
     side = read_baseline(run)
-    from pytest_super.comparison.plan import plan_of
+    from pytest_super.gates.plan import plan_of
 
     return plan_of(side, ids, settings.epochs, settings.max_regression / 100).epochs
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.gates.figures import why_invalid, without_interrupted
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.repeats import candidates
-from pytest_super.report.summary import Group, why_invalid, without_interrupted
+from pytest_super.report.summary import Group
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import summary_lines, trouble_lines, verdict_lines, write_lines
 from pytest_super.session.baseline_gate import BASELINE_GATE
@@ -60,7 +61,6 @@ class Controller:
         self.has_lost_worker = False
         self.chosen_epochs: dict[str, int] = {}
         """By task: the epoch that the model has chosen, with --super-select=model."""
-        # Names of trials whose last run failed.
         self.failed_trials: set[str] = set()
         self.afterwards: dict[str, str] = {}
         """By name of the trial: the error of its last run's teardown."""

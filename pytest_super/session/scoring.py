@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import SuperError
+from pytest_super.gates.fail_under import parse_gate
+from pytest_super.gates.must_solve import read_must_solve
 from pytest_super.metrics.registry import checked, installed_metrics
-from pytest_super.report.gate import parse_gate
-from pytest_super.report.must_solve import read_must_solve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_super.gates.fail_under import Gate
+    from pytest_super.gates.must_solve import MustSolve
     from pytest_super.metrics import Metric
-    from pytest_super.report.gate import Gate
-    from pytest_super.report.must_solve import MustSolve
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.report.gate import verdicts
-from pytest_super.report.summary import why_invalid
+from pytest_super.gates.fail_under import verdicts
+from pytest_super.gates.figures import why_invalid
 from pytest_super.session.baseline_gate import BASELINE_GATE
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING

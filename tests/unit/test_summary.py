@@ -15,20 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.errors import SuperError
+from pytest_super.gates.fail_under import parse_gate
+from pytest_super.gates.fail_under import verdicts as verdicts_of
+from pytest_super.gates.figures import mean_with_errors, why_invalid
+from pytest_super.gates.must_solve import MustSolve, read_must_solve
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN
-from pytest_super.report.gate import parse_gate
-from pytest_super.report.gate import verdicts as verdicts_of
-from pytest_super.report.must_solve import MustSolve, read_must_solve
 from pytest_super.report.summary import (
     Agreement,
     Group,
     agreements,
     groups,
-    mean_with_errors,
     rows,
-    why_invalid,
 )
 from pytest_super.report.terminal import summary_lines, verdict_lines
 from pytest_super.report.text import describe

@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+from pytest_super.gates.figures import Figure, figure_of, mean_figure
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.summary import mean, mean_over_tasks, mean_with_errors
 from pytest_super.statistics.errors import ROUNDING
 from pytest_super.store.verdict import FAILED, OPEN, PASSED, Verdict
-from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_super.gates.must_solve import MustSolve
     from pytest_super.metrics import Metric
-    from pytest_super.report.must_solve import MustSolve
     from pytest_super.store.results import TrialResult
 
 INVALID = Verdict(FAILED, "the figures are invalid")
 _NAMED = re.compile(r"(?P<name>[^:<]*)(?P<sign>[:<])(?P<bound>.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A number of a run that can be bounded."""
-
-    name: str
-    of: Callable[[Sequence[TrialResult]], float | None]
-    """None if no trial has a value."""
-    higher_is_better: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,52 +87,6 @@ def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail
         better, sign = ("higher", ":") if figure.higher_is_better else ("lower", "<")
         raise SuperError(f"{given}: {better} is better: write '{figure.name}{sign}{named['bound']}'")
     return Gate(figure=figure, bound=bound_of(given, named["bound"]))
-
-
-def figure_of(name: str, metrics: Sequence[Metric], given: str) -> Figure:
-    """Raises SuperError if there is no figure of this name."""
-    known = {metric.name: mean_figure(metric) for metric in metrics} | USED
-    if name in known:
-        return known[name]
-    kind, dot, category = name.partition(".")
-    if kind == "category" and dot and category:
-        return Figure(name=name, of=partial(headline_of_category, category))
-    meant = did_you_mean(name, known)
-    names = ", ".join([*known, "category.NAME"])
-    raise SuperError(f"{given}: there is no such figure: choose from {names}{meant}")
-
-
-def mean_figure(metric: Metric) -> Figure:
-    return Figure(
-        name=metric.name,
-        of=lambda results: mean_with_errors(results, metric),
-        higher_is_better=metric.higher_is_better,
-    )
-
-
-def headline_of_category(category: str, results: Sequence[TrialResult]) -> float | None:
-    """The mean of what decides whether the tasks of a category are solved; an error counts as 0."""
-    return mean_over_tasks(
-        (one, 0.0 if one.is_error else one.headline_value) for one in results if one.category == category
-    )
-
-
-def cost_of_task(results: Sequence[TrialResult]) -> float | None:
-    return mean(one.cost_usd for one in results)
-
-
-def tokens_of_task(results: Sequence[TrialResult]) -> float | None:
-    return mean(float(one.prompt_tokens + one.completion_tokens) for one in results)
-
-
-USED = {
-    figure.name: figure
-    for figure in (
-        Figure(name="cost_per_task", of=cost_of_task, higher_is_better=False),
-        Figure(name="tokens_per_task", of=tokens_of_task, higher_is_better=False),
-    )
-}
-"""What a trial of a task uses, as a mean over all trials, errors included."""
 
 
 def bound_of(given: str, text: str) -> float:

@@ -6,15 +6,15 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.summary import why_invalid
+from pytest_super.gates.figures import why_invalid
 from pytest_super.store.results import task_and_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_super.gates.fail_under import Gate
+    from pytest_super.gates.must_solve import MustSolve
     from pytest_super.metrics import Metric
-    from pytest_super.report.gate import Gate
-    from pytest_super.report.must_solve import MustSolve
     from pytest_super.store.results import TrialResult
 
 # More tokens than any trial uses.

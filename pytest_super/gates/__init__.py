@@ -1,0 +1,1 @@
+"""What decides a run: its gates, its baseline, its errors. Everything else reads the verdict."""
