@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+from pytest_super.gates.wording import TOO_MANY_ERRORS
 from pytest_super.statistics.averages import OfTask, task_mean, weighted_mean
 from pytest_super.statistics.errors import MAX_ERRORS, are_too_many
 from pytest_super.words import did_you_mean
@@ -30,7 +31,7 @@ def why_invalid(results: Iterable[TrialResult], max_errors: float | None) -> str
     limit = MAX_ERRORS if max_errors is None else max_errors
     if not are_too_many(errors, len(ended), limit):
         return ""
-    return f"{100 * errors / len(ended):.3g} % of the trials are errors (limit {100 * limit:.3g} %)"
+    return TOO_MANY_ERRORS.format(share=100 * errors / len(ended), limit=100 * limit)
 
 
 def mean(values: Iterable[float | None]) -> float | None:

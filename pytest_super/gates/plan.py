@@ -1,14 +1,13 @@
-"""What a comparison with a baseline can find, and how many epochs it needs, before anything is spent."""
+"""How often each task of a run is tried at most, and what its comparison with a baseline can find.
+
+Known before anything is spent. A run without a baseline loads none of the heavy modules that compute it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
-
-from pytest_super.comparison.comparison import by_one_look
-from pytest_super.statistics.decision import Plan, plan
-from pytest_super.statistics.epochs import schedule
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_super.comparison.comparison import Confidence
     from pytest_super.comparison.side import Side, TaskTrials
     from pytest_super.option_types import Epochs
+    from pytest_super.statistics.decision import Plan
     from pytest_super.statistics.epochs import Schedule
 
 
@@ -32,14 +32,16 @@ class SetPlan:
 class RunPlan:
     """How often each task runs at most, and when the run is compared."""
 
-    sets: Mapping[str, SetPlan]
     epochs: Mapping[str, int]
     """By task id."""
     least: int
     """The epoch after which the first look comes. There is one after each further epoch."""
+    sets: Mapping[str, SetPlan] = field(default_factory=dict)
+    """Those of which the baseline has tasks; none without a baseline."""
 
     def confidence_after(self, epoch: int) -> Confidence:
         """How sure the bounds of the look after an epoch must be."""
+        from pytest_super.comparison.comparison import by_one_look
 
         @cache
         def confidences(set_name: str, sets: int) -> list[float]:
@@ -66,6 +68,9 @@ def plan_of(side: Side, ids: Collection[str], epochs: Epochs, margin: float) -> 
 
 
 def set_plan(tasks: Sequence[TaskTrials], epochs: Epochs, margin: float) -> SetPlan:
+    from pytest_super.statistics.decision import plan
+    from pytest_super.statistics.epochs import schedule
+
     values, weights = [task.values for task in tasks], [task.weight for task in tasks]
     found = schedule(values, weights, least=epochs.least, most=epochs.most, margin=margin)
     return SetPlan(schedule=found, finds=plan(values, weights, epochs=found.epochs, margin=margin))

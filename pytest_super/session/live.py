@@ -75,7 +75,7 @@ class LiveRun:
         costs = [run.cost_usd for run in runs] + [doing.cost_usd for doing in doings]
         known = [cost for cost in costs if cost is not None]
         return Progress(
-            all=len(self.controller.selected),
+            all=len(self.controller.trials.selected),
             done=len(self.ended),
             running=len(self.running),
             solved=sum(result.solved for result in results),

@@ -1,17 +1,22 @@
-"""Writes the page of a run at its end, for `--super-html`."""
+"""What is written when a run has ended: the page of `--super-html`, and the summary of a job of GitHub."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.errors import SuperError
+from pytest_super.session.scoring import VERDICT
+from pytest_super.store.json_lines import append, disk_errors
 from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
+
+    from pytest_super.gates.verdict import RunVerdict
 
 
 class PageAtEnd:
@@ -42,3 +47,22 @@ class PageAtEnd:
             self._write()
         except Exception as another:
             raise SuperError(f"{words_of(error)}; {words_of(another)}") from error
+
+
+class JobSummary:
+    """On the controller of a run with --super-baseline."""
+
+    def pytest_super_run_finished(self, config: pytest.Config) -> None:
+        """Append the comparison to the summary of a job of GitHub Actions. Raises InfrastructureError."""
+        if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with disk_errors(Path(path)):
+                append(Path(path), f"### {job_summary(config.stash[VERDICT])}\n")
+
+
+def job_summary(verdict: RunVerdict) -> str:
+    from pytest_super.report.step_summary import markdown
+
+    if verdict.comparison is not None:
+        return markdown(verdict.comparison)
+    # The gate of the baseline is the last one.
+    return f"Agent: {verdict.why_not_compared}" if verdict.why_not_compared else verdict.gates[-1].line
