@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 from pytest_super.gates import wording
 from pytest_super.gates.figures import Figure, figure_of, mean_figure
-from pytest_super.gates.verdict import GateVerdict
 from pytest_super.gates.wording import FAILED, PASSED
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.statistics.errors import ROUNDING
@@ -31,18 +30,18 @@ class FailUnder:
     figure: Figure
     bound: float
 
-    def verdict(self, results: Sequence[TrialResult]) -> GateVerdict:
+    def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
         """FAILED if no trial has a value."""
         figure, limit = self.figure, self.bound - ROUNDING
         value = figure.of(results)
         if value is None:
-            return GateVerdict(FAILED, wording.NO_VALUE.format(figure=figure.name))
+            return FAILED, wording.NO_VALUE.format(figure=figure.name)
         word = PASSED if (value >= limit if figure.higher_is_better else value < limit) else FAILED
         relations = wording.HIGHER_IS_BETTER if figure.higher_is_better else wording.LOWER_IS_BETTER
         why = wording.BOUNDED.format(
             figure=figure.name, value=value, relation=relations[word], bound=self.bound
         )
-        return GateVerdict(word, why)
+        return word, why
 
     @property
     def why_open(self) -> str:

@@ -99,19 +99,19 @@ def headline_of_category(category: str, results: Sequence[TrialResult]) -> float
     )
 
 
-def cost_of_task(results: Sequence[TrialResult]) -> float | None:
-    return mean(one.cost_usd for one in results)
-
-
-def tokens_of_task(results: Sequence[TrialResult]) -> float | None:
-    return mean(float(one.prompt_tokens + one.completion_tokens) for one in results)
-
-
 USED = {
     figure.name: figure
     for figure in (
-        Figure(name="cost_per_task", of=cost_of_task, higher_is_better=False),
-        Figure(name="tokens_per_task", of=tokens_of_task, higher_is_better=False),
+        Figure(
+            name="cost_per_task",
+            of=lambda results: mean(one.cost_usd for one in results),
+            higher_is_better=False,
+        ),
+        Figure(
+            name="tokens_per_task",
+            of=lambda results: mean(one.prompt_tokens + one.completion_tokens for one in results),
+            higher_is_better=False,
+        ),
     )
 }
 """What a trial of a task uses, as a mean over all trials, errors included."""

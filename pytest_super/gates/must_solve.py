@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.gates import wording
-from pytest_super.gates.verdict import GateVerdict
 from pytest_super.gates.wording import FAILED, PASSED
 from pytest_super.option_types import share
 from pytest_super.statistics.errors import ROUNDING
@@ -31,11 +30,10 @@ class MustSolve:
     """Of the file."""
     shares: Mapping[str, float]
 
-    def verdict(self, results: Sequence[TrialResult]) -> GateVerdict:
+    def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
         if not (failing := list(self.failing(results))):
-            return GateVerdict(PASSED, wording.ALL_SOLVED.format(file=self.name))
-        why = wording.TOO_RARELY_SOLVED.format(file=self.name, tasks=named(failing, MOST_NAMED))
-        return GateVerdict(FAILED, why)
+            return PASSED, wording.ALL_SOLVED.format(file=self.name)
+        return FAILED, wording.TOO_RARELY_SOLVED.format(file=self.name, tasks=named(failing, MOST_NAMED))
 
     def failing(self, results: Sequence[TrialResult]) -> Iterator[str]:
         for id, least in self.shares.items():

@@ -17,7 +17,7 @@ from pytest_super.store.results import task_and_epoch
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from pytest_super.gates.verdict import Gate
+    from pytest_super.gates import Gate
     from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
 
@@ -51,7 +51,7 @@ def are_settled(
     worst = [*results, *(extreme(known[id], metrics, is_best=False) for id in ids)]
     if why_invalid(results, max_errors):
         return bool(why_invalid(best, max_errors))
-    return all(gate.verdict(best).word == gate.verdict(worst).word for gate in gates)
+    return all(gate.decide(best)[0] == gate.decide(worst)[0] for gate in gates)
 
 
 def extreme(known: TrialResult, metrics: Sequence[Metric], *, is_best: bool) -> TrialResult:

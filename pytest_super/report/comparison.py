@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
     from pytest_super.comparison.side import Side, TaskTrials
-    from pytest_super.gates.plan import RunPlan
+    from pytest_super.gates.baseline import RunPlan
 
 HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.

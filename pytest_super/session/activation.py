@@ -77,7 +77,7 @@ def control(config: pytest.Config, run: Run) -> None:
     workers = Workers(controller)
     plugins: dict[str, object] = {}
     if run.settings.baseline is not None:
-        plugins["super-baseline"] = JobSummary()
+        plugins["super-baseline"] = JobSummary(controller)
     if run.settings.html is not None:
         plugins["super-html"] = PageAtEnd(run.path, run.settings.html)
     plugins["super-terminal"] = TerminalSummary(controller, workers)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import SuperError
-from pytest_super.session.scoring import VERDICT
 from pytest_super.store.json_lines import append, disk_errors
 from pytest_super.words import words_of
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pytest_super.gates.verdict import RunVerdict
+    from pytest_super.session.controller import Controller
 
 
 class PageAtEnd:
@@ -52,11 +52,15 @@ class PageAtEnd:
 class JobSummary:
     """On the controller of a run with --super-baseline."""
 
-    def pytest_super_run_finished(self, config: pytest.Config) -> None:
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def pytest_super_run_finished(self) -> None:
         """Append the comparison to the summary of a job of GitHub Actions. Raises InfrastructureError."""
-        if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        path, verdict = os.environ.get("GITHUB_STEP_SUMMARY"), self._controller.verdict
+        if path and verdict is not None:
             with disk_errors(Path(path)):
-                append(Path(path), f"### {job_summary(config.stash[VERDICT])}\n")
+                append(Path(path), f"### {job_summary(verdict)}\n")
 
 
 def job_summary(verdict: RunVerdict) -> str:

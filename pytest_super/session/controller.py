@@ -19,7 +19,7 @@ from pytest_super.report.repeats import candidates
 from pytest_super.report.summary import Group
 from pytest_super.session.early_end import EarlyEnd
 from pytest_super.session.run import facts_of
-from pytest_super.session.scoring import GATES, SCORING, VERDICT
+from pytest_super.session.scoring import GATES, SCORING
 from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.session.trials import Trials, trouble_of
 from pytest_super.store.results import INTERRUPTED, TrialResult, task_and_epoch
@@ -44,6 +44,8 @@ class Controller:
         self.trials = Trials()
         self.early_end = EarlyEnd(run, self.gates, self.trials) if run.settings.epochs.is_adaptive else None
         self.folder: RunFolder | None = None
+        self.verdict: RunVerdict | None = None
+        """None until the run has ended."""
         self.collection_errors = 0
         self.trouble: list[str] = []
         """What failed apart from trials. It fails the run."""
@@ -150,8 +152,9 @@ class Controller:
             else:
                 folder.sweep("crashed", "the process that ran this trial died")
         results = folder.final()
-        verdict = self.gates.verdict(results, not_run=self.trials.not_run(results), epoch=self.run.last_epoch)
-        self.config.stash[VERDICT] = verdict
+        self.verdict = verdict = self.gates.verdict(
+            results, not_run=self.trials.not_run(results), epoch=self.run.last_epoch
+        )
         self.choose(results, folder)
         self.call_finished_hook(results)
         if verdict.gates:

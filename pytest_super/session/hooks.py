@@ -69,7 +69,7 @@ class Session:
         run = config.stash[RUN]
         if run.settings.epochs.is_adaptive:
             ids = {item.task.id for item in items if isinstance(item, TaskItem)}
-            keep_epochs(items, config.stash[GATES].plan(ids).epochs, config)
+            keep_epochs(items, config.stash[GATES].plan(ids), config)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         tasks = [item for item in items if isinstance(item, TaskItem)]

@@ -9,10 +9,9 @@ import pytest
 
 from pytest_super.comparison.baseline import read_side
 from pytest_super.errors import SuperError
-from pytest_super.gates.baseline import BaselineGate
 from pytest_super.gates.fail_under import parse_gate
 from pytest_super.gates.must_solve import read_must_solve
-from pytest_super.gates.run_gates import RunGates
+from pytest_super.gates.verdict import RunGates
 from pytest_super.metrics.registry import checked, installed_metrics
 from pytest_super.statistics import require_scipy
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_super.gates.verdict import Gate, RunVerdict
+    from pytest_super.gates import Gate
+    from pytest_super.gates.baseline import BaselineGate
     from pytest_super.metrics import Metric
     from pytest_super.session.run import Run
 
@@ -39,8 +39,6 @@ class Scoring:
 SCORING = pytest.StashKey[Scoring]()
 GATES: pytest.StashKey[RunGates] = pytest.StashKey()
 """On the controller of a run, and in all processes of one with a range of epochs."""
-VERDICT: pytest.StashKey[RunVerdict] = pytest.StashKey()
-"""Of a run that has ended, on its controller."""
 
 
 def read_scoring(config: pytest.Config, gates: Sequence[str], must_solve: Path | None) -> Scoring:
@@ -59,26 +57,31 @@ def read_scoring(config: pytest.Config, gates: Sequence[str], must_solve: Path |
 
 def read_gates(run: Run, scoring: Scoring) -> RunGates:
     """All gates of a run. Raises pytest.UsageError if its baseline cannot be read."""
-    settings = run.settings
     return RunGates(
-        epochs=settings.epochs,
+        epochs=run.settings.epochs,
         plain=scoring.gates,
         metrics=scoring.metrics,
-        baseline=None if settings.baseline is None else baseline_gate(run, settings.baseline),
-        max_errors=settings.max_errors,
+        baseline=baseline_gate(run),
+        max_errors=run.settings.max_errors,
     )
 
 
-def baseline_gate(run: Run, path: Path) -> BaselineGate:
+def baseline_gate(run: Run) -> BaselineGate | None:
+    settings = run.settings
+    if settings.baseline is None:
+        return None
     try:
         require_scipy()
-        side = read_side(path)
+        side = read_side(settings.baseline)
     except SuperError as error:
         raise pytest.UsageError(f"--super-baseline: {error}") from None
+    # Not at the top: a run without a baseline needs no scipy.
+    from pytest_super.gates.baseline import BaselineGate
+
     return BaselineGate(
         side=side,
-        margin=run.settings.max_regression / 100,
-        must_tell=run.settings.cannot_tell == "fail",
+        margin=settings.max_regression / 100,
+        must_tell=settings.cannot_tell == "fail",
         run=run.id,
         subject=run.subject,
     )

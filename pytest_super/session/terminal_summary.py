@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import summary_lines, trouble_lines, write_lines
-from pytest_super.session.scoring import SCORING, VERDICT
+from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
 from pytest_super.words import one_line
 
@@ -27,11 +27,10 @@ class TerminalSummary:
     def __init__(self, controller: Controller, workers: Workers) -> None:
         self.config = controller.config
         self.controller = controller
-        self.run = controller.run
         self.workers = workers
 
     def pytest_report_header(self) -> str:
-        return one_line(f"super: {self.run.header}")
+        return one_line(f"super: {self.controller.run.header}")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         folder = self.controller.folder
@@ -45,8 +44,8 @@ class TerminalSummary:
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Write the verdict as the last lines, after those that pytest writes at the end of the session."""
         terminalreporter = config.pluginmanager.get_plugin("terminalreporter")
-        if terminalreporter is not None and VERDICT in config.stash:
-            write_lines(terminalreporter, config.stash[VERDICT].lines)
+        if terminalreporter is not None and self.controller.verdict is not None:
+            write_lines(terminalreporter, self.controller.verdict.lines)
 
     def run_lines(self, folder: RunFolder) -> list[str]:
         """Empty if no trial began and nothing failed."""
@@ -55,8 +54,9 @@ class TerminalSummary:
         lines = [*self.result_lines(folder), *troubles]
         if not lines:
             return []
-        if self.run.settings.baseline is not None:
-            lines += ["", *comparison_of(self.config.stash[VERDICT])]
+        verdict = self.controller.verdict
+        if verdict is not None and self.controller.gates.baseline is not None:
+            lines += ["", *comparison_of(verdict)]
         categories = [result.category for result in folder.final()]
         hints = keyword_hints(self.config.option.keyword, categories)
         return [*lines, *hints, f"results: {folder.path}"]

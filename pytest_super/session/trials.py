@@ -27,13 +27,8 @@ class Trials:
         """Those whose last run failed."""
         self.afterwards: dict[str, str] = {}
         """By name of the trial: the error of its last run's teardown."""
-        self.failed_reports = 0
-        """Also those of other tests."""
-        self.failed_by_error = 0
-
-    @property
-    def only_errors_failed(self) -> bool:
-        return self.failed_reports == self.failed_by_error
+        self.only_errors_failed = True
+        """Whether no report has failed for another reason than an error around an agent."""
 
     @property
     def to_come(self) -> list[str]:
@@ -50,17 +45,15 @@ class Trials:
 
     def follow(self, report: Any) -> bool:
         """Whether a trial has ended by it."""
-        data = getattr(report, "super_result", None)
+        data, is_trial = getattr(report, "super_result", None), is_task(report.nodeid)
         if report.failed:
-            self.failed_reports += 1
             is_error = report.when != "call" or data is None or data["error"] is not None
-            self.failed_by_error += is_task(report.nodeid) and is_error
-        return is_task(report.nodeid) and self.follow_trial(report, has_result=data is not None)
-
-    def follow_trial(self, report: Any, *, has_result: bool) -> bool:
+            self.only_errors_failed &= is_trial and is_error
+        if not is_trial:
+            return False
         name = trial_of(report.nodeid)
         self.reported.add(name)
-        if report.skipped and not has_result:
+        if report.skipped and data is None:
             self.skipped.add(task_and_epoch(name)[0])
         if report.when == "setup":
             self.failed.discard(name)
@@ -70,10 +63,10 @@ class Trials:
         if trouble := trouble_of(report):
             self.afterwards[name] = trouble["error"]
         # An item whose worker died has no other report.
-        if report.when not in (CRASH_PHASE, "teardown") or report.outcome == REQUEUED:
-            return False
-        self.ended.add(name)
-        return True
+        has_ended = report.when in (CRASH_PHASE, "teardown") and report.outcome != REQUEUED
+        if has_ended:
+            self.ended.add(name)
+        return has_ended
 
 
 def trouble_of(report: Any) -> dict[str, Any]:

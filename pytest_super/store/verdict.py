@@ -1,7 +1,12 @@
-"""The verdict of a run in its folder, written when it has ended."""
+"""What the gates of a run have decided, in its folder: the verdict, and before it the note that ends the run.
+
+Workers on any machine see the note. Code in a local sandbox can write files, too, so the note has a proof
+that only the run's processes can make.
+"""
 
 from __future__ import annotations
 
+import hmac
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +17,40 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-FILE = "verdict.json"
+VERDICT = "verdict.json"
+NOTE = "decided.json"
 
 
 def write_verdict(run: Path, verdict: Mapping[str, Any]) -> None:
     """Raises InfrastructureError."""
     with disk_errors(run):
-        write_atomically(run / FILE, json.dumps(verdict, indent=1) + "\n")
+        write_atomically(run / VERDICT, json.dumps(verdict, indent=1) + "\n")
 
 
 def read_word(run: Path) -> str:
     """The word for all gates of a stored run; "" if it has none that can be read."""
     try:
-        return str(json.loads((run / FILE).read_text(encoding="utf-8"))["verdict"])
+        return str(json.loads((run / VERDICT).read_text(encoding="utf-8"))["verdict"])
     except UNREADABLE:
         return ""
+
+
+def write_decided(run: Path, epoch: int, secret: str) -> None:
+    """The gates are decided after this epoch. Raises InfrastructureError."""
+    with disk_errors(run / NOTE):
+        note = {"epochs": epoch, "proof": proof_of(epoch, secret)}
+        write_atomically(run / NOTE, json.dumps(note) + "\n")
+
+
+def decided_after(run: Path, secret: str) -> int | None:
+    """The epoch; None if the gates are not decided, or the note is not ours."""
+    try:
+        note = json.loads((run / NOTE).read_text(encoding="utf-8"))
+        epoch = int(note["epochs"])
+        return epoch if hmac.compare_digest(str(note["proof"]), proof_of(epoch, secret)) else None
+    except UNREADABLE:
+        return None
+
+
+def proof_of(epoch: int, secret: str) -> str:
+    return hmac.new(secret.encode(), str(epoch).encode(), "sha256").hexdigest()

@@ -48,7 +48,7 @@ def test_a_settled_gate_is_that_of_every_end(
     names = [epoch_name(id, len(ended) + 1 + number) for number, id in enumerate(left)]
     gate = parse_gate(text, METRICS)
     ends = {
-        gate.verdict([*results, *(trial(id, value) for id, value in zip(left, values, strict=True))]).word
+        gate.decide([*results, *(trial(id, value) for id, value in zip(left, values, strict=True))])[0]
         for values in product([0.0, 0.5, 1.0], repeat=len(left))
     }
     is_known = set(left) <= {id for id, _ in ended}

@@ -18,8 +18,7 @@ from pytest_super.errors import SuperError
 from pytest_super.gates.fail_under import parse_gate
 from pytest_super.gates.figures import mean_with_errors
 from pytest_super.gates.must_solve import MustSolve, read_must_solve
-from pytest_super.gates.run_gates import RunGates
-from pytest_super.gates.verdict import GateVerdict, RunVerdict
+from pytest_super.gates.verdict import GateVerdict, RunGates, RunVerdict
 from pytest_super.gates.wording import CANNOT_TELL, FAILED, OPEN, PASSED
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
@@ -128,7 +127,7 @@ def test_a_set_with_several_categories_has_a_row_of_its_own_below_them() -> None
 
 def gate_passes(text: str, *values: float) -> bool:
     trials = [result(accuracy=value, metrics={"accuracy": value, "cost": value}) for value in values]
-    return parse_gate(text, [*BUILT_IN, cost()]).verdict(trials).word == PASSED
+    return parse_gate(text, [*BUILT_IN, cost()]).decide(trials)[0] == PASSED
 
 
 @pytest.mark.parametrize(
@@ -623,10 +622,11 @@ def test_each_named_task_must_be_solved_in_its_share_of_epochs(tmp_path: Path) -
         ]
     ]
     gate = must_solve(tmp_path, "# Never lose these.\nb\na 0.5\n\n")
-    assert gate.verdict(trials).line == "gate: passed, the tasks of must.txt are solved"
+    assert gate.decide(trials) == (PASSED, "the tasks of must.txt are solved")
     gate = must_solve(tmp_path, "a\nb  # always\nc\nd 0.1\n")
-    assert gate.verdict(trials).line == (
-        "gate: FAILED, of must.txt too rarely solved: a in 1 of 2, c in 1 of 2, d in 0 of 0"
+    assert gate.decide(trials) == (
+        FAILED,
+        "of must.txt too rarely solved: a in 1 of 2, c in 1 of 2, d in 0 of 0",
     )
 
 

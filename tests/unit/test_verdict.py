@@ -15,11 +15,11 @@ from pytest_super.comparison.side import Side, side_of
 from pytest_super.gates.baseline import BaselineGate
 from pytest_super.gates.fail_under import parse_gate
 from pytest_super.gates.must_solve import MustSolve
-from pytest_super.gates.run_gates import RunGates
+from pytest_super.gates.verdict import RunGates
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.option_types import Epochs
 from pytest_super.session.controller import exit_status
-from pytest_super.store.verdict import FILE, read_word, write_verdict
+from pytest_super.store.verdict import VERDICT, read_word, write_verdict
 from tests.stored import a_result
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_exit_status_and_stored_verdict_agree(
     found = exit_status(status, verdict, only_errors_failed=only_errors_failed, has_trouble=has_trouble)
     with TemporaryDirectory() as name:
         write_verdict(Path(name), verdict.to_data())
-        word, stored = read_word(Path(name)), json.loads((Path(name) / FILE).read_text())
+        word, stored = read_word(Path(name)), json.loads((Path(name) / VERDICT).read_text())
 
     # The reports read one verdict.
     shown = [line for line in verdict.lines if not line.startswith("invalid: ")]
