@@ -42,10 +42,10 @@ class SetPlan:
 class RunPlan:
     """How often each task runs at most, and when the run is compared."""
 
-    sets: Mapping[str, SetPlan]
-    epochs: Mapping[str, int]
+    sets: Mapping[str, SetPlan] = field(default_factory=dict)
+    epochs: Mapping[str, int] = field(default_factory=dict)
     """By task id."""
-    least: int
+    least: int = 1
     """The epoch after which the first look comes. There is one after each further epoch."""
 
     def confidence_after(self, epoch: int) -> Confidence:
@@ -95,12 +95,12 @@ class BaselineGate:
     """The candidate's id."""
     subject: dict[str, Any]
     """What the candidate tries."""
-    planned: RunPlan | None = field(default=None, init=False)
+    planned: RunPlan = field(default=RunPlan(), init=False)
     """What `plan` has returned last."""
 
     def plan(self, ids: Collection[str], epochs: Epochs) -> RunPlan:
         """What can be found with so many epochs of these tasks, and when the run is compared."""
-        if self.planned is None or self.planned.epochs.keys() != set(ids):
+        if self.planned.epochs.keys() != set(ids):
             self.planned = plan_of(self.side, ids, epochs, self.margin)
         return self.planned
 
@@ -110,7 +110,7 @@ class BaselineGate:
         By the trials until the end of the epoch, and as sure as the plan asks for after it.
         """
         candidate = side_of(self.run, self.subject, (one for one in results if one.epoch <= epoch))
-        confidence = by_one_look if self.planned is None else self.planned.confidence_after(epoch)
+        confidence = self.planned.confidence_after(epoch) if self.planned.sets else by_one_look
         try:
             return compare(self.side, candidate, self.margin, confidence), ""
         except SuperError as error:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.gates.figures import without_interrupted
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
-from pytest_super.report.repeats import candidates
-from pytest_super.report.summary import Group
+from pytest_super.report.terminal import write_lines
 from pytest_super.session.early_end import EarlyEnd
 from pytest_super.session.run import facts_of
 from pytest_super.session.scoring import GATES, SCORING
@@ -25,7 +23,7 @@ from pytest_super.session.trials import Trials, trouble_of
 from pytest_super.store.results import INTERRUPTED, TrialResult, task_and_epoch
 from pytest_super.store.run_folder import RunFolder, create_run
 from pytest_super.store.verdict import write_verdict
-from pytest_super.words import counted, words_of
+from pytest_super.words import counted, one_line, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -44,13 +42,16 @@ class Controller:
         self.trials = Trials()
         self.early_end = EarlyEnd(run, self.gates, self.trials) if run.settings.epochs.is_adaptive else None
         self.folder: RunFolder | None = None
+        # None until the run has ended.
         self.verdict: RunVerdict | None = None
-        """None until the run has ended."""
         self.collection_errors = 0
         self.trouble: list[str] = []
         """What failed apart from trials. It fails the run."""
         self.chosen_epochs: dict[str, int] = {}
         """By task: the epoch that the model has chosen, with --super-select=model."""
+
+    def pytest_report_header(self) -> str:
+        return one_line(f"super: {self.run.header}")
 
     # First, because the hook ends with the plugin that runs the tests.
     @pytest.hookimpl(tryfirst=True)
@@ -85,8 +86,8 @@ class Controller:
 
     def begin(self) -> RunFolder:
         """Make the run's folder once it is known that a task will run. Raises pytest.UsageError."""
+        facts = facts_of(self.config, self.run)
         try:
-            facts = facts_of(self.config, self.run)
             folder = create_run(self.run.settings.directory, facts, self.run.id)
             if self.run.sandbox:
                 find_provider(self.run.sandbox).sweep()
@@ -96,15 +97,12 @@ class Controller:
 
     def tell_plan(self) -> None:
         """Print what the comparison with the baseline can find, if there is one."""
-        baseline = self.gates.baseline
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-        if baseline is None or baseline.planned is None or terminal is None:
-            return
-        from pytest_super.report.comparison import plan_lines
+        if (baseline := self.gates.baseline) is not None and terminal is not None:
+            from pytest_super.report.comparison import plan_lines
 
-        for line in plan_lines(baseline.planned, baseline.side, baseline.margin):
             terminal.ensure_newline()
-            terminal.write_line(line)
+            write_lines(terminal, plan_lines(baseline.planned, baseline.side, baseline.margin))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         has_ended = self.trials.follow(report)
@@ -155,7 +153,8 @@ class Controller:
         self.verdict = verdict = self.gates.verdict(
             results, not_run=self.trials.not_run(results), epoch=self.run.last_epoch
         )
-        self.choose(results, folder)
+        if self.run.settings.select == "model":
+            self.choose(results, folder)
         self.call_finished_hook(results)
         if verdict.gates:
             with self.noted():
@@ -163,10 +162,7 @@ class Controller:
         with self.noted():
             self.complete_junit(folder, verdict)
         session.exitstatus = exit_status(
-            session.exitstatus,
-            verdict,
-            only_errors_failed=self.trials.only_errors_failed,
-            has_trouble=bool(self.trouble),
+            session.exitstatus, verdict, only_errors=self.trials.only_errors, has_trouble=bool(self.trouble)
         )
 
     def complete_junit(self, folder: RunFolder, verdict: RunVerdict) -> None:
@@ -184,22 +180,19 @@ class Controller:
             self.trouble.append(f"pytest_super_run_finished raised {words_of(error)}")
 
     def choose(self, results: Sequence[TrialResult], folder: RunFolder) -> None:
-        """Let the model choose among the epochs of each task, if the options ask for it."""
-        group = Group(results=without_interrupted(results))
-        if self.run.settings.select != "model" or not candidates(group):
-            return
+        """Let the model choose among the epochs of each task."""
         from pytest_super.session.choice import choose_by_model
 
         with self.noted():
-            self.chosen_epochs = choose_by_model(self.config, self.run, group, folder.path)
+            self.chosen_epochs = choose_by_model(self.config, self.run, results, folder.path)
 
 
-def exit_status(status: int, verdict: RunVerdict, *, only_errors_failed: bool, has_trouble: bool) -> int:
+def exit_status(status: int, verdict: RunVerdict, *, only_errors: bool, has_trouble: bool) -> int:
     """Pytest's exit status, changed by the verdict and by results that could not be stored.
 
     Results count in addition to reports, because a worker that died can have lost a failed report.
     """
-    if status == pytest.ExitCode.TESTS_FAILED and verdict.allows_errors and only_errors_failed:
+    if status == pytest.ExitCode.TESTS_FAILED and verdict.allows_errors and only_errors:
         status = pytest.ExitCode.OK
     fails = verdict.fails or has_trouble
     return pytest.ExitCode.TESTS_FAILED if status == pytest.ExitCode.OK and fails else status

@@ -27,7 +27,7 @@ class Trials:
         """Those whose last run failed."""
         self.afterwards: dict[str, str] = {}
         """By name of the trial: the error of its last run's teardown."""
-        self.only_errors_failed = True
+        self.only_errors = True
         """Whether no report has failed for another reason than an error around an agent."""
 
     @property
@@ -48,7 +48,7 @@ class Trials:
         data, is_trial = getattr(report, "super_result", None), is_task(report.nodeid)
         if report.failed:
             is_error = report.when != "call" or data is None or data["error"] is not None
-            self.only_errors_failed &= is_trial and is_error
+            self.only_errors &= is_trial and is_error
         if not is_trial:
             return False
         name = trial_of(report.nodeid)

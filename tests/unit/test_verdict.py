@@ -79,7 +79,7 @@ GATES = st.builds(
     gates=GATES,
     not_run=st.sampled_from([0, 0, 1, 3]),
     status=st.sampled_from(pytest.ExitCode),
-    only_errors_failed=st.booleans(),
+    only_errors=st.booleans(),
     has_trouble=st.sampled_from([False, False, True]),
 )
 def test_exit_status_and_stored_verdict_agree(
@@ -88,11 +88,11 @@ def test_exit_status_and_stored_verdict_agree(
     gates: RunGates,
     not_run: int,
     status: pytest.ExitCode,
-    only_errors_failed: bool,
+    only_errors: bool,
     has_trouble: bool,
 ) -> None:
     verdict = gates.verdict(trials_of(kinds), not_run=not_run, epoch=EPOCHS)
-    found = exit_status(status, verdict, only_errors_failed=only_errors_failed, has_trouble=has_trouble)
+    found = exit_status(status, verdict, only_errors=only_errors, has_trouble=has_trouble)
     with TemporaryDirectory() as name:
         write_verdict(Path(name), verdict.to_data())
         word, stored = read_word(Path(name)), json.loads((Path(name) / VERDICT).read_text())
@@ -116,7 +116,7 @@ def test_exit_status_and_stored_verdict_agree(
     succeeds = (
         word in passing and (allowed or not errors) and (word != "" or "missed" not in kinds)
     ) and not has_trouble
-    is_excused = status == pytest.ExitCode.TESTS_FAILED and allowed and only_errors_failed
+    is_excused = status == pytest.ExitCode.TESTS_FAILED and allowed and only_errors
     if status == pytest.ExitCode.OK or is_excused:
         assert found == (pytest.ExitCode.OK if succeeds else pytest.ExitCode.TESTS_FAILED)
     else:
