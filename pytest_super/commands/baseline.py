@@ -34,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     require_scipy()
     from pytest_super.comparison.baseline import read_baseline, write_baseline
-    from pytest_super.comparison.plan import plan_of
     from pytest_super.comparison.side import side_of_run
+    from pytest_super.gates.baseline import plan_of
     from pytest_super.report.comparison import plan_lines, side_lines
 
     if arguments.action == "update":

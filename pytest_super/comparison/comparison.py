@@ -93,8 +93,8 @@ class Comparison:
     verdict: Verdict
     left_out: Mapping[str, list[str]]
     """Tasks that cannot be compared, by the reason."""
-    invalid: str = ""
-    """Why the sides decide nothing; "" if they do."""
+    too_many_errors: Side | None = None
+    """The side with so many errors that nothing is decided."""
 
     @property
     def flips(self) -> list[tuple[str, ComparedTask]]:
@@ -117,15 +117,16 @@ def compare(
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
     sets = compared_sets(tasks, margin, confidence)
-    invalid = why_invalid(baseline) or why_invalid(candidate)
+    too_many = (side for side in (baseline, candidate) if are_too_many(side.errors, side.trials))
+    invalid = next(too_many, None)
     return Comparison(
         baseline=baseline,
         candidate=candidate,
         margin=margin,
         sets=sets,
-        verdict=CANNOT_TELL if invalid else overall([one.verdict for one in sets]),
+        verdict=CANNOT_TELL if invalid is not None else overall([one.verdict for one in sets]),
         left_out=left_out,
-        invalid=invalid,
+        too_many_errors=invalid,
     )
 
 
@@ -201,9 +202,3 @@ def overall(verdicts: Sequence[Verdict]) -> Verdict:
     if REGRESSED in verdicts:
         return REGRESSED
     return PASS if all(one == PASS for one in verdicts) else CANNOT_TELL
-
-
-def why_invalid(side: Side) -> str:
-    if not are_too_many(side.errors, side.trials):
-        return ""
-    return f"{side.errors} of {side.trials} trials of {side.name} are errors: it decides nothing"

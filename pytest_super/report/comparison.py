@@ -5,17 +5,16 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.gates.wording import compared_lines
 from pytest_super.report.table import WIDTH, table_lines
-from pytest_super.statistics.decision import PASS, REGRESSED
-from pytest_super.store.verdict import CANNOT_TELL, FAILED, PASSED, Regression, Verdict
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
-    from pytest_super.comparison.plan import RunPlan
     from pytest_super.comparison.side import Side, TaskTrials
+    from pytest_super.gates.baseline import RunPlan
 
 HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.
@@ -34,24 +33,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         yield from flip_lines("won", one.won)
     for reason, ids in comparison.left_out.items():
         yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
-    yield from (one_line(verdict_of(one, comparison.margin)) for one in comparison.sets)
-    if comparison.invalid:
-        yield one_line(comparison.invalid)
-
-
-def gate_verdict(comparison: Comparison) -> Verdict:
-    """The verdict over all sets."""
-    if comparison.invalid:
-        return Verdict(CANNOT_TELL, one_line(comparison.invalid))
-    sets = "; ".join(verdict_of(one, comparison.margin) for one in comparison.sets)
-    word = {PASS: PASSED, REGRESSED: FAILED}.get(comparison.verdict, CANNOT_TELL)
-    return Verdict(word, one_line(sets))
-
-
-def regression_of(one: SetComparison) -> Regression:
-    low, high = (round(100 * bound, 2) for bound in one.difference.bounds(one.level))
-    points = round(100 * one.difference.value, 2)
-    return Regression(verdict=one.verdict, points=points, low=low, high=high)
+    yield from map(one_line, compared_lines(comparison))
 
 
 def side_lines(side: Side) -> Iterator[str]:
@@ -135,17 +117,3 @@ def flip_lines(word: str, tasks: Sequence[ComparedTask]) -> Iterator[str]:
         yield one_line(f"{word:<4}  {task.id}  {before:.2f} -> {after:.2f}")
     if len(tasks) > MOST_NAMED:
         yield f"{word:<4}  and {len(tasks) - MOST_NAMED} more"
-
-
-def verdict_of(one: SetComparison, margin: float) -> str:
-    points = f"{100 * margin:g} points"
-    if one.verdict == PASS:
-        return f"{one.set}: pass, a drop of {points} or more is excluded"
-    if one.verdict == REGRESSED:
-        return f"{one.set}: REGRESSED, it is worse, and a drop of {points} or more is not excluded"
-    more = (
-        "more than 100 further epochs"
-        if one.more_epochs is None
-        else counted(one.more_epochs, "further epoch")
-    )
-    return f"{one.set}: cannot tell, {more} would decide if the means stayed as they are"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.gates.figures import mean_with_errors, without_interrupted
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.facts import single_values
 from pytest_super.report.notebook import NOTEBOOK
@@ -21,11 +22,9 @@ from pytest_super.report.summary import (
     agreements,
     columns,
     groups,
-    mean_with_errors,
     sets,
     totals,
     whole_set,
-    without_interrupted,
 )
 from pytest_super.report.text import describe
 from pytest_super.store.atomic_write import write_atomically

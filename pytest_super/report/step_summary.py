@@ -5,7 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_super.report.comparison import HEADS, row_of, verdict_of
+from pytest_super.gates.wording import compared_lines
+from pytest_super.report.comparison import HEADS, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,10 +23,7 @@ def lines_of(comparison: Comparison) -> Iterator[str]:
     """The first line is a heading."""
     yield f"Agent: {comparison.verdict}"
     yield ""
-    for one in comparison.sets:
-        yield f"- {verdict_of(one, comparison.margin)}"
-    if comparison.invalid:
-        yield f"- {comparison.invalid}"
+    yield from (f"- {line}" for line in compared_lines(comparison))
     if comparison.flips:
         yield ""
         yield from table(

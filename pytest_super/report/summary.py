@@ -7,11 +7,10 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+from pytest_super.gates.figures import mean_over_tasks
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
-from pytest_super.statistics.averages import OfTask, task_mean, weighted_mean
-from pytest_super.statistics.errors import MAX_ERRORS, are_too_many
 from pytest_super.store.results import result_fields
 
 if TYPE_CHECKING:
@@ -78,33 +77,6 @@ def totals(runs: Collection[TrialResult]) -> Iterator[tuple[Field, float | None]
         if field.total:
             known = [value for run in runs if (value := field.number_of(run)) is not None]
             yield field, round(sum(known), 6) if known else None
-
-
-def without_interrupted(results: Iterable[TrialResult]) -> list[TrialResult]:
-    """The trials that ended by themselves. The others say nothing about the agent."""
-    return [result for result in results if not result.is_interrupted]
-
-
-def why_invalid(results: Iterable[TrialResult], max_errors: float | None) -> str:
-    """Why the figures are invalid: the share of errors is above `max_errors`. Empty if they are valid."""
-    ended = Group(results=without_interrupted(results))
-    limit = MAX_ERRORS if max_errors is None else max_errors
-    if not are_too_many(ended.errors, ended.trials, limit):
-        return ""
-    return f"{100 * ended.errors / ended.trials:.3g} % of the trials are errors (limit {100 * limit:.3g} %)"
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are known; None if there are none."""
-    return weighted_mean((value, 1.0) for value in values)
-
-
-def mean_over_tasks(values: Iterable[tuple[TrialResult, float | None]]) -> float | None:
-    """The mean of the trials' values that are known; None if there are none.
-
-    Each task counts by its weight, however many of its trials have a value.
-    """
-    return task_mean(OfTask(result.id, result.weight, value) for result, value in values)
 
 
 def mean_of(results: Iterable[TrialResult], metric: str) -> float | None:
@@ -179,17 +151,3 @@ def agreement(group: Group, metric: Metric, says_yes: Callable[[float], bool]) -
         if executed is not None and value is not None
     ]
     return Agreement(trials=len(same), share=fmean(same)) if same else None
-
-
-def mean_with_errors(results: Iterable[TrialResult], metric: Metric) -> float | None:
-    """The mean over all tasks. An error counts as the worst value if the metric applies to its task.
-
-    None if no trial has a value.
-    """
-    return mean_over_tasks((result, value_with_error(result, metric)) for result in results)
-
-
-def value_with_error(result: TrialResult, metric: Metric) -> float | None:
-    if not result.is_error:
-        return result.metrics.get(metric.name)
-    return metric.value_of_error if metric.name in result.applicable else None

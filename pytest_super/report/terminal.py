@@ -7,6 +7,8 @@ from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from pytest_super.gates.figures import mean_with_errors, without_interrupted
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.facts import GRADED_BESIDE, GRADED_OTHERWISE, doubts_of, text_of
 from pytest_super.report.notebook import NOTEBOOK
@@ -15,11 +17,9 @@ from pytest_super.report.summary import (
     Group,
     agreements,
     columns,
-    mean_with_errors,
     rows,
     totals,
     whole_epochs,
-    without_interrupted,
 )
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import describe
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
-    from pytest_super.store.verdict import RunVerdict
 
 # The colours of the beginnings of lines.
 COLOURS = {
@@ -41,11 +40,11 @@ COLOURS = {
     "missed ": {"red": True},
     "stopped ": {"yellow": True},
     "trouble ": {"red": True},
-    "invalid: ": {"red": True},
-    "gate: passed": {"green": True},
-    "gate: FAILED": {"red": True},
-    "gate: open": {"yellow": True},
-    "gate: cannot tell": {"yellow": True},
+    INVALID: {"red": True},
+    f"{GATE}{PASSED}": {"green": True},
+    f"{GATE}{FAILED}": {"red": True},
+    f"{GATE}{OPEN}": {"yellow": True},
+    f"{GATE}{CANNOT_TELL}": {"yellow": True},
 }
 
 
@@ -117,13 +116,6 @@ def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]
     if parts := [f"{count} {words}" for words, count in counts.items() if count]:
         of_all = f"{len(whole.valid)} of {counted(len(results) + not_run, 'trial')}"
         yield ", ".join(parts) + (f": the means are over {of_all}" if whole.valid else "")
-
-
-def verdict_lines(verdict: RunVerdict) -> Iterator[str]:
-    """Whether the figures are valid, and each gate."""
-    if verdict.invalid:
-        yield f"invalid: {verdict.invalid}"
-    yield from (gate.line for gate in verdict.gates)
 
 
 def is_used(metric: Metric, result: TrialResult) -> bool:

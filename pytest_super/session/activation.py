@@ -13,23 +13,19 @@ from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.session import fixtures
-from pytest_super.session.baseline_gate import BASELINE_GATE, BaselineGate
 from pytest_super.session.hooks import Session
 from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.resume import RESUMED_RUN, ResumedRun
 from pytest_super.session.run import RUN, is_worker, open_run
-from pytest_super.session.scoring import SCORING, read_scoring
+from pytest_super.session.scoring import GATES, SCORING, read_gates, read_scoring
 from pytest_super.session.settings import read_settings, refuse_unwritable_page
 from pytest_super.session.signals import Interrupts, die_with_parent
 from pytest_super.session.start_ahead import START_AHEAD, StartAhead
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.session.early_end import EarlyEnd
+    from pytest_super.session.run import Run
     from pytest_super.session.settings import Settings
-    from pytest_super.store.results import TrialResult
 
 # xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
 DIST_MODES = ("no", "load")
@@ -51,6 +47,9 @@ def activate(config: pytest.Config) -> None:
     run = open_run(config, settings)
     config.stash[RUN] = run
     config.stash[SCORING] = scoring
+    is_controller = not is_worker(config) and not config.option.collectonly
+    if is_controller or settings.epochs.is_adaptive:
+        config.stash[GATES] = read_gates(run, scoring)
     if not config.option.collectonly:
         config.stash[START_AHEAD] = start_ahead()
         if run.resumed:
@@ -62,37 +61,30 @@ def activate(config: pytest.Config) -> None:
         die_with_parent()
         # Pytest collects garbage twice at its end. Objects that exist now live until then, so skip them.
         gc.freeze()
-    elif not config.option.collectonly:
-        from pytest_super.session.controller import Controller
-        from pytest_super.session.live import LiveRun
-        from pytest_super.session.page_at_end import PageAtEnd
-
-        if settings.baseline is not None:
-            config.stash[BASELINE_GATE] = BaselineGate(config)
-            config.pluginmanager.register(config.stash[BASELINE_GATE], "super-baseline")
-        if settings.epochs.is_adaptive:
-            config.pluginmanager.register(early_end(config), "super-early-end")
-        if settings.html is not None:
-            config.pluginmanager.register(PageAtEnd(run.path, settings.html), "super-html")
-        controller = Controller(config, run)
-        config.pluginmanager.register(controller, "super-controller")
-        config.pluginmanager.register(LiveRun(config, controller), "super-live")
+    if is_controller:
+        control(config, run)
 
 
-def early_end(config: pytest.Config) -> EarlyEnd:
-    """When nothing that is left can change a gate, and the comparison with the baseline has a verdict."""
-    from pytest_super.report.settled import are_settled
-    from pytest_super.session.early_end import EarlyEnd
+def control(config: pytest.Config, run: Run) -> None:
+    """Register what only the controller of a run does."""
+    from pytest_super.session.at_end import JobSummary, PageAtEnd, TerminalSummary
+    from pytest_super.session.controller import Controller
+    from pytest_super.session.live import LiveRun
+    from pytest_super.session.workers import Workers
 
-    scoring, settings = config.stash[SCORING], config.stash[RUN].settings
-    baseline = config.stash.get(BASELINE_GATE, None)
-
-    def are_decided(results: Sequence[TrialResult], to_come: Sequence[str], epoch: int) -> bool:
-        return (baseline is None or baseline.is_decided(results, epoch)) and are_settled(
-            scoring.gates, scoring.metrics, results, to_come, settings.max_errors
-        )
-
-    return EarlyEnd(config, are_decided)
+    controller = Controller(config, run)
+    workers = Workers(controller)
+    plugins: dict[str, object] = {}
+    if run.settings.baseline is not None:
+        plugins["super-baseline"] = JobSummary(controller)
+    if run.settings.html is not None:
+        plugins["super-html"] = PageAtEnd(run.path, run.settings.html)
+    plugins["super-terminal"] = TerminalSummary(controller, workers)
+    plugins["super-workers"] = workers
+    plugins["super-controller"] = controller
+    plugins["super-live"] = LiveRun(config, controller)
+    for name, plugin in plugins.items():
+        config.pluginmanager.register(plugin, name)
 
 
 def start_ahead() -> StartAhead:

@@ -15,20 +15,21 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.functions.bounded import function_texts
 from pytest_super.functions.names import by_file
 from pytest_super.functions.source import SourceError
+from pytest_super.gates.figures import without_interrupted
 from pytest_super.grading.collected import contents
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.report.repeats import candidates
+from pytest_super.report.summary import Group
 from pytest_super.session.grading import SPLICED
 from pytest_super.session.models import running_gateway
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pytest
 
     from pytest_super.model.gateway_process import Gateway
-    from pytest_super.report.summary import Group
     from pytest_super.session.run import Run
     from pytest_super.store.results import TrialResult
 
@@ -44,9 +45,14 @@ QUESTION = (
 _NUMBER = re.compile(r"\d+")
 
 
-def choose_by_model(config: pytest.Config, run: Run, group: Group, folder: Path) -> dict[str, int]:
+def choose_by_model(
+    config: pytest.Config, run: Run, results: Iterable[TrialResult], folder: Path
+) -> dict[str, int]:
     """The epoch of the chosen trial of each item. `folder` is the run's. Raises InfrastructureError."""
-    gateway, items = running_gateway(config, run), list(candidates(group))
+    items = candidates(Group(results=without_interrupted(results)))
+    if not items:
+        return {}
+    gateway = running_gateway(config, run)
     with ThreadPoolExecutor(QUESTIONS_AT_ONCE) as pool:
         epochs = pool.map(lambda trials: chosen_epoch(gateway, trials, folder), items)
         return {trials[0].id: epoch for trials, epoch in zip(items, epochs, strict=True)}

@@ -1,103 +1,59 @@
-"""Ends a run with a range of epochs once its gates are decided: no further trial begins, none is stopped.
-
-The gates are asked after each whole epoch. Asked earlier, they would see more of the trials that end soon.
-"""
+"""Ends an adaptive run once its gates are decided: no further trial begins, and none is stopped."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.session.outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
-from pytest_super.session.run import RUN
-from pytest_super.store.decision import write_decided
-from pytest_super.store.results import TrialResult, task_and_epoch
+from pytest_super.gates.stopping import whole_epochs
+from pytest_super.gates.wording import SAVED, SAVED_COST
+from pytest_super.store.results import task_and_epoch
+from pytest_super.store.verdict import write_decided
 from pytest_super.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from pytest_super.gates.verdict import RunGates
+    from pytest_super.session.run import Run
+    from pytest_super.session.trials import Trials
+    from pytest_super.store.run_folder import RunFolder
 
 
 class EarlyEnd:
     """On the controller of a run with a range of epochs."""
 
-    def __init__(
-        self, config: pytest.Config, is_decided: Callable[[Sequence[TrialResult], Sequence[str], int], bool]
-    ) -> None:
-        """`is_decided` gets the results so far, the names of the trials to come, and the epoch that ended."""
-        self._run = config.stash[RUN]
-        self._is_decided = is_decided
-        self._names: set[str] = set()
-        self._ended: set[str] = set()
-        self._results: dict[str, TrialResult] = {}
-        self._skipped: set[str] = set()
-        """Ids of tasks that the agent or a marker skips."""
-        self._asked = self._run.settings.epochs.least - 1
+    def __init__(self, run: Run, gates: RunGates, trials: Trials) -> None:
+        self._run = run
+        self._gates = gates
+        self._trials = trials
+        self._asked = run.settings.epochs.least - 1
         """The epoch after which the gates were asked last."""
         self._decided = 0
         """The one after which they were decided; 0 if they are not."""
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        self.expect(item.nodeid for item in session.items)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        self.expect(ids)
-
-    def expect(self, nodeids: Iterable[str]) -> None:
-        self._names |= {trial_of(nodeid) for nodeid in nodeids if is_task(nodeid)}
-
-    # Last, when the result is on disk.
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if not is_task(report.nodeid) or report.outcome == REQUEUED:
-            return
-        name = trial_of(report.nodeid)
-        if data := getattr(report, "super_result", None):
-            self._results[name] = TrialResult.from_data(data)
-        elif report.skipped:
-            self._skipped.add(task_and_epoch(name)[0])
-        # An item whose worker died has no other report.
-        if report.when in (CRASH_PHASE, "teardown"):
-            self._ended.add(name)
-            self.ask()
-
-    # After the trial of the dead worker is back among those to come.
-    @pytest.hookimpl(trylast=True, optionalhook=True)
-    def pytest_handlecrashitem(self, sched: Any) -> None:
-        """Put what a dead worker had in advance back into the order of the epochs: xdist puts it last."""
-        sched.pending.sort()
-
-    def ask(self) -> None:
+    def ask(self, folder: RunFolder) -> None:
         """Ask the gates after each epoch that has ended since, until they are decided."""
         if self._decided:
             return
-        to_come = sorted(self._names - self._ended)
-        whole = min((task_and_epoch(name)[1] - 1 for name in to_come), default=0)
-        for epoch in range(self._asked + 1, whole + 1):
+        to_come = self._trials.to_come
+        for epoch in whole_epochs(to_come, after=self._asked):
             self._asked = epoch
-            others = [name for name in to_come if task_and_epoch(name)[0] not in self._skipped]
-            if self._is_decided(list(self._results.values()), others, epoch):
+            if self._gates.is_decided(folder.final(), to_come, epoch):
                 # A full disk is told by the trials, which then go on.
                 with suppress(InfrastructureError):
-                    write_decided(self._run.path, epoch, self._run.gateway_token)
+                    write_decided(folder.path, epoch, self._run.gateway_token)
                     self._decided = epoch
                 return
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what was saved. Registered before the controller, so that it follows its summary."""
-        epoch = self._decided
-        if not epoch:
-            return
-        saved = [name for name in self._names - self._results.keys() if task_and_epoch(name)[1] > epoch]
-        costs = [result.cost_usd for result in self._results.values() if result.cost_usd is not None]
-        cost = f", about ${fmean(costs) * len(saved):.4f}" if costs else ""
-        of_all = f"{len(saved)} of {counted(len(self._names), 'trial')}"
-        terminalreporter.write_line(
-            f"decided after {counted(epoch, 'epoch')}: {of_all} were not needed{cost}"
-        )
+    def lines(self, folder: RunFolder) -> list[str]:
+        """What was saved."""
+        if not self._decided:
+            return []
+        results = {result.name: result for result in folder.final()}
+        left = self._trials.selected - results.keys()
+        not_needed = sum(task_and_epoch(name)[1] > self._decided for name in left)
+        costs = [result.cost_usd for result in results.values() if result.cost_usd is not None]
+        cost = SAVED_COST.format(cost=fmean(costs) * not_needed) if costs else ""
+        of_all = {"left": not_needed, "trials": counted(len(self._trials.selected), "trial")}
+        return [SAVED.format(epochs=counted(self._decided, "epoch"), cost=cost, **of_all)]

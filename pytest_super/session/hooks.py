@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.agents.registry import find_agent
-from pytest_super.session.baseline_gate import most_epochs
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.machines import join
@@ -16,6 +15,7 @@ from pytest_super.session.outcome import judge, status
 from pytest_super.session.packages import refuse_missing_packages
 from pytest_super.session.resume import RESUMED_RUN
 from pytest_super.session.run import HINTS, RUN, is_worker
+from pytest_super.session.scoring import GATES
 from pytest_super.session.selection import (
     collected_lines,
     deselect,
@@ -69,7 +69,7 @@ class Session:
         run = config.stash[RUN]
         if run.settings.epochs.is_adaptive:
             ids = {item.task.id for item in items if isinstance(item, TaskItem)}
-            keep_epochs(items, most_epochs(run, ids), config)
+            keep_epochs(items, config.stash[GATES].plan(ids), config)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         tasks = [item for item in items if isinstance(item, TaskItem)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import SuperError
+from pytest_super.gates.wording import NOT_NEEDED
 from pytest_super.report.text import outcome_of
 from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.reruns import refuse_rerun_mark
@@ -106,7 +107,7 @@ class TaskItem(pytest.Function):
         self._folder = None
         last = self.config.stash[RUN].last_epoch
         if self.epoch > last:
-            pytest.skip(f"not needed: the gates were decided after {counted(last, 'epoch')}")
+            pytest.skip(NOT_NEEDED.format(epochs=counted(last, "epoch")))
         if STORED in self.stash:
             self.stash[RESULT] = self.stash[STORED]
             return

@@ -34,7 +34,6 @@ class LiveRun:
         self.controller = controller
         self.running: set[str] = set()
         """Names of trials."""
-        self.ended: set[str] = set()
         self.began = self.last_end = monotonic()
         self.display: LiveDisplay | None = None
         self.open_display = ExitStack()
@@ -75,8 +74,8 @@ class LiveRun:
         costs = [run.cost_usd for run in runs] + [doing.cost_usd for doing in doings]
         known = [cost for cost in costs if cost is not None]
         return Progress(
-            all=len(self.controller.selected),
-            done=len(self.ended),
+            all=len(self.controller.trials.selected),
+            done=len(self.controller.trials.ended),
             running=len(self.running),
             solved=sum(result.solved for result in results),
             errors=sum(result.is_error for result in results),
@@ -108,10 +107,8 @@ class LiveRun:
             self.end_trial(nodeid)
 
     def end_trial(self, nodeid: str, *, is_requeued: bool = False) -> None:
-        name = trial_of(nodeid)
-        self.running.discard(name)
+        self.running.discard(trial_of(nodeid))
         if not is_requeued:
-            self.ended.add(name)
             self.last_end = monotonic()
 
     @pytest.hookimpl(tryfirst=True)

@@ -16,10 +16,10 @@ from pytest_super.kernel.providers.registry import AUTO, Choice, choose_provider
 from pytest_super.model.settings import ModelSettings
 from pytest_super.session.comparability import subject_of
 from pytest_super.session.machines import calls_file, machines, this_machine
-from pytest_super.store.decision import decided_after
 from pytest_super.store.results import FORMAT, read_results
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.store.stored_runs import find_run
+from pytest_super.store.verdict import decided_after
 
 if TYPE_CHECKING:
     from pytest_super.session.settings import Settings

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.comparison.baseline import read_side
 from pytest_super.errors import SuperError
+from pytest_super.gates.fail_under import parse_gate
+from pytest_super.gates.must_solve import read_must_solve
+from pytest_super.gates.verdict import RunGates
 from pytest_super.metrics.registry import checked, installed_metrics
-from pytest_super.report.gate import parse_gate
-from pytest_super.report.must_solve import read_must_solve
+from pytest_super.statistics import require_scipy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_super.gates import Gate
+    from pytest_super.gates.baseline import BaselineGate
     from pytest_super.metrics import Metric
-    from pytest_super.report.gate import Gate
-    from pytest_super.report.must_solve import MustSolve
+    from pytest_super.session.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +30,15 @@ class Scoring:
     """Equal on the controller and on every worker."""
 
     metrics: tuple[Metric, ...]
-    gates: tuple[Gate | MustSolve, ...]
+    gates: tuple[Gate, ...]
+    """Those on plain figures."""
     providers: int
     """The number of plugins and conftests that were asked for metrics."""
 
 
 SCORING = pytest.StashKey[Scoring]()
+GATES: pytest.StashKey[RunGates] = pytest.StashKey()
+"""On the controller of a run, and in all processes of one with a range of epochs."""
 
 
 def read_scoring(config: pytest.Config, gates: Sequence[str], must_solve: Path | None) -> Scoring:
@@ -40,14 +47,44 @@ def read_scoring(config: pytest.Config, gates: Sequence[str], must_solve: Path |
     offered = reversed(config.hook.pytest_super_metrics(config=config))
     try:
         metrics = checked([*installed_metrics(), *(metric for some in offered for metric in some)])
-        parsed: list[Gate | MustSolve] = [
-            parse_gate(text, metrics, source_of_gates(config)) for text in gates
-        ]
+        parsed: list[Gate] = [parse_gate(text, metrics, source_of_gates(config)) for text in gates]
         if must_solve is not None:
             parsed.append(read_must_solve(must_solve))
     except SuperError as error:
         raise pytest.UsageError(str(error)) from None
     return Scoring(metrics=metrics, gates=tuple(parsed), providers=providers(config))
+
+
+def read_gates(run: Run, scoring: Scoring) -> RunGates:
+    """All gates of a run. Raises pytest.UsageError if its baseline cannot be read."""
+    return RunGates(
+        epochs=run.settings.epochs,
+        plain=scoring.gates,
+        metrics=scoring.metrics,
+        baseline=baseline_gate(run),
+        max_errors=run.settings.max_errors,
+    )
+
+
+def baseline_gate(run: Run) -> BaselineGate | None:
+    settings = run.settings
+    if settings.baseline is None:
+        return None
+    try:
+        require_scipy()
+        side = read_side(settings.baseline)
+    except SuperError as error:
+        raise pytest.UsageError(f"--super-baseline: {error}") from None
+    # Not at the top: a run without a baseline needs no scipy.
+    from pytest_super.gates.baseline import BaselineGate
+
+    return BaselineGate(
+        side=side,
+        margin=settings.max_regression / 100,
+        must_tell=settings.cannot_tell == "fail",
+        run=run.id,
+        subject=run.subject,
+    )
 
 
 def source_of_gates(config: pytest.Config) -> str:

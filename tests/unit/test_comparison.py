@@ -12,9 +12,9 @@ import pytest
 
 from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
 from pytest_super.comparison.comparison import compare, holm_levels
-from pytest_super.comparison.plan import RunPlan, plan_of
 from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
+from pytest_super.gates.baseline import RunPlan, plan_of
 from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines
 from pytest_super.statistics.difference import Difference, Variance

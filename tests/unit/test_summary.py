@@ -15,26 +15,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.errors import SuperError
+from pytest_super.gates.fail_under import parse_gate
+from pytest_super.gates.figures import mean_with_errors
+from pytest_super.gates.must_solve import MustSolve, read_must_solve
+from pytest_super.gates.verdict import GateVerdict, RunGates, RunVerdict
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, OPEN, PASSED
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN
-from pytest_super.report.gate import parse_gate
-from pytest_super.report.gate import verdicts as verdicts_of
-from pytest_super.report.must_solve import MustSolve, read_must_solve
+from pytest_super.option_types import Epochs
 from pytest_super.report.summary import (
     Agreement,
     Group,
     agreements,
     columns,
     groups,
-    mean_with_errors,
     rows,
-    why_invalid,
 )
-from pytest_super.report.terminal import summary_lines, verdict_lines
+from pytest_super.report.terminal import summary_lines
 from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult
-from pytest_super.store.verdict import CANNOT_TELL, FAILED, OPEN, PASSED, RunVerdict, Verdict
 from pytest_super.words import printable
 
 if TYPE_CHECKING:
@@ -68,9 +68,8 @@ def verdicts(
     results: list[TrialResult], *gates: str, max_errors: float | None = None, not_run: int = 0
 ) -> list[str]:
     parsed = [parse_gate(text, [*BUILT_IN, cost()]) for text in gates]
-    invalid = why_invalid(results, max_errors)
-    found = list(verdicts_of(results, parsed, is_valid=not invalid, not_run=not_run))
-    return list(verdict_lines(RunVerdict(invalid=invalid, gates=found)))
+    whole = RunGates(epochs=Epochs(1, 1), plain=parsed, max_errors=max_errors)
+    return list(whole.verdict(results, not_run=not_run, epoch=1).lines)
 
 
 def cost(**facts: Any) -> Metric:
@@ -134,7 +133,7 @@ def test_a_set_with_several_categories_has_a_row_of_its_own_below_them() -> None
 
 def gate_passes(text: str, *values: float) -> bool:
     trials = [result(accuracy=value, metrics={"accuracy": value, "cost": value}) for value in values]
-    return parse_gate(text, [*BUILT_IN, cost()]).is_passed(trials)
+    return parse_gate(text, [*BUILT_IN, cost()]).decide(trials)[0] == PASSED
 
 
 @pytest.mark.parametrize(
@@ -629,12 +628,11 @@ def test_each_named_task_must_be_solved_in_its_share_of_epochs(tmp_path: Path) -
         ]
     ]
     gate = must_solve(tmp_path, "# Never lose these.\nb\na 0.5\n\n")
-    assert gate.is_passed(trials)
-    assert gate.verdict(trials).line == "gate: passed, the tasks of must.txt are solved"
+    assert gate.decide(trials) == (PASSED, "the tasks of must.txt are solved")
     gate = must_solve(tmp_path, "a\nb  # always\nc\nd 0.1\n")
-    assert not gate.is_passed(trials)
-    assert gate.verdict(trials).line == (
-        "gate: FAILED, of must.txt too rarely solved: a in 1 of 2, c in 1 of 2, d in 0 of 0"
+    assert gate.decide(trials) == (
+        FAILED,
+        "of must.txt too rarely solved: a in 1 of 2, c in 1 of 2, d in 0 of 0",
     )
 
 
@@ -663,4 +661,4 @@ def test_a_bad_file_of_tasks_is_refused(tmp_path: Path, text: str, problem: str)
     ],
 )
 def test_of_several_gates_the_worst_decides(words: list[str], word: str) -> None:
-    assert RunVerdict(invalid="", gates=[Verdict(one, "so") for one in words]).word == word
+    assert RunVerdict(invalid="", gates=[GateVerdict(one, "so") for one in words]).word == word

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.gates.figures import mean, mean_over_tasks
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.metrics.submitted import SUBMITTED
-from pytest_super.report.summary import mean, mean_over_tasks
 from pytest_super.report.table import table_lines
 from pytest_super.report.terminal import figure
 from pytest_super.words import counted, one_line

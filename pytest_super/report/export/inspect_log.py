@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from pytest_super.gates.figures import without_interrupted
 from pytest_super.report.export.inspect_sample import sample_of, summary_of, time_of
 from pytest_super.report.export.trials import to_json
 from pytest_super.report.page.stored import GOING_ON
-from pytest_super.report.summary import Group, metric_names, without_interrupted
+from pytest_super.report.summary import Group, metric_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,10 @@ from importlib.util import find_spec
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_super.gates.figures import mean_over_tasks
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.summary import ALL, Group, columns, mean_over_tasks, metric_names, rows
+from pytest_super.report.summary import ALL, Group, columns, metric_names, rows
 from pytest_super.report.terminal import figure, is_used
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.report.comparison import HEADS, row_of, verdict_of
+from pytest_super.gates.wording import of_set, why_undecided
+from pytest_super.report.comparison import HEADS, row_of
 from pytest_super.report.page.stored import GOING_ON
 from pytest_super.statistics import require_scipy
 from pytest_super.store.json_lines import UNREADABLE
@@ -81,8 +82,8 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
     return Pair(
         tasks=tasks_of(baseline, candidate, flips),
         sets=[row_of(one) for one in compared.sets],
-        verdicts=[verdict_of(one, MARGIN) for one in compared.sets],
-        trouble=compared.invalid,
+        verdicts=[of_set(one, compared.margin) for one in compared.sets],
+        trouble=why_undecided(compared),
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pytest_super.gates.figures import why_invalid
 from pytest_super.report.page.charts import (
     bars_of,
     compute_against_steps,
@@ -20,7 +21,6 @@ from pytest_super.report.page.charts import (
 )
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.stored import OUTCOMES
-from pytest_super.report.summary import why_invalid
 from pytest_super.words import one_line, printable, printable_line
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The gate on single tasks: those that a file names must be solved."""
+"""The gate `--super-must-solve`: the tasks that a file names must be solved."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+from pytest_super.gates import wording
+from pytest_super.gates.wording import FAILED, PASSED
 from pytest_super.option_types import share
 from pytest_super.statistics.errors import ROUNDING
-from pytest_super.store.verdict import FAILED, OPEN, PASSED, Verdict
 from pytest_super.words import named
 
 if TYPE_CHECKING:
@@ -29,24 +30,21 @@ class MustSolve:
     """Of the file."""
     shares: Mapping[str, float]
 
+    def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
+        if not (failing := list(self.failing(results))):
+            return PASSED, wording.ALL_SOLVED.format(file=self.name)
+        return FAILED, wording.TOO_RARELY_SOLVED.format(file=self.name, tasks=named(failing, MOST_NAMED))
+
     def failing(self, results: Sequence[TrialResult]) -> Iterator[str]:
         for id, least in self.shares.items():
             trials = [one for one in results if one.id == id]
             solved = sum(one.solved and not one.is_error for one in trials)
             if not trials or solved < least * len(trials) - ROUNDING:
-                yield f"{id} in {solved} of {len(trials)}"
+                yield wording.SOLVED_IN.format(task=id, solved=solved, trials=len(trials))
 
-    def is_passed(self, results: Sequence[TrialResult]) -> bool:
-        return not any(self.failing(results))
-
-    def verdict(self, results: Sequence[TrialResult]) -> Verdict:
-        failing = list(self.failing(results))
-        if not failing:
-            return Verdict(PASSED, f"the tasks of {self.name} are solved")
-        return Verdict(FAILED, f"of {self.name} too rarely solved: {named(failing, MOST_NAMED)}")
-
-    def open_verdict(self) -> Verdict:
-        return Verdict(OPEN, f"not all trials have ended that {self.name} needs")
+    @property
+    def why_open(self) -> str:
+        return wording.NOT_ALL_ENDED_OF.format(file=self.name)
 
 
 def read_must_solve(path: Path) -> MustSolve:

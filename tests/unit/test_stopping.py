@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.gates.fail_under import parse_gate
+from pytest_super.gates.must_solve import MustSolve
+from pytest_super.gates.stopping import are_settled
 from pytest_super.metrics import Metric
 from pytest_super.metrics.registry import BUILT_IN
-from pytest_super.report.gate import parse_gate
-from pytest_super.report.must_solve import MustSolve
-from pytest_super.report.settled import are_settled
 from pytest_super.store.results import TrialResult, epoch_name
 
 METRICS = [*BUILT_IN, Metric(name="points", compute=lambda *_: 1.0)]
@@ -48,7 +48,7 @@ def test_a_settled_gate_is_that_of_every_end(
     names = [epoch_name(id, len(ended) + 1 + number) for number, id in enumerate(left)]
     gate = parse_gate(text, METRICS)
     ends = {
-        gate.is_passed([*results, *(trial(id, value) for id, value in zip(left, values, strict=True))])
+        gate.decide([*results, *(trial(id, value) for id, value in zip(left, values, strict=True))])[0]
         for values in product([0.0, 0.5, 1.0], repeat=len(left))
     }
     is_known = set(left) <= {id for id, _ in ended}

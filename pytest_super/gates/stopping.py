@@ -1,4 +1,9 @@
-"""Whether trials that are still to come can change a gate on plain figures."""
+"""When an adaptive run stops: after the first whole epoch by which each of its gates is decided.
+
+A gate on plain figures is decided when no result that is still to come can change it, the gate against a
+baseline when the comparison has a verdict. Asked within an epoch, they would see more of the trials that end
+soon.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +11,37 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.summary import why_invalid
+from pytest_super.gates.figures import why_invalid
 from pytest_super.store.results import task_and_epoch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+    from pytest_super.gates import Gate
     from pytest_super.metrics import Metric
-    from pytest_super.report.gate import Gate
-    from pytest_super.report.must_solve import MustSolve
     from pytest_super.store.results import TrialResult
 
 # More tokens than any trial uses.
 MOST_TOKENS = 10**15
 
 
+def whole_epochs(to_come: Iterable[str], *, after: int) -> range:
+    """The epochs after `after` that have ended whole. `to_come` has the names of the trials to come."""
+    last = min((task_and_epoch(name)[1] - 1 for name in to_come), default=0)
+    return range(after + 1, last + 1)
+
+
 def are_settled(
-    gates: Iterable[Gate | MustSolve],
+    gates: Iterable[Gate],
     metrics: Sequence[Metric],
     results: Sequence[TrialResult],
-    to_come: Sequence[str],
+    to_come: Collection[str],
     max_errors: float | None,
 ) -> bool:
     """Whether no result of the trials to come can change one of the gates.
 
-    `to_come` has the names of these trials. As long as a task of theirs has no result, nothing is settled.
-    Nor is it while too many errors make the figures invalid and further valid trials could change that.
+    As long as a task of theirs has no result, nothing is settled. Nor is it while too many errors make the
+    figures invalid and further valid trials could change that.
     """
     known = {result.id: result for result in results}
     ids = [task_and_epoch(name)[0] for name in to_come]
@@ -41,7 +51,7 @@ def are_settled(
     worst = [*results, *(extreme(known[id], metrics, is_best=False) for id in ids)]
     if why_invalid(results, max_errors):
         return bool(why_invalid(best, max_errors))
-    return all(gate.is_passed(best) == gate.is_passed(worst) for gate in gates)
+    return all(gate.decide(best)[0] == gate.decide(worst)[0] for gate in gates)
 
 
 def extreme(known: TrialResult, metrics: Sequence[Metric], *, is_best: bool) -> TrialResult:

@@ -1,0 +1,124 @@
+"""The gate `--super-baseline`: how many epochs it needs, what it can find, and what it decides.
+
+Only loaded by a run with a baseline, because what it imports is heavy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.comparison.comparison import by_one_look, compare
+from pytest_super.comparison.side import side_of
+from pytest_super.errors import SuperError
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, NOTHING_COMPARED, PASSED, of_set, why_undecided
+from pytest_super.statistics import decision
+from pytest_super.statistics.epochs import schedule
+from pytest_super.words import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from pytest_super.comparison.comparison import Comparison, Confidence
+    from pytest_super.comparison.side import Side, TaskTrials
+    from pytest_super.option_types import Epochs
+    from pytest_super.statistics.epochs import Schedule
+    from pytest_super.store.results import TrialResult
+
+WORDS = {decision.PASS: PASSED, decision.REGRESSED: FAILED, decision.CANNOT_TELL: CANNOT_TELL}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetPlan:
+    """Of one set: its tasks that the baseline has."""
+
+    schedule: Schedule
+    finds: decision.Plan
+    """If each task runs in all its epochs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """How often each task runs at most, and when the run is compared."""
+
+    sets: Mapping[str, SetPlan] = field(default_factory=dict)
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    """By task id."""
+    least: int = 1
+    """The epoch after which the first look comes. There is one after each further epoch."""
+
+    def confidence_after(self, epoch: int) -> Confidence:
+        """How sure the bounds of the look after an epoch must be."""
+
+        @cache
+        def confidences(set_name: str, sets: int) -> list[float]:
+            return self.sets[set_name].schedule.confidences(by_one_look(set_name, sets))
+
+        def confidence(set_name: str, sets: int) -> float:
+            known = confidences(set_name, sets)
+            # A set whose tasks need fewer epochs than others has had its last look before.
+            return known[min(epoch - self.least, len(known) - 1)]
+
+        return confidence
+
+
+def plan_of(side: Side, ids: Collection[str], epochs: Epochs, margin: float) -> RunPlan:
+    """Of the tasks `ids`. Those that the baseline does not have run as rarely as possible."""
+    common = {id: task for id, task in side.tasks.items() if id in ids}
+    most = dict.fromkeys(ids, epochs.least)
+    sets = {}
+    for name in sorted({task.set for task in common.values()}):
+        own = {id: task for id, task in common.items() if task.set == name}
+        sets[name] = set_plan(list(own.values()), epochs, margin)
+        most |= dict(zip(own, sets[name].schedule.epochs, strict=True))
+    return RunPlan(sets=sets, epochs=most, least=epochs.least)
+
+
+def set_plan(tasks: Sequence[TaskTrials], epochs: Epochs, margin: float) -> SetPlan:
+    values, weights = [task.values for task in tasks], [task.weight for task in tasks]
+    found = schedule(values, weights, least=epochs.least, most=epochs.most, margin=margin)
+    return SetPlan(schedule=found, finds=decision.plan(values, weights, epochs=found.epochs, margin=margin))
+
+
+@dataclass(kw_only=True)
+class BaselineGate:
+    """Compares one run, the candidate."""
+
+    side: Side
+    """The baseline."""
+    margin: float
+    """The drop to exclude, from 0 to 1."""
+    must_tell: bool
+    """Whether the run fails if neither a drop can be excluded nor one is shown."""
+    run: str
+    """The candidate's id."""
+    subject: dict[str, Any]
+    """What the candidate tries."""
+    planned: RunPlan = field(default=RunPlan(), init=False)
+    """What `plan` has returned last."""
+
+    def plan(self, ids: Collection[str], epochs: Epochs) -> RunPlan:
+        """What can be found with so many epochs of these tasks, and when the run is compared."""
+        if self.planned.epochs.keys() != set(ids):
+            self.planned = plan_of(self.side, ids, epochs, self.margin)
+        return self.planned
+
+    def compared(self, results: Iterable[TrialResult], epoch: int) -> tuple[Comparison | None, str]:
+        """The comparison, or None and why nothing can be compared.
+
+        By the trials until the end of the epoch, and as sure as the plan asks for after it.
+        """
+        candidate = side_of(self.run, self.subject, (one for one in results if one.epoch <= epoch))
+        confidence = self.planned.confidence_after(epoch) if self.planned.sets else by_one_look
+        try:
+            return compare(self.side, candidate, self.margin, confidence), ""
+        except SuperError as error:
+            return None, str(error)
+
+    def decide(self, comparison: Comparison | None) -> tuple[str, str]:
+        """PASSED, FAILED or CANNOT_TELL, and why."""
+        if comparison is None:
+            return FAILED, NOTHING_COMPARED
+        sets = (of_set(one, comparison.margin) for one in comparison.sets)
+        return WORDS[comparison.verdict], one_line(why_undecided(comparison) or "; ".join(sets))

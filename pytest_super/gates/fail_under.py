@@ -1,0 +1,79 @@
+"""The gate `--super-fail-under`: a bound for a figure of the run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+from pytest_super.gates import wording
+from pytest_super.gates.figures import Figure, figure_of, mean_figure
+from pytest_super.gates.wording import FAILED, PASSED
+from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.statistics.errors import ROUNDING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_super.metrics import Metric
+    from pytest_super.store.results import TrialResult
+
+_NAMED = re.compile(r"(?P<name>[^:<]*)(?P<sign>[:<])(?P<bound>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailUnder:
+    """Passed if the figure is at least `bound`, or below it if lower values are better."""
+
+    figure: Figure
+    bound: float
+
+    def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
+        """FAILED if no trial has a value."""
+        figure, limit = self.figure, self.bound - ROUNDING
+        value = figure.of(results)
+        if value is None:
+            return FAILED, wording.NO_VALUE.format(figure=figure.name)
+        word = PASSED if (value >= limit if figure.higher_is_better else value < limit) else FAILED
+        relations = wording.HIGHER_IS_BETTER if figure.higher_is_better else wording.LOWER_IS_BETTER
+        why = wording.BOUNDED.format(
+            figure=figure.name, value=value, relation=relations[word], bound=self.bound
+        )
+        return word, why
+
+    @property
+    def why_open(self) -> str:
+        return wording.NO_MEAN_YET.format(figure=self.figure.name)
+
+
+def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail-under") -> FailUnder:
+    """Parse `text`: NAME:BOUND, NAME<BOUND, or a number, which is a bound for the accuracy.
+
+    A name is that of a metric, `category.NAME`, or one of USED.
+
+    `source` names the option or ini value in errors. Raises SuperError.
+    """
+    given = f"{source}={text}"
+    named = _NAMED.fullmatch(text)
+    if named is None:
+        bound = bound_of(given, text)
+        if not 0 <= bound <= 1:
+            raise SuperError(f"{given}: must be between 0 and 1")
+        return FailUnder(figure=mean_figure(ACCURACY), bound=bound)
+    figure = figure_of(named["name"], metrics, given)
+    if figure.higher_is_better != (named["sign"] == ":"):
+        better, sign = ("higher", ":") if figure.higher_is_better else ("lower", "<")
+        raise SuperError(f"{given}: {better} is better: write '{figure.name}{sign}{named['bound']}'")
+    return FailUnder(figure=figure, bound=bound_of(given, named["bound"]))
+
+
+def bound_of(given: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise SuperError(f"{given}: {text!r} is not a number") from None
+    if not isfinite(number):
+        raise SuperError(f"{given}: {text!r} is not a number")
+    return number

@@ -1,0 +1,169 @@
+"""The one object that decides a run: what is planned, whether the gates are decided, and the verdict.
+
+The exit status and all reports are readings of the verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.gates.figures import why_invalid
+from pytest_super.gates.stopping import are_settled
+from pytest_super.gates.wording import (
+    CANNOT_TELL,
+    FAILED,
+    FIGURES_INVALID,
+    GATE,
+    INVALID,
+    NOT_ALL_ENDED,
+    OPEN,
+    WORST_FIRST,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from pytest_super.comparison.comparison import Comparison, SetComparison
+    from pytest_super.gates import Gate
+    from pytest_super.gates.baseline import BaselineGate
+    from pytest_super.metrics import Metric
+    from pytest_super.option_types import Epochs
+    from pytest_super.store.results import TrialResult
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """What one gate has decided: one of the words of `wording`, and why."""
+
+    word: str
+    why: str
+
+    @property
+    def line(self) -> str:
+        return f"{GATE}{self.word}, {self.why}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunVerdict:
+    """What all gates of a run have decided, and whether the run fails."""
+
+    invalid: str
+    """Why the figures of the run are invalid; "" if they are valid."""
+    gates: Sequence[GateVerdict]
+    comparison: Comparison | None = None
+    """With the baseline; None without one, or if nothing was compared."""
+    why_not_compared: str = ""
+    """Why nothing can be compared with the baseline; "" if it was, or if trials are missing."""
+    allows_errors: bool = False
+    """Whether errors do not fail the run."""
+    fails: bool = False
+    """Whether the run fails, even if no test has failed."""
+
+    @property
+    def word(self) -> str:
+        """`passed`, `failed`, `open` or `cannot tell`; "" without gates."""
+        words = {gate.word for gate in self.gates}
+        return next((word.lower() for word in WORST_FIRST if word in words), "")
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """Whether the figures are valid, and each gate."""
+        if self.invalid:
+            yield f"{INVALID}{self.invalid}"
+        yield from (gate.line for gate in self.gates)
+
+    @property
+    def regression(self) -> dict[str, dict[str, Any]]:
+        """By set, how the run differs from its baseline; empty if nothing was compared."""
+        return {one.set: regression_of(one) for one in self.comparison.sets} if self.comparison else {}
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The suite properties of JUnit XML, without the prefix."""
+        compared = {
+            f"regression.{name}{suffix}": one[key]
+            for name, one in self.regression.items()
+            for suffix, key in (("", "verdict"), (".points", "points"))
+        }
+        return {"invalid": self.invalid, "verdict": self.word, **compared}
+
+    def to_data(self) -> dict[str, Any]:
+        """The content of verdict.json."""
+        return {
+            "invalid": self.invalid,
+            "gates": [gate.line for gate in self.gates],
+            "regression": self.regression,
+            "verdict": self.word,
+        }
+
+
+def regression_of(one: SetComparison) -> dict[str, Any]:
+    """The verdict on a set, and the difference of the headline's means with its interval, in points."""
+    low, high = (round(100 * bound, 2) for bound in one.difference.bounds(one.level))
+    points = round(100 * one.difference.value, 2)
+    return {"verdict": one.verdict, "points": points, "low": low, "high": high}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunGates:
+    """Decides a run; one without gates by its trials alone."""
+
+    epochs: Epochs
+    plain: Sequence[Gate] = ()
+    metrics: Sequence[Metric] = ()
+    baseline: BaselineGate | None = None
+    max_errors: float | None = None
+    """The share of the trials that can be errors; None if any error fails the run."""
+
+    def plan(self, ids: Collection[str]) -> Mapping[str, int]:
+        """How often each of these tasks runs at most. Called before the first trial."""
+        if self.baseline is not None:
+            return self.baseline.plan(ids, self.epochs).epochs
+        return dict.fromkeys(ids, self.epochs.most)
+
+    def is_decided(self, results: Sequence[TrialResult], to_come: Collection[str], epoch: int) -> bool:
+        """Whether the run can end after this epoch. `to_come` has the names of the trials to come."""
+        if self.baseline is not None:
+            comparison, _ = self.baseline.compared(results, epoch)
+            if comparison is None or comparison.verdict == CANNOT_TELL:
+                return False
+        return are_settled(self.plain, self.metrics, results, to_come, self.max_errors)
+
+    def verdict(self, results: Sequence[TrialResult], *, not_run: int, epoch: int) -> RunVerdict:
+        """Of a run that has ended, by the last result of each trial.
+
+        `not_run` is the number of trials that did not begin, `epoch` the last one that the comparison counts.
+        """
+        # A gate is for all trials.
+        is_open = bool(not_run) or any(one.is_interrupted for one in results)
+        invalid = why_invalid(results, self.max_errors)
+        comparison, why_not_compared = None, ""
+        gates = [self._decided(gate, results, is_open=is_open, is_valid=not invalid) for gate in self.plain]
+        if self.baseline is not None:
+            if not is_open:
+                comparison, why_not_compared = self.baseline.compared(results, epoch)
+            found = (OPEN, NOT_ALL_ENDED) if is_open else self.baseline.decide(comparison)
+            gates.append(GateVerdict(*found))
+        allows_errors = self.max_errors is not None and not invalid
+        return RunVerdict(
+            invalid=invalid,
+            gates=gates,
+            comparison=comparison,
+            why_not_compared=why_not_compared,
+            allows_errors=allows_errors,
+            fails=any(map(self._fails, gates))
+            or any(not allows_errors if one.is_error else not (one.solved or gates) for one in results),
+        )
+
+    def _decided(
+        self, gate: Gate, results: Sequence[TrialResult], *, is_open: bool, is_valid: bool
+    ) -> GateVerdict:
+        if is_open:
+            return GateVerdict(OPEN, gate.why_open)
+        return GateVerdict(*gate.decide(results)) if is_valid else GateVerdict(FAILED, FIGURES_INVALID)
+
+    def _fails(self, gate: GateVerdict) -> bool:
+        """Whether the run fails by the gate."""
+        must_tell = self.baseline is not None and self.baseline.must_tell
+        return gate.word in (FAILED, OPEN) or (must_tell and gate.word == CANNOT_TELL)

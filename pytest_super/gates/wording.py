@@ -1,0 +1,74 @@
+"""The wording of verdicts: the words of gates, and every sentence about what they have decided and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_super.comparison.comparison import Comparison, SetComparison
+    from pytest_super.statistics import decision
+
+PASSED, FAILED, OPEN, CANNOT_TELL = "passed", "FAILED", "open", "cannot tell"
+# One of several gates decides for all of them: the first of these that one of them has.
+WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, PASSED)
+GATE = "gate: "
+INVALID = "invalid: "
+
+TOO_MANY_ERRORS = "{share:.3g} % of the trials are errors (limit {limit:.3g} %)"
+FIGURES_INVALID = "the figures are invalid"
+NOT_ALL_ENDED = "not all trials have ended"
+
+# --super-fail-under
+BOUNDED = "mean {figure} {value:.4f} is {relation} {bound:g}"
+HIGHER_IS_BETTER = {PASSED: "at least", FAILED: "under"}
+LOWER_IS_BETTER = {PASSED: "below", FAILED: "not below"}
+NO_VALUE = "no trial has a value of {figure}"
+NO_MEAN_YET = "the run has no mean {figure} of all trials"
+
+# --super-must-solve
+ALL_SOLVED = "the tasks of {file} are solved"
+TOO_RARELY_SOLVED = "of {file} too rarely solved: {tasks}"
+SOLVED_IN = "{task} in {solved} of {trials}"
+NOT_ALL_ENDED_OF = "not all trials have ended that {file} needs"
+
+# --super-baseline
+OF_SET: Mapping[decision.Verdict, str] = {
+    "pass": "{set}: pass, a drop of {margin:g} points or more is excluded",
+    "regressed": "{set}: REGRESSED, it is worse, and a drop of {margin:g} points or more is not excluded",
+    "cannot tell": "{set}: cannot tell, {more} would decide if the means stayed as they are",
+}
+NOTHING_COMPARED = "nothing can be compared"
+SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are errors: it decides nothing"
+
+# The end of an adaptive run
+NOT_NEEDED = "not needed: the gates were decided after {epochs}"
+SAVED = "decided after {epochs}: {left} of {trials} were not needed{cost}"
+SAVED_COST = ", about ${cost:.4f}"
+
+
+def of_set(one: SetComparison, margin: float) -> str:
+    more = (
+        "more than 100 further epochs"
+        if one.more_epochs is None
+        else counted(one.more_epochs, "further epoch")
+    )
+    return OF_SET[one.verdict].format(set=one.set, margin=100 * margin, more=more)
+
+
+def why_undecided(comparison: Comparison) -> str:
+    """Why a comparison decides nothing, whatever its sets say; "" if it decides."""
+    side = comparison.too_many_errors
+    if side is None:
+        return ""
+    return SIDE_WITH_ERRORS.format(errors=side.errors, trials=side.trials, name=side.name)
+
+
+def compared_lines(comparison: Comparison) -> Iterator[str]:
+    """The verdict on each set, and why they count for nothing if they do."""
+    yield from (of_set(one, comparison.margin) for one in comparison.sets)
+    if why := why_undecided(comparison):
+        yield why

@@ -1,0 +1,77 @@
+"""The trials of a run as their reports tell: which are to run, which have ended, and what has failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.session.outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
+from pytest_super.store.results import task_and_epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_super.store.results import TrialResult
+
+
+class Trials:
+    """Follows the reports on the controller. All sets but `skipped` contain names of trials."""
+
+    def __init__(self) -> None:
+        self.selected: set[str] = set()
+        """Those that are to run."""
+        self.reported: set[str] = set()
+        self.ended: set[str] = set()
+        self.skipped: set[str] = set()
+        """Ids of tasks that the agent or a marker skips."""
+        self.failed: set[str] = set()
+        """Those whose last run failed."""
+        self.afterwards: dict[str, str] = {}
+        """By name of the trial: the error of its last run's teardown."""
+        self.only_errors = True
+        """Whether no report has failed for another reason than an error around an agent."""
+
+    @property
+    def to_come(self) -> list[str]:
+        """Those that have not ended, without the ones of skipped tasks."""
+        left = self.selected - self.ended
+        return [name for name in left if task_and_epoch(name)[0] not in self.skipped]
+
+    def not_run(self, results: Iterable[TrialResult]) -> int:
+        """The number of those that did not begin."""
+        return len(self.selected - self.reported - {result.name for result in results})
+
+    def expect(self, nodeids: Iterable[str]) -> None:
+        self.selected |= {trial_of(nodeid) for nodeid in nodeids if is_task(nodeid)}
+
+    def follow(self, report: Any) -> bool:
+        """Whether a trial has ended by it."""
+        data, is_trial = getattr(report, "super_result", None), is_task(report.nodeid)
+        if report.failed:
+            is_error = report.when != "call" or data is None or data["error"] is not None
+            self.only_errors &= is_trial and is_error
+        if not is_trial:
+            return False
+        name = trial_of(report.nodeid)
+        self.reported.add(name)
+        if report.skipped and data is None:
+            self.skipped.add(task_and_epoch(name)[0])
+        if report.when == "setup":
+            self.failed.discard(name)
+            self.afterwards.pop(name, None)
+        elif report.when == "call" and report.failed:
+            self.failed.add(name)
+        if trouble := trouble_of(report):
+            self.afterwards[name] = trouble["error"]
+        # An item whose worker died has no other report.
+        has_ended = report.when in (CRASH_PHASE, "teardown") and report.outcome != REQUEUED
+        if has_ended:
+            self.ended.add(name)
+        return has_ended
+
+
+def trouble_of(report: Any) -> dict[str, Any]:
+    """A failure after a trial, as a line of trouble.jsonl; empty if the report is none of one."""
+    if not (is_task(report.nodeid) and report.when == "teardown" and report.failed):
+        return {}
+    unknown = {"id": trial_of(report.nodeid), "error": report.longreprtext}
+    return getattr(report, "super_trouble", unknown)
