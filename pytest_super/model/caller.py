@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, error_data
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.model.api import CallingTrial
-    from pytest_super.model.protocols.protocol import NativeProtocol, Request, WireProtocol
+    from pytest_super.model.protocols.protocol import Request, WireProtocol
     from pytest_super.model.provider import Answer, ModelProvider, Relay
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import ModelSettings
@@ -168,7 +168,7 @@ class Caller:
     def _read_call(self, trial: CallingTrial, asked: Asked) -> ModelCall:
         own, has_files = asked.request, False
         if asked.protocol is not CHAT:
-            own = cast("NativeProtocol", asked.protocol).with_defaults(own, self.settings.parameters)
+            own = asked.protocol.with_defaults(own, self.settings.parameters)
             # A chat completion has no place for them, so they cannot be measured there.
             has_files = has_type(own, FILE_TYPES)
         request = self._prepare(trial, asked.chat)

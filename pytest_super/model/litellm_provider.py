@@ -6,7 +6,7 @@ import asyncio
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
@@ -34,7 +34,7 @@ from pytest_super.model.usage import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-    from pytest_super.model.protocols.protocol import Body, Event, NativeProtocol, Request, WireProtocol
+    from pytest_super.model.protocols.protocol import Body, Event, Request, WireProtocol
     from pytest_super.model.provider import Relay
     from pytest_super.model.token_estimate import MaxUsage
 
@@ -97,7 +97,7 @@ class LitellmProvider(ModelProvider):
         with self._priced_parts(request):
             if protocol is CHAT:
                 return await self._complete(request, relay)
-            return await self._ask_native(cast("NativeProtocol", protocol), request, beta, relay)
+            return await self._ask_native(protocol, request, beta, relay)
 
     @contextmanager
     def _priced_parts(self, request: Request) -> Iterator[None]:
@@ -115,7 +115,7 @@ class LitellmProvider(ModelProvider):
         return await self._or_decided(partial(self._ask, asked, relay), partial(self._ask, HARMLESS))
 
     async def _ask_native(
-        self, protocol: NativeProtocol, request: Request, beta: str, relay: Relay | None
+        self, protocol: WireProtocol, request: Request, beta: str, relay: Relay | None
     ) -> Answer:
         async def ask(request: Request, beta: str = "", relay: Relay | None = None) -> Answer:
             source = self._upstream.stream(protocol, request, beta)
@@ -130,7 +130,7 @@ class LitellmProvider(ModelProvider):
         harmless = protocol.with_defaults(protocol.harmless, self.parameters)
         return await self._or_decided(partial(ask, request, beta, relay), partial(ask, harmless))
 
-    def _native(self, protocol: NativeProtocol, request: Request, body: Body) -> Answer:
+    def _native(self, protocol: WireProtocol, request: Request, body: Body) -> Answer:
         stated = protocol.tokens(body) if is_plausible(body) else None
         tokens = stated or Tokens(estimate_tokens(request), estimate_tokens(body))
         return Answer(

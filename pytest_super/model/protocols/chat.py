@@ -7,10 +7,17 @@ send the key to whoever asked for it, and the host would fetch an image from any
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols import chat_chunks, chat_events
-from pytest_super.model.protocols.protocol import invalid, is_list_of_objects, objects, openai_error
+from pytest_super.model.protocols.protocol import (
+    bearer,
+    count,
+    invalid,
+    is_list_of_objects,
+    objects,
+    openai_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +48,31 @@ class ChatCompletions:
     name = "chat completions"
     path = "/v1/chat/completions"
     relayed_end = "data: [DONE]\n\n"
+    provider = "openai"
+    base_url = "https://api.openai.com/v1"
+    base_variables: tuple[str, ...] = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+    key_variables: tuple[str, ...] = ("OPENAI_API_KEY",)
+    count_path = ""
+    harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}]}
+
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
+        return f"{base}/chat/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return bearer(key)
+
+    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
+        options = {"stream": True, "stream_options": {"include_usage": True}} if is_stream else {}
+        return {**request, "model": model, **options}
+
+    def with_defaults(self, request: Request, parameters: Request) -> Request:
+        return {**parameters, **request}
+
+    def tokens(self, body: Body) -> Tokens | None:
+        usage = body.get("usage")
+        if not isinstance(usage, dict) or not count(usage.get("prompt_tokens")):
+            return None
+        return chat_chunks.used([body])
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         result = accepted(request)

@@ -28,6 +28,7 @@ NAMES = """
     context_management output_config output_format cache_control
 """
 FIELDS = frozenset(NAMES.split())
+VERSION = "2023-06-01"
 REFUSED = {"container": "is not offered: it names a sandbox of the provider"}
 # Types of tools that the client runs itself, with the date of their version. Any other type is a tool of the
 # provider: `web_search_…`, `bash_code_execution_…`, `mcp_toolset`, …
@@ -52,7 +53,21 @@ class Messages:
     name = "messages"
     path = "/v1/messages"
     relayed_end = ""
+    provider = "anthropic"
+    base_url = "https://api.anthropic.com"
+    base_variables: tuple[str, ...] = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
+    key_variables: tuple[str, ...] = ("ANTHROPIC_API_KEY",)
+    count_path = "/count_tokens"
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
+
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
+        return base.removesuffix("/v1") + self.path
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"anthropic-version": VERSION, "x-api-key": key}
+
+    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
+        return {**request, "model": model, "stream": is_stream}
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         for name, reason in REFUSED.items():

@@ -64,7 +64,42 @@ class StreamedProtocol(Protocol):
         ...
 
 
-class WireProtocol(StreamedProtocol, Protocol):
+class AskedProtocol(StreamedProtocol, Protocol):
+    """How a provider is asked in a protocol: its own provider, or another that speaks it."""
+
+    provider: str
+    """Its own provider, as litellm calls it."""
+    base_url: str
+    """Of its own provider. `base_variables` are those of the environment that name another."""
+    base_variables: tuple[str, ...]
+    key_variables: tuple[str, ...]
+    count_path: str
+    """What follows the address of a request to ask for its number of tokens; "" if nothing does."""
+    harmless: ClassVar[Request]
+    """A request with nothing of anybody's prompt in it."""
+
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:
+        """The URL of requests below a base URL. Some protocols name the model there, or the stream."""
+        ...
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Those of each request."""
+        ...
+
+    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
+        """The body of a request for a stream, or for the whole answer at once."""
+        ...
+
+    def with_defaults(self, request: Request, parameters: Request) -> Request:
+        """The request; where it is silent, with the user's parameters, named as in chat completions."""
+        ...
+
+    def tokens(self, body: Body) -> Tokens | None:
+        """What the answer used, as the provider says; None if it does not."""
+        ...
+
+
+class WireProtocol(AskedProtocol, Protocol):
     """One protocol of the model door. Its methods have no state and need no library."""
 
     name: str
@@ -107,21 +142,6 @@ class WireProtocol(StreamedProtocol, Protocol):
 
     def error_event(self, code: str, message: str) -> str:
         """What ends a stream that cannot go on."""
-        ...
-
-
-class NativeProtocol(WireProtocol, Protocol):
-    """A protocol in which some providers are asked without litellm."""
-
-    harmless: ClassVar[Request]
-    """A request with nothing of anybody's prompt in it."""
-
-    def with_defaults(self, request: Request, parameters: Request) -> Request:
-        """The request; where it is silent, with the user's parameters, named as in chat completions."""
-        ...
-
-    def tokens(self, body: Body) -> Tokens | None:
-        """What the answer used, as the provider says; None if it does not."""
         ...
 
 
@@ -184,6 +204,10 @@ def named_event(data: Event) -> str:
     # A provider's type could begin another line.
     name = f"event: {kind}\n" if TYPE.fullmatch(kind) else ""
     return f"{name}data: {json.dumps(data)}\n\n"
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
 
 
 def openai_error(code: str, message: str) -> Body:

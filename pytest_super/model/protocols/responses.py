@@ -10,6 +10,7 @@ from pytest_super.model.protocols.protocol import (
     NOT_STATED,
     StreamError,
     Tokens,
+    bearer,
     count,
     detail,
     invalid,
@@ -52,7 +53,21 @@ class Responses:
     name = "responses"
     path = "/v1/responses"
     relayed_end = ""
+    provider = "openai"
+    base_url = "https://api.openai.com/v1"
+    base_variables: tuple[str, ...] = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+    key_variables: tuple[str, ...] = ("OPENAI_API_KEY",)
+    count_path = ""
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
+
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
+        return f"{base}/responses"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return bearer(key)
+
+    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
+        return {**request, "model": model, "stream": is_stream}
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         for name, reason in REFUSED.items():
