@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# POST, to the path of each of `protocols.known`: a call of the model for the trial in the header TRIAL. The
+# POST, to the path of each protocol: a call of the model for the trial in the header TRIAL. The
 # header FACTS says what the call used, because programs read the body and expect it unchanged. In a stream it
 # is a last line, a comment that begins with COMMENT, with the error if the stream could not go on.
 CHAT = "/v1/chat/completions"

@@ -15,8 +15,8 @@ from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.json_values import has_type
 from pytest_super.model.ledger import Ledger
-from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.protocols.protocol import reading
+from pytest_super.model.protocols.registry import CHAT
 from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.rate_limit import HeadStart
 from pytest_super.model.retry import Tries

@@ -121,7 +121,7 @@ class GatewayModel:
         relay: Callable[[bytes], None],
         beta: str = "",
     ) -> Forwarded:
-        """Pass a program's request on as it is, from any thread; `path` is one of `protocols.known`.
+        """Pass a program's request on as it is, from any thread; `path` is one of `protocols.registry`.
 
         An exception that `opened` or `relay` raises ends the call. `relay` gets the events of a stream.
 

@@ -1,6 +1,6 @@
 """The gateway's HTTP server, with litellm behind it; `api` lists its requests.
 
-It speaks the protocols of `protocols.known`, on a unix socket. Keys, retries, rate limits, budgets and
+It speaks the protocols of `protocols.registry`, on a unix socket. Keys, retries, rate limits, budgets and
 records are behind it and nowhere else.
 """
 
@@ -38,8 +38,8 @@ from pytest_super.model.event_stream import EventStream
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.json_values import plain
 from pytest_super.model.protocols.exchange import exchange
-from pytest_super.model.protocols.known import MESSAGES, PROTOCOLS
 from pytest_super.model.protocols.protocol import invalid, reading
+from pytest_super.model.protocols.registry import MESSAGES, PROTOCOLS
 from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.litellm_errors import causes, explain
 from pytest_super.model.litellm_setup import would_run_tools
-from pytest_super.model.protocols.known import CHAT
+from pytest_super.model.protocols.registry import CHAT
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.server_sent_events import events_of
 from pytest_super.model.streamed_answer import LONGEST_STREAM, Relaying, limited, read_answer

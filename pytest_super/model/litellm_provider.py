@@ -15,8 +15,8 @@ from pytest_super.model.litellm_chat import LitellmChat
 from pytest_super.model.litellm_errors import explain
 from pytest_super.model.litellm_setup import find_provider, import_litellm, supports
 from pytest_super.model.protocols.chat import accepted
-from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.protocols.protocol import Tokens, detail
+from pytest_super.model.protocols.registry import CHAT
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import BrokenStreamError, Relaying, read_answer

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from pytest_super.model.protocols import gemini_events
-from pytest_super.model.protocols.known import MESSAGES
+from pytest_super.model.protocols.gemini import stream as gemini_events
+from pytest_super.model.protocols.registry import MESSAGES
 from pytest_super.model.server_sent_events import events_of
 from pytest_super.model.streamed_answer import Relaying, denial, limited, read_answer
 

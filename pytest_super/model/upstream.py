@@ -14,7 +14,7 @@ import httpx
 
 from pytest_super.model.api import BETA
 from pytest_super.model.litellm_errors import is_no_model_api
-from pytest_super.model.protocols.known import CHAT, PROTOCOLS
+from pytest_super.model.protocols.registry import CHAT, PROTOCOLS
 from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.server_sent_events import events_of
 from pytest_super.model.streamed_answer import denial

@@ -14,8 +14,8 @@ from pytest_super.model.client import error_of
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.failures import RETRIED, ModelCallError
 from pytest_super.model.protocols.exchange import exchange
-from pytest_super.model.protocols.known import MESSAGES, PROTOCOLS
 from pytest_super.model.protocols.protocol import reading
+from pytest_super.model.protocols.registry import MESSAGES, PROTOCOLS
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 from pytest_super.store.trajectory import now
 from pytest_super.trial.model_replies import (

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.protocols import messages_events
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.messages import Messages
+from pytest_super.model.protocols.messages import stream as messages_events
 from pytest_super.model.protocols.responses import Responses
 
 RESPONSES, MESSAGES = Responses(), Messages()

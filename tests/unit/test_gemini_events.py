@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_super.model.protocols.gemini_events import has_part, whole
+from pytest_super.model.protocols.gemini.stream import has_part, whole
 from pytest_super.model.protocols.protocol import StreamError
 
 USAGE = {"usageMetadata": {"promptTokenCount": 3}}

@@ -19,7 +19,7 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.litellm_setup import import_litellm, supports
-from pytest_super.model.protocols.known import CHAT
+from pytest_super.model.protocols.registry import CHAT
 from tests.openai_server import ERRORS, KEY, MEANINGS, Fault
 
 if TYPE_CHECKING:

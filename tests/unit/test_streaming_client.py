@@ -14,7 +14,7 @@ from packaging.version import Version
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
-from pytest_super.model.protocols.known import CHAT
+from pytest_super.model.protocols.registry import CHAT
 from pytest_super.model.streaming_client import as_stream, streaming_client
 from tests.openai_server import KEY, MEANINGS, Fault
 

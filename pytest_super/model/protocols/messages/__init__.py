@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.protocols import messages_chat, messages_events
+from pytest_super.model.protocols.messages import conversion, stream
 from pytest_super.model.protocols.protocol import (
     ERRORS,
     NOT_STATED,
@@ -92,16 +92,16 @@ class Messages:
         return {"max_tokens": 4096} | {name: parameters[name] for name in names & set(parameters)} | request
 
     def to_chat(self, request: Request) -> Request:
-        return messages_chat.to_chat(request)
+        return conversion.to_chat(request)
 
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
-        return messages_chat.from_chat(body)
+        return conversion.from_chat(body)
 
     def said(self, body: Body) -> dict[str, Any]:
-        return messages_chat.turn(body["content"])
+        return conversion.turn(body["content"])
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
-        return map(named_event, messages_events.events(body))
+        return map(named_event, stream.events(body))
 
     def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
         return relayed_by_name(event)
@@ -110,10 +110,10 @@ class Messages:
         return event.get("type") not in (*BEFORE, *ERRORS)
 
     def whole(self, events: list[Event]) -> Body | None:
-        return messages_events.whole(events)
+        return stream.whole(events)
 
     def used(self, events: list[Event]) -> Tokens:
-        return self.tokens({"usage": messages_events.usage_of_part(events)}) or NOT_STATED
+        return self.tokens({"usage": stream.usage_of_part(events)}) or NOT_STATED
 
     def tokens(self, body: Body) -> Tokens | None:
         usage = body.get("usage")

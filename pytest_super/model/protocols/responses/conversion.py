@@ -15,7 +15,7 @@ from pytest_super.model.protocols.protocol import (
     objects,
     text_of,
 )
-from pytest_super.model.protocols.responses_tools import (
+from pytest_super.model.protocols.responses.tools import (
     as_function,
     call_item,
     found_names,
@@ -26,7 +26,7 @@ from pytest_super.model.protocols.responses_tools import (
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Request
-    from pytest_super.model.protocols.responses_tools import Tools
+    from pytest_super.model.protocols.responses.tools import Tools
 
 # Fields that mean the same in both.
 SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "prompt_cache_key")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.protocols import responses_chat, responses_events
 from pytest_super.model.protocols.protocol import (
     ERRORS,
     NOT_STATED,
@@ -20,6 +19,7 @@ from pytest_super.model.protocols.protocol import (
     parts_in,
     relayed_by_name,
 )
+from pytest_super.model.protocols.responses import conversion, stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,16 +94,16 @@ class Responses:
         return result
 
     def to_chat(self, request: Request) -> Request:
-        return responses_chat.to_chat(request)
+        return conversion.to_chat(request)
 
     def from_chat(self, body: Body, request: Request) -> Body:
-        return responses_chat.from_chat(body, request)
+        return conversion.from_chat(body, request)
 
     def said(self, body: Body) -> dict[str, Any]:
-        return responses_chat.said(body["output"])
+        return conversion.said(body["output"])
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
-        return map(named_event, responses_events.events(body))
+        return map(named_event, stream.events(body))
 
     def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
         return relayed_by_name(event)

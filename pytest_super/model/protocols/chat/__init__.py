@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.protocols import chat_chunks, chat_events
+from pytest_super.model.protocols.chat import chunks, stream
 from pytest_super.model.protocols.protocol import (
     bearer,
     count,
@@ -72,7 +72,7 @@ class ChatCompletions:
         usage = body.get("usage")
         if not isinstance(usage, dict) or not count(usage.get("prompt_tokens")):
             return None
-        return chat_chunks.used([body])
+        return chunks.used([body])
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         result = accepted(request)
@@ -89,20 +89,20 @@ class ChatCompletions:
         return message
 
     def events(self, body: Body, request: Request) -> Iterator[str]:
-        return chat_events.events(body, usage=chat_events.wants_usage(request))
+        return stream.events(body, usage=stream.wants_usage(request))
 
     def relayed(self, event: Event, request: Request) -> str:
-        is_of_interest = objects(event.get("choices")) or chat_events.wants_usage(request)
+        is_of_interest = objects(event.get("choices")) or stream.wants_usage(request)
         return "" if event.get("error") or not is_of_interest else f"data: {json.dumps(event)}\n\n"
 
     def has_part(self, event: Event) -> bool:
-        return chat_chunks.has_part(event)
+        return chunks.has_part(event)
 
     def whole(self, events: list[Event]) -> Body | None:
-        return chat_chunks.whole(events)
+        return chunks.whole(events)
 
     def used(self, events: list[Event]) -> Tokens:
-        return chat_chunks.used(events)
+        return chunks.used(events)
 
     def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
         return openai_error(code, message)
