@@ -1,0 +1,65 @@
+"""Texts for people that all parts use: numbers with their noun, errors in words, lines for a terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# C0 and C1 except tab and newline, changes of direction, and characters that cannot be encoded.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+LINE_LIMIT = 300
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def named(names: Sequence[str], most: int) -> str:
+    """The first names; the others are counted."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def words_of(error: BaseException) -> str:
+    """The text of an exception, with its type unless it is one of ours."""
+    if isinstance(error, SuperError):
+        return str(error)
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def printable(text: str) -> str:
+    """Text of a task file, an agent, a sandbox or a model, as it can be shown on a terminal.
+
+    It has no characters that move the cursor or cannot be encoded.
+    """
+    return CONTROL.sub("?", text)
+
+
+def printable_line(text: str) -> str:
+    """The same on one line, so that no part of it looks like another message."""
+    return printable(text.replace("\n", " | "))
+
+
+def exit_words(code: int) -> str:
+    """How a program ended, by its exit code as `subprocess` has it."""
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
+    """The end of a message about an unknown name: the `most` known names closest to it, or "" without one."""
+    # Not at the top: only a message needs it.
+    import difflib
+
+    by_lower = {one.lower(): one for one in known}
+    close = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=most)]
+    return f"; did you mean {' or '.join(f'`{one}`' for one in close)}?" if close else ""
+
+
+def one_line(text: str) -> str:
+    line = printable_line(text)
+    return line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}…"
