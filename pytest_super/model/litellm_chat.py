@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.litellm_errors import causes, explain
 from pytest_super.model.litellm_setup import would_run_tools
-from pytest_super.model.protocols.registry import CHAT
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.server_sent_events import events_of
 from pytest_super.model.streamed_answer import LONGEST_STREAM, Relaying, limited, read_answer
@@ -73,7 +73,7 @@ class LitellmChat:
             return await self._acompletion(request, timeout=seconds)
 
     async def _ask_streamed(self, request: Request, relay: Relay | None) -> Any:
-        relaying = Relaying(CHAT, relay)
+        relaying = Relaying(COMMON, relay)
         body = await read_answer(
             self._stream(request),
             relaying,

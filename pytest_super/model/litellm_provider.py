@@ -14,9 +14,8 @@ from pytest_super.model.json_values import plain, texts
 from pytest_super.model.litellm_chat import LitellmChat
 from pytest_super.model.litellm_errors import explain
 from pytest_super.model.litellm_setup import find_provider, import_litellm, supports
-from pytest_super.model.protocols.chat import accepted
 from pytest_super.model.protocols.protocol import Tokens, detail
-from pytest_super.model.protocols.registry import CHAT
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import BrokenStreamError, Relaying, read_answer
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 
 # Its tokenizer comes with litellm; those of other models would be downloaded.
 COUNTED_AS = "gpt-4"
-# Contains nothing of the prompt, so that a refusal of it concerns every call.
-HARMLESS = {"messages": [{"role": "user", "content": "Say yes."}]}
 # The fields of events that hold what a model says, in the protocols of Anthropic, OpenAI and Gemini.
 SAYING = ("delta", "choices", "candidates")
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
@@ -89,15 +86,15 @@ class LitellmProvider(ModelProvider):
             return await self._complete(request)
 
     def speaks(self, protocol: WireProtocol) -> bool:
-        return self._chat.is_streamed if protocol is CHAT else self._upstream.speaks(protocol)
+        return self._chat.is_streamed if protocol is COMMON else self._upstream.speaks(protocol)
 
     async def stream(
-        self, protocol: WireProtocol, request: Request, beta: str, relay: Relay | None
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str], relay: Relay | None
     ) -> Answer:
         with self._priced_parts(request):
-            if protocol is CHAT:
+            if protocol is COMMON:
                 return await self._complete(request, relay)
-            return await self._ask_native(protocol, request, beta, relay)
+            return await self._ask_native(protocol, request, headers, relay)
 
     @contextmanager
     def _priced_parts(self, request: Request) -> Iterator[None]:
@@ -109,16 +106,16 @@ class LitellmProvider(ModelProvider):
             raise
 
     async def _complete(self, request: Request, relay: Relay | None = None) -> Answer:
-        asked = accepted(request)
+        asked, _ = COMMON.accepted(request, is_open=True)
         if not self._is_known:
             raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
-        return await self._or_decided(partial(self._ask, asked, relay), partial(self._ask, HARMLESS))
+        return await self._or_decided(partial(self._ask, asked, relay), partial(self._ask, COMMON.harmless))
 
     async def _ask_native(
-        self, protocol: WireProtocol, request: Request, beta: str, relay: Relay | None
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str], relay: Relay | None
     ) -> Answer:
-        async def ask(request: Request, beta: str = "", relay: Relay | None = None) -> Answer:
-            source = self._upstream.stream(protocol, request, beta)
+        async def ask(request: Request, headers: Mapping[str, str], relay: Relay | None) -> Answer:
+            source = self._upstream.stream(protocol, request, headers)
             relaying = Relaying(protocol, relay)
             secrets = secrets_in(self.parameters)
             body = await read_answer(
@@ -128,7 +125,7 @@ class LitellmProvider(ModelProvider):
 
         # With what the user chose for every call, and nothing that this program did.
         harmless = protocol.with_defaults(protocol.harmless, self.parameters)
-        return await self._or_decided(partial(ask, request, beta, relay), partial(ask, harmless))
+        return await self._or_decided(partial(ask, request, headers, relay), partial(ask, harmless, {}, None))
 
     def _native(self, protocol: WireProtocol, request: Request, body: Body) -> Answer:
         stated = protocol.tokens(body) if is_plausible(body) else None
@@ -141,8 +138,10 @@ class LitellmProvider(ModelProvider):
             fingerprint=None,
         )
 
-    async def count_tokens(self, request: Request, beta: str) -> Body | None:
-        return await self._upstream.count(request, beta)
+    async def count_tokens(
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str]
+    ) -> Body | None:
+        return await self._upstream.count(protocol, request, headers)
 
     async def _or_decided(
         self, ask: Callable[[], Awaitable[Answer]], ask_harmless: Callable[[], Awaitable[Answer]]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from pytest_super.model.protocols.gemini import stream as gemini_events
-from pytest_super.model.protocols.registry import MESSAGES
+from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.server_sent_events import events_of
 from pytest_super.model.streamed_answer import Relaying, denial, limited, read_answer
 
@@ -28,6 +28,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "gemini": ("",),
     "vertex_ai": ("gemini", "claude"),
 }
+MESSAGES = Messages()
 # How requests for a whole answer end: of Gemini, and of Claude at Vertex.
 GENERATE, PREDICT = ":generateContent", ":rawPredict"
 # litellm states others in its requests.
@@ -101,7 +102,7 @@ def as_stream(request: httpx.Request) -> tuple[httpx.Request, StreamedProtocol] 
         return changed(request, target, request.content), gemini_events
     if path.endswith(PREDICT) and "/anthropic/" in path:
         path = path.removesuffix(PREDICT) + ":streamRawPredict"
-    elif not path.endswith(MESSAGES.path):
+    elif not path.endswith(MESSAGES.routes[0].path):
         return None
     content = json.dumps({**json.loads(request.content), "stream": True}, ensure_ascii=False).encode()
     return changed(request, path + query, content), MESSAGES

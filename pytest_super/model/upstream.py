@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from pytest_super.model.api import BETA
 from pytest_super.model.litellm_errors import is_no_model_api
-from pytest_super.model.protocols.registry import CHAT, PROTOCOLS
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.server_sent_events import events_of
 from pytest_super.model.streamed_answer import denial
@@ -45,19 +44,19 @@ class Upstream:
 
     def speaks(self, protocol: WireProtocol) -> bool:
         """Whether the provider does, as far as its name and its answers until now say."""
-        is_own = protocol is not CHAT and protocol.provider == self._provider
-        return is_own and protocol.path not in self._unspoken
+        is_own = protocol is not COMMON and protocol.provider == self._provider
+        return is_own and protocol.name not in self._unspoken
 
-    async def count(self, request: Request, beta: str) -> Body | None:
+    async def count(self, protocol: WireProtocol, request: Request, passed: Mapping[str, str]) -> Body | None:
         """The provider's own count of a request; None if it says nothing that helps."""
-        protocol = next((each for each in PROTOCOLS.values() if each.count_path and self.speaks(each)), None)
-        if protocol is None:
+        url = protocol.count_address(self._base(protocol), self._name)
+        if not url or not self.speaks(protocol):
             return None
         try:
             response = await self._client.post(
-                self._address(protocol) + protocol.count_path,
-                headers=self._headers(protocol, beta),
-                json={**request, "model": self._name},
+                url,
+                headers=self._headers(protocol, passed),
+                json=protocol.count_content(request, self._name),
                 timeout=COUNT_SECONDS,
             )
             answer = response.json() if response.status_code == 200 else None
@@ -67,30 +66,28 @@ class Upstream:
 
     @asynccontextmanager
     async def stream(
-        self, protocol: WireProtocol, request: Request, beta: str
+        self, protocol: WireProtocol, request: Request, passed: Mapping[str, str]
     ) -> AsyncIterator[AsyncIterator[list[Event]]]:
         """The events of the answer. Raises NotSpokenError, once, and httpx's errors."""
-        url, headers = self._address(protocol), self._headers(protocol, beta)
+        url = protocol.address(self._base(protocol), self._name, is_stream=True)
+        headers = self._headers(protocol, passed)
         body = protocol.content(request, self._name, is_stream=True)
         async with self._client.stream("POST", url, headers=headers, json=body) as response:
             if response.status_code >= 400:
                 error = await denial(response)
                 if response.status_code in NO_PATH and is_no_model_api(response):
-                    self._unspoken.add(protocol.path)
+                    self._unspoken.add(protocol.name)
                     raise NotSpokenError
                 raise error
             yield events_of(response)
 
-    def _address(self, protocol: WireProtocol) -> str:
+    def _base(self, protocol: WireProtocol) -> str:
         given = self._parameters.get("api_base") or self._parameters.get("base_url")
-        base = str(given or first(protocol.base_variables) or protocol.base_url)
-        return protocol.address(base.rstrip("/"), self._name, is_stream=True)
+        return str(given or first(protocol.base_variables) or protocol.base_url).rstrip("/")
 
-    def _headers(self, protocol: WireProtocol, beta: str) -> dict[str, str]:
+    def _headers(self, protocol: WireProtocol, passed: Mapping[str, str]) -> dict[str, str]:
         key = self._parameters.get("api_key") or first(protocol.key_variables)
-        # Of Messages; other protocols' clients send none.
-        passed = {BETA: beta} if beta else {}
-        return protocol.headers(key) | passed | (self._parameters.get("extra_headers") or {})
+        return protocol.headers(key) | dict(passed) | (self._parameters.get("extra_headers") or {})
 
 
 def first(names: tuple[str, ...]) -> str:

@@ -19,7 +19,7 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
 from pytest_super.model.litellm_setup import import_litellm, supports
-from pytest_super.model.protocols.registry import CHAT
+from pytest_super.model.protocols.registry import COMMON
 from tests.openai_server import ERRORS, KEY, MEANINGS, Fault
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def test_a_broken_stream_is_priced_by_the_model_that_began_it(
     openai_server.reply({"text": "one two", "model": "gpt-4o-2024-08-06", **way})
     provider = LitellmProvider("openai/my-deployment")
     with pytest.raises(ModelCallError) as caught:
-        asyncio.run(provider.stream(CHAT, {"messages": MESSAGES}, "", relay))
+        asyncio.run(provider.stream(COMMON, {"messages": MESSAGES}, {}, relay))
     used = caught.value.usage
     assert used.prompt_tokens > 0
     assert used.cost_usd == pytest.approx(used.prompt_tokens * 2.5e-6 + used.completion_tokens * 1e-5)

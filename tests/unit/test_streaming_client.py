@@ -14,7 +14,7 @@ from packaging.version import Version
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.litellm_provider import LitellmProvider
-from pytest_super.model.protocols.registry import CHAT
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.streaming_client import as_stream, streaming_client
 from tests.openai_server import KEY, MEANINGS, Fault
 
@@ -58,7 +58,7 @@ def ask(
     }
     provider = LitellmProvider(model, given)
     # No chunks of theirs could be relayed.
-    assert not provider.speaks(CHAT)
+    assert not provider.speaks(COMMON)
     return asyncio.run(provider.complete({"messages": MESSAGES, **fields}, task="t", call=1))
 
 

@@ -1,4 +1,4 @@
-"""What every protocol of model APIs can do here: three are spoken, and a provider may speak only one of them.
+"""What a protocol of the model door says and does; nothing outside this folder names one.
 
 A request in a protocol that the provider does not speak is converted to chat completions, and the whole
 answer back: see `Converted protocols` in docs/models.md.
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pytest_super.model.failures import Failure, ModelCallError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from pytest_super.model.protocols.route import Route
 
 TYPE = re.compile(r"[\w.-]+", re.ASCII)
 
@@ -30,6 +32,8 @@ Event = dict[str, Any]
 """The data of one server-sent event."""
 END_MARK: Event = {"data": "[DONE]"}
 """Stands for `[DONE]`, the last line of a stream of chat completions."""
+# Clients that read line by line have limits, some of 64 KiB.
+PIECE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +77,16 @@ class AskedProtocol(StreamedProtocol, Protocol):
     """Of its own provider. `base_variables` are those of the environment that name another."""
     base_variables: tuple[str, ...]
     key_variables: tuple[str, ...]
-    count_path: str
-    """What follows the address of a request to ask for its number of tokens; "" if nothing does."""
     harmless: ClassVar[Request]
     """A request with nothing of anybody's prompt in it."""
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:
         """The URL of requests below a base URL. Some protocols name the model there, or the stream."""
         ...
+
+    def count_address(self, base: str, model: str) -> str:  # noqa: ARG002
+        """The URL of requests for a number of tokens; "" if the provider does not count."""
+        return ""
 
     def headers(self, key: str) -> dict[str, str]:
         """Those of each request."""
@@ -89,6 +95,10 @@ class AskedProtocol(StreamedProtocol, Protocol):
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
         """The body of a request for a stream, or for the whole answer at once."""
         ...
+
+    def count_content(self, request: Request, model: str) -> Request:
+        """The body of a request for a number of tokens."""
+        return {**request, "model": model}
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
         """The request; where it is silent, with the user's parameters, named as in chat completions."""
@@ -103,9 +113,17 @@ class WireProtocol(AskedProtocol, Protocol):
     """One protocol of the model door. Its methods have no state and need no library."""
 
     name: str
-    path: str
-    """Of its requests, below the address of a server."""
-    relayed_end: str
+    routes: tuple[Route, ...]
+    """Of POST. The first one can give a whole answer."""
+    models: str
+    """The path of the list of models, below which each has its own: see `card`."""
+    environment: ClassVar[Mapping[str, str]]
+    """The variables that clients read: `{url}` is the address of the model door, `{key}` what it takes."""
+    key_header: str = ""
+    """The header in which clients send the key; "" for `Authorization`."""
+    client_headers: tuple[str, ...] = ()
+    """The headers of a client that the protocol's own provider gets, in small letters."""
+    relayed_end: str = ""
     """What a client expects after the last event that was relayed."""
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
@@ -115,6 +133,10 @@ class WireProtocol(AskedProtocol, Protocol):
         network is open (`is_open`). Raises ModelCallError, INVALID.
         """
         ...
+
+    def has_files(self, request: Request) -> bool:  # noqa: ARG002
+        """Whether an accepted request has parts whose tokens nothing bounds, and chat has no place for."""
+        return False
 
     def to_chat(self, request: Request) -> Request:
         """An accepted request as one of chat completions. What these have no place for is left out."""
@@ -144,6 +166,16 @@ class WireProtocol(AskedProtocol, Protocol):
         """What ends a stream that cannot go on."""
         ...
 
+    def counted(self, tokens: int) -> Body:  # noqa: ARG002
+        """The answer to a request for a number of tokens."""
+        return {}
+
+    def card(self, name: str) -> dict[str, Any]:
+        """What clients are told of a model. Protocols with one path of models share one card and list."""
+        ...
+
+    def model_list(self, card: dict[str, Any]) -> Body: ...
+
 
 class StreamError(Exception):
     """The provider ended a stream with an error. `data` is the error's JSON."""
@@ -151,6 +183,11 @@ class StreamError(Exception):
     def __init__(self, data: Any) -> None:
         super().__init__("the stream ended with an error")
         self.data = data
+
+
+def headers_for(protocol: WireProtocol, headers: Mapping[str, str]) -> dict[str, str]:
+    """Those of a client's headers that the protocol's own provider gets."""
+    return {name: headers[name] for name in protocol.client_headers if name in headers}
 
 
 def invalid(place: str, reason: str) -> ModelCallError:
@@ -206,11 +243,12 @@ def named_event(data: Event) -> str:
     return f"{name}data: {json.dumps(data)}\n\n"
 
 
-def bearer(key: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {key}"}
+def pieces(text: str) -> Iterator[str]:
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
-def openai_error(code: str, message: str) -> Body:
+def plain_error(code: str, message: str) -> Body:
+    """An error in the form of OpenAI, which most clients understand."""
     return {"error": {"message": message, "type": "pytest_super", "param": None, "code": code}}
 
 

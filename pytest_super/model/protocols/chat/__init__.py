@@ -10,14 +10,15 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols.chat import chunks, stream
+from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
-    bearer,
     count,
     invalid,
     is_list_of_objects,
     objects,
-    openai_error,
+    plain_error,
 )
+from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,22 +45,14 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "image_url")
 
 
-class ChatCompletions:
+class ChatCompletions(OpenAI):
     name = "chat completions"
-    path = "/v1/chat/completions"
+    routes = (Route("/v1/chat/completions"),)
     relayed_end = "data: [DONE]\n\n"
-    provider = "openai"
-    base_url = "https://api.openai.com/v1"
-    base_variables: tuple[str, ...] = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    key_variables: tuple[str, ...] = ("OPENAI_API_KEY",)
-    count_path = ""
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}]}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
         return f"{base}/chat/completions"
-
-    def headers(self, key: str) -> dict[str, str]:
-        return bearer(key)
 
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
         options = {"stream": True, "stream_options": {"include_usage": True}} if is_stream else {}
@@ -104,11 +97,8 @@ class ChatCompletions:
     def used(self, events: list[Event]) -> Tokens:
         return chunks.used(events)
 
-    def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
-        return openai_error(code, message)
-
     def error_event(self, code: str, message: str) -> str:
-        return f"data: {json.dumps(openai_error(code, message))}\n\n"
+        return f"data: {json.dumps(plain_error(code, message))}\n\n"
 
 
 def accepted(request: Request) -> Request:

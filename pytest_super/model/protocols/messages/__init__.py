@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_super.model.json_values import has_type
 from pytest_super.model.protocols.messages import conversion, stream
 from pytest_super.model.protocols.protocol import (
     ERRORS,
     NOT_STATED,
     Tokens,
+    WireProtocol,
     count,
     invalid,
     is_list_of_objects,
@@ -17,9 +19,10 @@ from pytest_super.model.protocols.protocol import (
     parts_in,
     relayed_by_name,
 )
+from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_super.model.protocols.protocol import Body, Event, Request
 
@@ -45,23 +48,34 @@ STATUS_TYPES = {
 }
 # Clients notice by these words that their prompt is too long.
 TOO_LONG = "prompt is too long"
+# Parts of a prompt whose tokens nothing bounds.
+FILE_TYPES = frozenset(("document",))
 # Events before the first part of an answer.
 BEFORE = ("message_start", "ping", "message")
 
 
-class Messages:
+class Messages(WireProtocol):
     name = "messages"
-    path = "/v1/messages"
-    relayed_end = ""
+    routes = (Route("/v1/messages"), Route("/v1/messages/count_tokens", is_count=True))
+    models = "/v1/models"
+    environment: ClassVar[Mapping[str, str]] = {
+        "ANTHROPIC_BASE_URL": "{url}",
+        "ANTHROPIC_API_KEY": "{key}",
+    }
+    key_header = "x-api-key"
+    # It chooses features of the API.
+    client_headers = ("anthropic-beta",)
     provider = "anthropic"
     base_url = "https://api.anthropic.com"
-    base_variables: tuple[str, ...] = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
-    key_variables: tuple[str, ...] = ("ANTHROPIC_API_KEY",)
-    count_path = "/count_tokens"
+    base_variables = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
+    key_variables = ("ANTHROPIC_API_KEY",)
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
-        return base.removesuffix("/v1") + self.path
+        return f"{base.removesuffix('/v1')}/v1/messages"
+
+    def count_address(self, base: str, model: str) -> str:
+        return f"{self.address(base, model, is_stream=False)}/count_tokens"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION, "x-api-key": key}
@@ -90,6 +104,9 @@ class Messages:
         names = {"max_tokens", "temperature", "top_p", "top_k", "thinking", "service_tier"}
         # A length is required; this is what litellm takes when nobody states one.
         return {"max_tokens": 4096} | {name: parameters[name] for name in names & set(parameters)} | request
+
+    def has_files(self, request: Request) -> bool:
+        return has_type(request, FILE_TYPES)
 
     def to_chat(self, request: Request) -> Request:
         return conversion.to_chat(request)
@@ -133,6 +150,15 @@ class Messages:
 
     def error_event(self, code: str, message: str) -> str:
         return named_event(self.error(500, code, message))
+
+    def counted(self, tokens: int) -> Body:
+        return {"input_tokens": tokens}
+
+    def card(self, name: str) -> dict[str, Any]:
+        return {"id": name, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+
+    def model_list(self, card: dict[str, Any]) -> Body:
+        return {"data": [card], "has_more": False, "first_id": card["id"], "last_id": card["id"]}
 
 
 def check_sources(value: Any) -> None:

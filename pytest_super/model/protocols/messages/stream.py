@@ -6,8 +6,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.chat.stream import pieces
-from pytest_super.model.protocols.protocol import StreamError, load_object, objects, text_of
+from pytest_super.model.protocols.protocol import StreamError, load_object, objects, pieces, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_super.model.json_values import has_type
+from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
     ERRORS,
     NOT_STATED,
     StreamError,
     Tokens,
-    bearer,
     count,
     detail,
     invalid,
     is_list_of_objects,
     named_event,
-    openai_error,
     parts_in,
     relayed_by_name,
 )
 from pytest_super.model.protocols.responses import conversion, stream
+from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,26 +46,19 @@ CLIENT_TOOLS = frozenset(
 )
 # Fields of parts of a prompt by which a provider would fetch a file.
 ADDRESSES = ("image_url", "file_url", "file_id")
+# Parts of a prompt whose tokens nothing bounds.
+FILE_TYPES = frozenset(("input_file", "input_audio"))
 # Events before the first part of an answer.
 BEFORE = (None, "response.created", "response.in_progress", "response.queued")
 
 
-class Responses:
+class Responses(OpenAI):
     name = "responses"
-    path = "/v1/responses"
-    relayed_end = ""
-    provider = "openai"
-    base_url = "https://api.openai.com/v1"
-    base_variables: tuple[str, ...] = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    key_variables: tuple[str, ...] = ("OPENAI_API_KEY",)
-    count_path = ""
+    routes = (Route("/v1/responses"),)
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
         return f"{base}/responses"
-
-    def headers(self, key: str) -> dict[str, str]:
-        return bearer(key)
 
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
         return {**request, "model": model, "stream": is_stream}
@@ -92,6 +86,9 @@ class Responses:
         if effort := parameters.get("reasoning_effort"):
             result["reasoning"] = {"effort": effort, **(request.get("reasoning") or {})}
         return result
+
+    def has_files(self, request: Request) -> bool:
+        return has_type(request, FILE_TYPES)
 
     def to_chat(self, request: Request) -> Request:
         return conversion.to_chat(request)
@@ -131,9 +128,6 @@ class Responses:
             return None
         cached = detail(usage, "input_tokens_details", "cached_tokens")
         return Tokens(count(usage["input_tokens"]), count(usage.get("output_tokens")), cached)
-
-    def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
-        return openai_error(code, message)
 
     def error_event(self, code: str, message: str) -> str:
         response = {"object": "response", "status": "failed", "error": {"code": code, "message": message}}
