@@ -113,6 +113,9 @@ class Responses:
 
     def whole(self, events: list[Event]) -> Body | None:
         for event in reversed(events):
+            if event.get("object") == "response":
+                # A server that cannot stream sends it whole.
+                return event
             if event.get("type") in ("response.failed", "error"):
                 raise StreamError(event.get("response") or event)
             if event.get("type") in ("response.completed", "response.incomplete"):
