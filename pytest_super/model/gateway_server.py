@@ -196,9 +196,9 @@ def make_provider(settings: ModelSettings) -> ModelProvider:
         from pytest_super.model.scripted import ScriptedProvider
 
         return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
-    from pytest_super.model.litellm_provider import LitellmProvider
+    from pytest_super.model.named_model import NamedModel
 
-    return LitellmProvider(settings.name, settings.parameters)
+    return NamedModel(settings.name, settings.parameters)
 
 
 def make_caller(settings: ModelSettings) -> Caller:

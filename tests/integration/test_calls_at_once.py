@@ -17,7 +17,7 @@ from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.gateway_server import GatewayServer
-from pytest_super.model.litellm_provider import LitellmProvider
+from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.retry import RetryPolicy
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer
 
 T = TypeVar("T")
-PATH = COMMON.routes[0].path
 ASK = [{"role": "user", "content": "step " * 100}]
 PATH = COMMON.routes[0].path
 TOKEN = "the clients' token"
@@ -190,7 +189,7 @@ def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
         assert [answer.get("code") for answer in answers].count(code) == 15
         return served.gateway.caller.ledger.usage.cost_usd or 0.0
 
-    cost = serve(tmp_path, LitellmProvider("openai/gpt-4o"), play, **limits)
+    cost = serve(tmp_path, NamedModel("openai/gpt-4o"), play, **limits)
     assert cost == pytest.approx(0.16, rel=0.1)
 
 

@@ -77,6 +77,8 @@ class AskedProtocol(StreamedProtocol, Protocol):
     """Of its own provider. `base_variables` are those of the environment that name another."""
     base_variables: tuple[str, ...]
     key_variables: tuple[str, ...]
+    counts: bool = False
+    """Whether the provider answers requests for a number of tokens."""
     harmless: ClassVar[Request]
     """A request with nothing of anybody's prompt in it."""
 
@@ -85,7 +87,6 @@ class AskedProtocol(StreamedProtocol, Protocol):
         ...
 
     def count_address(self, base: str, model: str) -> str:  # noqa: ARG002
-        """The URL of requests for a number of tokens; "" if the provider does not count."""
         return ""
 
     def headers(self, key: str) -> dict[str, str]:
@@ -113,6 +114,8 @@ class WireProtocol(AskedProtocol, Protocol):
     """One protocol of the model door. Its methods have no state and need no library."""
 
     name: str
+    fields: frozenset[str]
+    """Of a request that the provider may see."""
     routes: tuple[Route, ...]
     """Of POST. The first one can give a whole answer."""
     models: str

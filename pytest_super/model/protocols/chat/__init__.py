@@ -46,6 +46,7 @@ PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "ima
 
 
 class ChatCompletions(OpenAI):
+    fields = FIELDS
     name = "chat completions"
     routes = (Route("/v1/chat/completions"),)
     relayed_end = "data: [DONE]\n\n"

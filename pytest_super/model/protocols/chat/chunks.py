@@ -14,6 +14,7 @@ from pytest_super.model.protocols.protocol import (
     Tokens,
     count,
     detail,
+    is_list_of_objects,
     latest,
     objects,
 )
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # The texts that come whole; some servers repeat them in every chunk.
 WHOLE = frozenset(("id", "type", "name", "role", "signature", "finish_reason"))
+COUNTS = ("prompt_tokens", "completion_tokens")
 NO_CALL = {"name": "", "arguments": ""}
 
 
@@ -38,7 +40,10 @@ class Indexed(dict[int, dict[str, Any]]):
 
 
 def whole(chunks: list[Event]) -> Body | None:
-    """The `chat.completion` object; None if the stream broke off. Raises StreamError."""
+    """The `chat.completion` object; None if the stream broke off.
+
+    Raises StreamError, and TypeError if a part of the answer has a wrong type.
+    """
     body: Body = {}
     choices: dict[int, dict[str, Any]] = {}
     for chunk in (chunk for chunk in chunks if chunk != END_MARK):
@@ -54,7 +59,19 @@ def whole(chunks: list[Event]) -> Body | None:
     if not is_ended:
         return None
     finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
+    check_types(body.get("usage"), [choice["message"] for choice in finished])
     return {**body, "object": "chat.completion", "choices": finished}
+
+
+def check_types(usage: Any, messages: list[dict[str, Any]]) -> None:
+    counts = usage if usage is not None else {}
+    if not isinstance(counts, dict) or not all(isinstance(counts.get(name, 0), int) for name in COUNTS):
+        raise TypeError("the usage has no numbers")
+    for message in messages:
+        if not isinstance(message["content"], str | None):
+            raise TypeError("the content is no text")
+        if not is_list_of_objects(message.get("tool_calls") or []):
+            raise TypeError("the calls of tools are no list")
 
 
 def has_part(chunk: Event) -> bool:
@@ -124,6 +141,9 @@ def joined(value: Any) -> Any:
 
 def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
     message = {"role": "assistant", "content": None, **choice["message"]}
+    if isinstance(thought := message.get("reasoning"), str):
+        # OpenRouter's name, and Groq's.
+        message.setdefault("reasoning_content", thought)
     if isinstance(message.get("tool_calls"), list):
         message["tool_calls"] = list(map(whole_call, objects(message["tool_calls"])))
     # For servers that give none.

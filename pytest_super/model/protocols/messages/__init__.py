@@ -55,6 +55,7 @@ BEFORE = ("message_start", "ping", "message")
 
 
 class Messages(WireProtocol):
+    fields = FIELDS
     name = "messages"
     routes = (Route("/v1/messages"), Route("/v1/messages/count_tokens", is_count=True))
     models = "/v1/models"
@@ -69,6 +70,7 @@ class Messages(WireProtocol):
     base_url = "https://api.anthropic.com"
     base_variables = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
     key_variables = ("ANTHROPIC_API_KEY",)
+    counts = True
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002

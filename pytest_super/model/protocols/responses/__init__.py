@@ -53,6 +53,7 @@ BEFORE = (None, "response.created", "response.in_progress", "response.queued")
 
 
 class Responses(OpenAI):
+    fields = FIELDS
     name = "responses"
     routes = (Route("/v1/responses"),)
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
@@ -110,6 +111,9 @@ class Responses(OpenAI):
 
     def whole(self, events: list[Event]) -> Body | None:
         for event in reversed(events):
+            if event.get("object") == "response":
+                # A server that cannot stream sends it whole.
+                return event
             if event.get("type") in ("response.failed", "error"):
                 raise StreamError(event.get("response") or event)
             if event.get("type") in ("response.completed", "response.incomplete"):
