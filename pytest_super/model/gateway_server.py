@@ -136,7 +136,7 @@ class GatewayServer:
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
         if trial.is_program:
-            facts["exchange"] = exchange(chat["messages"], protocol.said(answer.body))
+            facts["exchange"] = exchange(chat["messages"], protocol.said(answer.body, request))
             if not is_stream:
                 return two_lines(answer.body, facts)
         if not is_stream:

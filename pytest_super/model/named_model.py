@@ -133,13 +133,13 @@ class NamedModel(ModelProvider):
         try:
             return await self._read(protocol, asked, await ask())
         except BrokenStreamError as broken:
-            broken.usage = self._usage_of_part(asked, broken)
+            broken.usage = self._usage_of_part(protocol, asked, broken)
             raise
 
     async def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
         """The answer. Raises ModelCallError if it has no message."""
-        served = text_in(body, "model")
-        tokens = protocol.tokens(body) if is_plausible(body) else None
+        served = text_in(body, protocol.model_field)
+        tokens = protocol.tokens(body) if is_plausible(body.get(protocol.usage_field)) else None
         # The usage of a chat completion has details with prices of their own.
         usage = NO_USAGE
         if tokens is not None:
@@ -174,14 +174,15 @@ class NamedModel(ModelProvider):
             cost_usd=cost,
         )
 
-    def _usage_of_part(self, request: Request, broken: BrokenStreamError) -> Usage:
+    def _usage_of_part(self, protocol: WireProtocol, request: Request, broken: BrokenStreamError) -> Usage:
         """What a broken stream has used, as far as it says, otherwise by an estimate."""
         stated = broken.tokens
         said = [[event.get(name) for name in SAYING] for event in broken.events]
         prompt = plausible_count(stated.prompt) or estimate_tokens(request)
         completion = plausible_count(stated.completion) or estimate_tokens(said)
         tokens = Tokens(prompt, completion, min(stated.cached, prompt))
-        served = next((name for event in broken.events if (name := text_in(event, "model"))), None)
+        named = (text_in(event, protocol.model_field) for event in broken.events)
+        served = next(filter(None, named), None)
         return self._used(tokens, self._known.cost(request, served, openai_usage(tokens)))
 
 

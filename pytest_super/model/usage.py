@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_super.model.protocols.protocol import Body, Tokens
+    from pytest_super.model.protocols.protocol import Tokens
 
 # A hundred times the longest window of any model. A single higher figure would spend every limit of a run.
 MOST_TOKENS = 10**9
 # The figures from which litellm computes a cost.
-COUNT = re.compile(r"\w+_(tokens|requests)")
+COUNT = re.compile(r"\w+(_tokens|_requests|TokenCount)")
 PRICE = re.compile(r"\w*_cost(_per_\w+)?|\w*cost_per_\w+")
 
 
@@ -37,8 +37,7 @@ def counts_in(usage: dict[str, Any]) -> list[float]:
     return [value for name, value in fields if COUNT.fullmatch(name) and isinstance(value, int | float)]
 
 
-def is_plausible(body: Body) -> bool:
-    usage = body.get("usage")
+def is_plausible(usage: Any) -> bool:
     return isinstance(usage, dict) and all(0 <= figure <= MOST_TOKENS for figure in counts_in(usage))
 
 

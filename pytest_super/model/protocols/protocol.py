@@ -122,6 +122,9 @@ class WireProtocol(AskedProtocol, Protocol):
     """The path of the list of models, below which each has its own: see `card`."""
     environment: ClassVar[Mapping[str, str]]
     """The variables that clients read: `{url}` is the address of the model door, `{key}` what it takes."""
+    model_field: str = "model"
+    """Where an answer names the model that gave it."""
+    usage_field: str = "usage"
     key_header: str = ""
     """The header in which clients send the key; "" for `Authorization`."""
     client_headers: tuple[str, ...] = ()
@@ -149,8 +152,8 @@ class WireProtocol(AskedProtocol, Protocol):
         """The answer to `request` from a `chat.completion` object."""
         ...
 
-    def said(self, body: Body) -> dict[str, Any]:
-        """The message of a whole answer, as one of chat completions."""
+    def said(self, body: Body, request: Request) -> dict[str, Any]:
+        """The message of a whole answer to `request`, as one of chat completions."""
         ...
 
     def events(self, body: Body, request: Request) -> Iterator[str]:

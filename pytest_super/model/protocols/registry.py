@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.chat import ChatCompletions
+from pytest_super.model.protocols.gemini import Gemini
 from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.protocols.responses import Responses
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 COMMON: WireProtocol = ChatCompletions()
 """What every other protocol is converted to; our own agents speak it."""
-PROTOCOLS: tuple[WireProtocol, ...] = (COMMON, Responses(), Messages())
+PROTOCOLS: tuple[WireProtocol, ...] = (COMMON, Responses(), Messages(), Gemini())
 ROUTES: dict[Route, WireProtocol] = {route: each for each in PROTOCOLS for route in each.routes}
 FOLDERS = tuple(sorted({f"/{route.path.split('/')[1]}/" for route in ROUTES}))
 """The beginnings of all paths."""

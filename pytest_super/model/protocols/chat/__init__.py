@@ -78,7 +78,7 @@ class ChatCompletions(OpenAI):
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
         return body
 
-    def said(self, body: Body) -> dict[str, Any]:
+    def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
         message: dict[str, Any] = body["choices"][0]["message"]
         return message
 

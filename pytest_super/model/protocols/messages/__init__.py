@@ -116,7 +116,7 @@ class Messages(WireProtocol):
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
         return conversion.from_chat(body)
 
-    def said(self, body: Body) -> dict[str, Any]:
+    def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
         return conversion.turn(body["content"])
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002

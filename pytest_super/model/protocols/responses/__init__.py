@@ -97,7 +97,7 @@ class Responses(OpenAI):
     def from_chat(self, body: Body, request: Request) -> Body:
         return conversion.from_chat(body, request)
 
-    def said(self, body: Body) -> dict[str, Any]:
+    def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
         return conversion.said(body["output"])
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
