@@ -146,7 +146,7 @@ def test_the_next_request_has_what_the_tools_printed(to_openai: Door) -> None:
     system, user, turn, tool = to_openai.asked["messages"]
     assert (system["content"], user["content"]) == ("Be brief.", ASK)
     assert turn["tool_calls"][0]["function"] == {"name": "run", "arguments": '{"code": "1"}'}
-    assert tool == {"role": "tool", "tool_call_id": "c1", "content": "17"}
+    assert tool == {"role": "tool", "tool_call_id": "call_1", "content": "17"}
     assert to_openai.asked["tools"][0]["function"]["parameters"] == SCHEMA
 
 

@@ -421,7 +421,7 @@ def test_the_text_and_the_calls_of_an_answer_are_kept(
         assert told is not None
         said = exchange([], protocol.said(told, request))
         assert said["text"] == text
-        assert [each["id"] for each in said["tool_calls"]] == [each["id"] for each in calls]
+        assert len({each["id"] for each in said["tool_calls"]}) == len(calls)
         assert [json.loads(each["arguments"]) for each in said["tool_calls"]] == arguments
 
 
@@ -442,7 +442,7 @@ def resulted(name: str = "run", **fields: Any) -> dict[str, Any]:
     return {"functionResponse": {"name": name, "response": {"output": f"of {name}"}, **fields}}
 
 
-def test_calls_of_gemini_without_ids_get_those_of_their_results() -> None:
+def test_calls_of_gemini_are_named_by_their_place_whatever_ids_a_client_makes() -> None:
     user = ("user", [{"text": "Go."}])
     first = (
         "model",
@@ -461,7 +461,7 @@ def test_calls_of_gemini_without_ids_get_those_of_their_results() -> None:
     assert (see["tool_call_id"], see["content"]) == ("call_2", "of see")
     assert (run["tool_call_id"], run["content"]) == ("call_1", "of run")
     assert more == {"role": "user", "content": "Go on."}
-    assert again["tool_calls"][0]["id"] == result["tool_call_id"] == "own"
+    assert again["tool_calls"][0]["id"] == result["tool_call_id"] == "call_3"
     # As it will be in the next request.
     assert [each["id"] for each in said["tool_calls"]] == ["call_4"]
 

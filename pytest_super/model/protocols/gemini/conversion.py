@@ -110,28 +110,31 @@ def with_defaults(request: Request, parameters: Request) -> Request:
 
 
 class Ids:
-    """The ids of calls and of their results, which Gemini and its clients leave out."""
+    """The ids of calls, by their place in the conversation, and of their results.
+
+    Google's own answers have none. Some clients make ids for the next request, which `said` cannot know.
+    """
 
     def __init__(self, before: int = 0) -> None:
         """`before`: the calls before."""
         self._number = before
-        self._open: list[tuple[str, str]] = []
+        # Their names, the ids that the client gives them, and ours.
+        self._open: list[tuple[str, str, str]] = []
 
     def of_call(self, call: dict[str, Any]) -> str:
         self._number += 1
-        id = text_of(call.get("id")) or f"call_{self._number}"
-        self._open.append((text_of(call.get("name")), id))
-        return id
+        self._open.append((text_of(call.get("name")), text_of(call.get("id")), f"call_{self._number}"))
+        return self._open[-1][2]
 
     def of_result(self, result: dict[str, Any]) -> str:
-        """The id of its call: by its own id, else by its name. Some clients make ids for results alone."""
+        """The id of its call, found by the client's id, else by its name."""
         name, id = text_of(result.get("name")), text_of(result.get("id"))
-        found = next((each for each in self._open if each[1] == id), None)
+        found = next((each for each in self._open if id and each[1] == id), None)
         found = found or next((each for each in self._open if each[0] == name), None)
         if found is None:
             return id or name
         self._open.remove(found)
-        return found[1]
+        return found[2]
 
 
 def messages(request: Request) -> list[dict[str, Any]]:
