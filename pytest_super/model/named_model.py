@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.chat_request import written
@@ -11,25 +10,20 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
-from pytest_super.model.litellm_chat import ask_litellm
 from pytest_super.model.protocols.chat import accepted
 from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.protocols.protocol import Tokens
 from pytest_super.model.provider import Answer, ModelProvider
-from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import BrokenStreamError
 from pytest_super.model.token_estimate import LENGTHS, estimate_tokens, max_usage, prices_of
 from pytest_super.model.usage import is_plausible, openai_usage, plausible_count
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from pytest_super.model.protocols.protocol import Body, Request, WireProtocol
     from pytest_super.model.provider import Relay
     from pytest_super.model.token_estimate import MaxUsage
-
-    Ask = Callable[[Request, str, Relay | None], Awaitable[Body]]
-    """Asks with a request, the header BETA and a relay. Raises ModelCallError."""
 
 # The fields of events that hold what a model says, in the protocols of Anthropic, OpenAI and Gemini.
 SAYING = ("delta", "choices", "candidates")
@@ -41,7 +35,7 @@ class NamedModel(ModelProvider):
 
     `parameters` are the user's, for every call that does not state them itself: OpenAI's, and litellm's own
     such as `api_base`, `input_cost_per_token` and `timeout`, in seconds: see `Relaying.patience` and, for
-    whole answers, `ask_litellm`.
+    whole answers, `KnownModel.ask`.
     """
 
     def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -67,11 +61,9 @@ class NamedModel(ModelProvider):
 
         Raises ModelCallError.
         """
-        if self.speaks(CHAT):
-            return await self.stream(CHAT, request, "", None)
         if not self._known.provider:
             raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
-        return await self._call(CHAT, accepted(request), "", None, self._ask_litellm)
+        return await self.stream(CHAT, request, "", None)
 
     def speaks(self, protocol: WireProtocol) -> bool:
         return self._server.speaks(protocol)
@@ -80,39 +72,17 @@ class NamedModel(ModelProvider):
         self, protocol: WireProtocol, request: Request, beta: str, relay: Relay | None
     ) -> Answer:
         allowed = accepted(request) if protocol is CHAT else request
-        return await self._call(protocol, allowed, beta, relay, partial(self._ask_server, protocol))
+        try:
+            return await self._answer(protocol, allowed, beta, relay)
+        except ModelCallError as error:
+            failed = error
+        # Outside of the handler: what is handled would be a cause of the next failure.
+        raise await self._decided(failed, protocol)
 
     async def count_tokens(self, request: Request, beta: str) -> Body | None:
         return await self._server.count(request, beta)
 
-    async def _ask_litellm(self, request: Request, _beta: str, _relay: Relay | None) -> Body:
-        return await ask_litellm(self._known, request, self._timeout, secrets_in(self.parameters))
-
-    async def _ask_server(
-        self, protocol: WireProtocol, request: Request, beta: str, relay: Relay | None
-    ) -> Body:
-        asked = written(self._known, request) if protocol is CHAT else request
-        return await self._server.ask(protocol, asked, beta, relay)
-
-    async def _call(
-        self, protocol: WireProtocol, request: Request, beta: str, relay: Relay | None, ask: Ask
-    ) -> Answer:
-        """The answer. Raises NotSpokenError, and ModelCallError, never DENIED: see `_decided`."""
-        # The user's parameters for every call; what the request states wins.
-        asked = protocol.with_defaults(request, self.parameters)
-        harmless = protocol.with_defaults(protocol.harmless, self.parameters)
-        try:
-            return await self._answer(protocol, asked, partial(ask, asked, beta, relay))
-        except ModelCallError as error:
-            failed = error
-        # Outside of the handler: what is handled would be a cause of the next failure.
-        raise await self._decided(
-            failed, partial(self._answer, protocol, harmless, partial(ask, harmless, "", None))
-        )
-
-    async def _decided(
-        self, denied: ModelCallError, ask_harmless: Callable[[], Awaitable[Answer]]
-    ) -> ModelCallError:
+    async def _decided(self, denied: ModelCallError, protocol: WireProtocol) -> ModelCallError:
         """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
 
         A prompt can provoke a 400, a 403 by moderation or a 404 by a router; it must not stop the run.
@@ -121,20 +91,30 @@ class NamedModel(ModelProvider):
             return denied
         usage = NO_USAGE
         try:
-            usage = (await ask_harmless()).usage
+            usage = (await self._answer(protocol, protocol.harmless)).usage
         except ModelCallError as other:
             if other.failure in (Failure.DENIED, Failure.FATAL):
                 return ModelCallError(Failure.FATAL, denied.message)
         return ModelCallError(Failure.REFUSED, denied.message, usage=usage)
 
     async def _answer(
-        self, protocol: WireProtocol, asked: Request, ask: Callable[[], Awaitable[Body]]
+        self, protocol: WireProtocol, request: Request, beta: str = "", relay: Relay | None = None
     ) -> Answer:
+        # The user's parameters for every call; what the request states wins.
+        asked = protocol.with_defaults(request, self.parameters)
         try:
-            return await self._read(protocol, asked, await ask())
+            body = await self._ask(protocol, asked, beta, relay)
         except BrokenStreamError as broken:
             broken.usage = self._usage_of_part(asked, broken)
             raise
+        return await self._read(protocol, asked, body)
+
+    async def _ask(self, protocol: WireProtocol, asked: Request, beta: str, relay: Relay | None) -> Body:
+        if protocol is not CHAT:
+            return await self._server.ask(protocol, asked, beta, relay)
+        if self.speaks(CHAT):
+            return await self._server.ask(CHAT, written(self._known, asked), relay=relay)
+        return await self._known.ask(asked, self._timeout)
 
     async def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
         """The answer. Raises ModelCallError if it has no message."""
