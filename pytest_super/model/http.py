@@ -40,6 +40,7 @@ AT_OPENAI = ("openai", "custom_openai")
 OPENROUTER = "https://openrouter.ai/api/v1"
 OPENROUTER_BASE, OPENROUTER_KEY = ("OPENROUTER_API_BASE",), ("OPENROUTER_API_KEY", "OR_API_KEY")
 COUNT_SECONDS = 30.0
+CONNECT_SECONDS = 60.0
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
 # know no `stream_options`.
 STREAM = re.compile(r"\bstream", re.IGNORECASE)
@@ -59,7 +60,7 @@ class ProviderServer:
         self._secrets = secrets_in(parameters)
         # The gateway's rate limiter limits the connections, and the reader of an answer its time.
         limits = httpx.Limits(max_connections=None)
-        self._client = httpx.AsyncClient(timeout=None, limits=limits, follow_redirects=True)
+        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=CONNECT_SECONDS), limits=limits)
         self._streams = True
         self._unspoken: set[str] = set()
 
@@ -108,11 +109,14 @@ class ProviderServer:
     async def _read(
         self, protocol: WireProtocol, request: Request, beta: str, relay: Relay | None, *, is_stream: bool
     ) -> Body:
+        headers = self._headers(protocol, beta)
         response = self._client.stream(
             "POST",
             self._address(protocol, is_stream=is_stream),
-            headers=self._headers(protocol, beta),
+            headers=headers,
             json=protocol.content(request, self._known.name, is_stream=is_stream),
+            # httpx takes this header along to no other server, and does not know the others that hold a key.
+            follow_redirects="authorization" in headers,
         )
         return await read_answer(
             self._events(protocol, response),
@@ -127,7 +131,7 @@ class ProviderServer:
         self, protocol: WireProtocol, request: Any
     ) -> AsyncIterator[AsyncIterator[list[Event]]]:
         async with request as response:
-            if response.status_code >= 400:
+            if not response.is_success:
                 pieces = [piece async for piece in limited_bytes(response)]
                 text = b"".join(pieces).decode(errors="replace")
                 is_unknown = response.status_code in NOWHERE_STATUS and is_no_model_api(text)
