@@ -36,6 +36,11 @@ LIKE_OPENAI = """
 """
 # Those without an address of their own: it is OpenAI's, or that of its variables.
 AT_OPENAI = ("openai", "custom_openai")
+# Who pays, for keys of several organizations.
+PAYING = {
+    "openai-organization": ("OPENAI_ORG_ID", "OPENAI_ORGANIZATION"),
+    "openai-project": ("OPENAI_PROJECT_ID",),
+}
 # litellm's look-up of a provider says neither its address nor its key.
 OPENROUTER = "https://openrouter.ai/api/v1"
 OPENROUTER_BASE, OPENROUTER_KEY = ("OPENROUTER_API_BASE",), ("OPENROUTER_API_KEY", "OR_API_KEY")
@@ -163,6 +168,8 @@ class ProviderServer:
             names = ", ".join(self._known.missing_keys()) or "the variable that litellm reads"
             raise ModelCallError(Failure.FATAL, f"{self._known.model}: its key is missing: set {names}")
         headers = httpx.Headers(protocol.headers(key or ""))
+        if self._known.provider in AT_OPENAI:
+            headers.update({name: value for name, names in PAYING.items() if (value := first(names))})
         # Of Messages; other protocols' clients send none.
         headers.update({BETA: beta} if beta else {})
         headers.update(extra)

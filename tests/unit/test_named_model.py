@@ -389,6 +389,17 @@ def test_addresses_and_keys_come_from_the_variables_that_litellm_reads(
     assert request.body["model"] == model.partition("/")[2]
 
 
+def test_the_organization_that_pays_is_named(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    openai_server.reply("hi")
+    ask()
+    headers = openai_server.requests[0].headers
+    assert headers["openai-organization"] == "org-1"
+    assert "openai-project" not in headers
+
+
 def test_no_key_goes_to_a_server_that_the_user_did_not_name(openai_server: OpenAIServer) -> None:
     """A provider without an address is not asked at OpenAI's."""
     error = failure_of("hosted_vllm/m")
