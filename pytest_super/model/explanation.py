@@ -23,7 +23,7 @@ MAX_MESSAGE = 400
 CODE_FIELDS = ("code", "type", "status", "reason")
 NESTED_FIELDS = ("error", "innererror", "details")
 # The exceptions of HTTP clients that have the request whose connection failed.
-ASKED = {"APIConnectionError", "NetworkError"}
+ASKED = {"APIConnectionError", "NetworkError", "ConnectTimeout"}
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 # Statuses from an address without a model API.
 NOWHERE_STATUS = (404, 405)
@@ -56,7 +56,9 @@ def denied(
 ) -> ModelCallError:
     """The failure of a call that a provider answered with an HTTP error, whose body is `text`."""
     body, status = loaded(text), response.status_code
-    if status in NOWHERE_STATUS and is_no_model_api(text):
+    if "location" in response.headers:
+        words = f"{address_of(response)} has moved: check the base URL"
+    elif status in NOWHERE_STATUS and is_no_model_api(text):
         words = f"no model API is at {address_of(response)}: check the base URL"
     else:
         words = one_line(message_within(text))
@@ -189,7 +191,7 @@ def connection_words(chain: list[BaseException]) -> str:
     """Where the request went, and the innermost reason why that failed."""
     asked = next((cause for cause in chain if ASKED & class_names(cause)), None)
     reasons = [" ".join(str(cause).split()) for cause in chain]
-    reason = ERRNO.sub("", next(filter(None, reversed(reasons)), ""))
+    reason = ERRNO.sub("", next(filter(None, reversed(reasons)), "no answer"))
     return f"the connection to {address_of(asked)} failed: {reason}"
 
 

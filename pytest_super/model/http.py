@@ -35,10 +35,16 @@ LIKE_OPENAI = """
 """
 # Those without an address of their own: it is OpenAI's, or that of its variables.
 AT_OPENAI = ("openai", "custom_openai")
+# Who pays, for keys of several organizations.
+PAYING = {
+    "openai-organization": ("OPENAI_ORG_ID", "OPENAI_ORGANIZATION"),
+    "openai-project": ("OPENAI_PROJECT_ID",),
+}
 # litellm's look-up of a provider says neither its address nor its key.
 OPENROUTER = "https://openrouter.ai/api/v1"
 OPENROUTER_BASE, OPENROUTER_KEY = ("OPENROUTER_API_BASE",), ("OPENROUTER_API_KEY", "OR_API_KEY")
 COUNT_SECONDS = 30.0
+CONNECT_SECONDS = 60.0
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
 # know no `stream_options`.
 STREAM = re.compile(r"\bstream", re.IGNORECASE)
@@ -58,7 +64,7 @@ class ProviderServer:
         self._secrets = secrets_in(parameters)
         # The gateway's rate limiter limits the connections, and the reader of an answer its time.
         limits = httpx.Limits(max_connections=None)
-        self._client = httpx.AsyncClient(timeout=None, limits=limits, follow_redirects=True)
+        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=CONNECT_SECONDS), limits=limits)
         self._streams = True
         self._unspoken: set[str] = set()
 
@@ -113,11 +119,14 @@ class ProviderServer:
         *,
         is_stream: bool,
     ) -> Body:
+        headers = self._headers(protocol, passed)
         response = self._client.stream(
             "POST",
             protocol.address(self._base(protocol), self._known.name, is_stream=is_stream),
-            headers=self._headers(protocol, passed),
+            headers=headers,
             json=protocol.content(request, self._known.name, is_stream=is_stream),
+            # httpx takes this header along to no other server, and does not know the others that hold a key.
+            follow_redirects="authorization" in headers,
         )
         return await read_answer(
             self._events(protocol, response),
@@ -132,7 +141,7 @@ class ProviderServer:
         self, protocol: WireProtocol, request: Any
     ) -> AsyncIterator[AsyncIterator[list[Event]]]:
         async with request as response:
-            if response.status_code >= 400:
+            if not response.is_success:
                 pieces = [piece async for piece in limited_bytes(response)]
                 text = b"".join(pieces).decode(errors="replace")
                 is_unknown = response.status_code in NOWHERE_STATUS and is_no_model_api(text)
@@ -164,6 +173,8 @@ class ProviderServer:
             names = ", ".join(self._known.missing_keys()) or "the variable that litellm reads"
             raise ModelCallError(Failure.FATAL, f"{self._known.model}: its key is missing: set {names}")
         headers = httpx.Headers(protocol.headers(key or ""))
+        if self._known.provider in AT_OPENAI:
+            headers.update({name: value for name, names in PAYING.items() if (value := first(names))})
         headers.update(passed)
         headers.update(extra)
         return headers

@@ -1,12 +1,19 @@
-"""What litellm knows about a model: its provider, its prices, its limits and how its tokens are counted."""
+"""A model as litellm knows it: its provider, its prices, its limits, and whole answers.
+
+litellm is used in no other module, and only by what it documents, so that another version changes nothing.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.json_values import texts
+from pytest_super.model.explanation import explain
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.json_values import plain, texts
+from pytest_super.model.redaction import secrets_in
 from pytest_super.model.token_estimate import entry_of, estimate_tokens
 from pytest_super.model.usage import prices_in
 
@@ -17,6 +24,8 @@ if TYPE_CHECKING:
 
 # Its tokenizer comes with litellm; those of other models would be downloaded.
 COUNTED_AS = "gpt-4"
+# A whole answer can take this long, by default.
+WHOLE_SECONDS = 600.0
 
 
 def import_litellm() -> Any:
@@ -38,13 +47,14 @@ class KnownModel:
 
     def __init__(self, model: str, parameters: Mapping[str, Any]) -> None:
         """`parameters` are the user's, of which `api_base`, `api_key` and prices matter here."""
-        self.litellm = import_litellm()
+        self._litellm = import_litellm()
         self.model = model
+        self._secrets = secrets_in(parameters)
         self.provider, self.name = "", model
         """As litellm reads the name; the provider is "" if there is no such one."""
         self.base, self.key = parameters.get("api_base") or parameters.get("base_url"), None
         try:
-            found = self.litellm.get_llm_provider(
+            found = self._litellm.get_llm_provider(
                 model=model, api_base=self.base, api_key=parameters.get("api_key")
             )
             self.name, self.provider, self.key, self.base = found
@@ -52,23 +62,23 @@ class KnownModel:
             # It raises exceptions of many classes for a name that it does not know.
             pass
         # litellm's own look-up asks the servers of some providers.
-        self.entry = entry_of(model, self.litellm.model_cost)
+        self.entry = entry_of(model, self._litellm.model_cost)
         self.supported = self._supported()
         """The parameters of chat completions that the provider supports, as far as litellm knows."""
         if prices := prices_in(parameters):
             entry = {**prices, "litellm_provider": self.provider, "mode": "chat"}
-            self.litellm.register_model({model: entry})
+            self._litellm.register_model({model: entry})
 
     def _supported(self) -> frozenset[str]:
         try:
-            return frozenset(self.litellm.get_supported_openai_params(model=self.model) or ())
+            return frozenset(self._litellm.get_supported_openai_params(model=self.model) or ())
         except Exception:
             # An unknown provider; the first call reports that better.
             return frozenset()
 
     def missing_keys(self) -> list[str]:
         """The variables of the environment that the provider needs and that are not set."""
-        found: list[str] = self.litellm.validate_environment(self.model)["missing_keys"]
+        found: list[str] = self._litellm.validate_environment(self.model)["missing_keys"]
         return found
 
     def cost(self, request: Mapping[str, Any], served: str | None, usage: Mapping[str, Any]) -> float | None:
@@ -78,9 +88,9 @@ class KnownModel:
         deployment has any name. `request` has the user's parameters, too. `usage` is OpenAI's.
         """
         try:
-            response = self.litellm.ModelResponse(model=served, usage=self.litellm.Usage(**usage))
+            response = self._litellm.ModelResponse(model=served, usage=self._litellm.Usage(**usage))
             return float(
-                self.litellm.completion_cost(
+                self._litellm.completion_cost(
                     response,
                     model=self.model,
                     custom_llm_provider=self.provider or None,
@@ -97,11 +107,36 @@ class KnownModel:
         """The tokens of a chat completion's prompt and of its answer. A long prompt takes a second."""
         message = body["choices"][0]["message"]
         said = [message.get("content"), message.get("tool_calls"), message.get("reasoning_content")]
-        completion = sum(self.litellm.token_counter(COUNTED_AS, text=text) for text in texts(said))
+        completion = sum(self._litellm.token_counter(COUNTED_AS, text=text) for text in texts(said))
         messages, tools = request["messages"], request.get("tools")
         try:
-            prompt = self.litellm.token_counter(COUNTED_AS, messages=messages, tools=tools)
+            prompt = self._litellm.token_counter(COUNTED_AS, messages=messages, tools=tools)
         except Exception:
             # It does not support every kind of part that providers accept.
             prompt = estimate_tokens([messages, tools])
         return prompt, completion
+
+    async def ask(self, request: Request, timeout: float | None) -> Body:
+        """A whole chat completion, after `timeout` seconds at most.
+
+        `request` has litellm's own parameters, too. Raises ModelCallError.
+        """
+        sent: list[bool] = []
+        fixed = {"model": self.model, "drop_params": True, "stream": False}
+        # litellm calls its logger with the finished request just before it is sent, and after a failure.
+        fixed["logger_fn"] = lambda event: sent.append(event.get("log_event_type") != "post_api_call")
+        # The gateway retries. Retrying here as well would multiply the attempts.
+        fixed |= {"num_retries": 0, "max_retries": 0}
+        seconds = WHOLE_SECONDS if timeout is None else timeout
+        try:
+            # litellm's own limit applies to each read, so an answer that trickles would never end.
+            async with asyncio.timeout(seconds) as limit:
+                response = await self._litellm.acompletion(**{**request, **fixed, "timeout": seconds})
+                body: Body = plain(response.model_dump(warnings=False))
+                return body
+        except Exception as error:
+            failure = explain(error, self.model, self._secrets, is_sent=any(sent))
+        if limit.expired():
+            failure = ModelCallError(Failure.TRANSIENT, f"{self.model}: no answer within {seconds:g} s")
+        # Outside of the handler: a traceback would show the secrets that `explain` removes.
+        raise failure

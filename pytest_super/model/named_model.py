@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.chat_request import written
@@ -11,25 +10,19 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
-from pytest_super.model.litellm_chat import ask_litellm
 from pytest_super.model.protocols.protocol import Tokens
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
-from pytest_super.model.redaction import secrets_in
 from pytest_super.model.streamed_answer import BrokenStreamError
 from pytest_super.model.token_estimate import LENGTHS, estimate_tokens, max_usage, prices_of
 from pytest_super.model.usage import is_plausible, openai_usage, plausible_count
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from pytest_super.model.protocols.protocol import Body, Request, WireProtocol
     from pytest_super.model.provider import Relay
     from pytest_super.model.token_estimate import MaxUsage
-
-    Headers = Mapping[str, str]
-    Ask = Callable[[Request, Headers, Relay | None], Awaitable[Body]]
-    """Asks with a request, headers of the client and a relay. Raises ModelCallError."""
 
 # The fields of events that hold what a model says, in the protocols of Anthropic, OpenAI and Gemini.
 SAYING = ("delta", "choices", "candidates")
@@ -41,7 +34,7 @@ class NamedModel(ModelProvider):
 
     `parameters` are the user's, for every call that does not state them itself: OpenAI's, and litellm's own
     such as `api_base`, `input_cost_per_token` and `timeout`, in seconds: see `Relaying.patience` and, for
-    whole answers, `ask_litellm`.
+    whole answers, `KnownModel.ask`.
     """
 
     def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -67,52 +60,30 @@ class NamedModel(ModelProvider):
 
         Raises ModelCallError.
         """
-        if self.speaks(COMMON):
-            return await self.stream(COMMON, request, {}, None)
         if not self._known.provider:
             raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
-        return await self._call(COMMON, allowed(request), {}, None, self._ask_litellm)
+        return await self.stream(COMMON, request, {}, None)
 
     def speaks(self, protocol: WireProtocol) -> bool:
         return self._server.speaks(protocol)
 
     async def stream(
-        self, protocol: WireProtocol, request: Request, headers: Headers, relay: Relay | None
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str], relay: Relay | None
     ) -> Answer:
-        asked = allowed(request) if protocol is COMMON else request
-        return await self._call(protocol, asked, headers, relay, partial(self._ask_server, protocol))
-
-    async def count_tokens(self, protocol: WireProtocol, request: Request, headers: Headers) -> Body | None:
-        return await self._server.count(protocol, request, headers)
-
-    async def _ask_litellm(self, request: Request, _headers: Headers, _relay: Relay | None) -> Body:
-        return await ask_litellm(self._known, request, self._timeout, secrets_in(self.parameters))
-
-    async def _ask_server(
-        self, protocol: WireProtocol, request: Request, headers: Headers, relay: Relay | None
-    ) -> Body:
-        asked = written(self._known, request) if protocol is COMMON else request
-        return await self._server.ask(protocol, asked, headers, relay)
-
-    async def _call(
-        self, protocol: WireProtocol, request: Request, headers: Headers, relay: Relay | None, ask: Ask
-    ) -> Answer:
-        """The answer. Raises NotSpokenError, and ModelCallError, never DENIED: see `_decided`."""
-        # The user's parameters for every call; what the request states wins.
-        asked = protocol.with_defaults(request, self.parameters)
-        harmless = protocol.with_defaults(protocol.harmless, self.parameters)
+        allowed = COMMON.accepted(request, is_open=True)[0] if protocol is COMMON else request
         try:
-            return await self._answer(protocol, asked, partial(ask, asked, headers, relay))
+            return await self._answer(protocol, allowed, headers, relay)
         except ModelCallError as error:
             failed = error
         # Outside of the handler: what is handled would be a cause of the next failure.
-        raise await self._decided(
-            failed, partial(self._answer, protocol, harmless, partial(ask, harmless, {}, None))
-        )
+        raise await self._decided(failed, protocol)
 
-    async def _decided(
-        self, denied: ModelCallError, ask_harmless: Callable[[], Awaitable[Answer]]
-    ) -> ModelCallError:
+    async def count_tokens(
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str]
+    ) -> Body | None:
+        return await self._server.count(protocol, request, headers)
+
+    async def _decided(self, denied: ModelCallError, protocol: WireProtocol) -> ModelCallError:
         """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
 
         A prompt can provoke a 400, a 403 by moderation or a 404 by a router; it must not stop the run.
@@ -121,20 +92,32 @@ class NamedModel(ModelProvider):
             return denied
         usage = NO_USAGE
         try:
-            usage = (await ask_harmless()).usage
+            usage = (await self._answer(protocol, protocol.harmless, {}, None)).usage
         except ModelCallError as other:
             if other.failure in (Failure.DENIED, Failure.FATAL):
                 return ModelCallError(Failure.FATAL, denied.message)
         return ModelCallError(Failure.REFUSED, denied.message, usage=usage)
 
     async def _answer(
-        self, protocol: WireProtocol, asked: Request, ask: Callable[[], Awaitable[Body]]
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str], relay: Relay | None
     ) -> Answer:
+        # The user's parameters for every call; what the request states wins.
+        asked = protocol.with_defaults(request, self.parameters)
         try:
-            return await self._read(protocol, asked, await ask())
+            body = await self._ask(protocol, asked, headers, relay)
         except BrokenStreamError as broken:
             broken.usage = self._usage_of_part(protocol, asked, broken)
             raise
+        return await self._read(protocol, asked, body)
+
+    async def _ask(
+        self, protocol: WireProtocol, asked: Request, headers: Mapping[str, str], relay: Relay | None
+    ) -> Body:
+        if protocol is not COMMON:
+            return await self._server.ask(protocol, asked, headers, relay)
+        if self.speaks(COMMON):
+            return await self._server.ask(COMMON, written(self._known, asked), {}, relay)
+        return await self._known.ask(asked, self._timeout)
 
     async def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
         """The answer. Raises ModelCallError if it has no message."""
@@ -184,11 +167,6 @@ class NamedModel(ModelProvider):
         named = (text_in(event, protocol.model_field) for event in broken.events)
         served = next(filter(None, named), None)
         return self._used(tokens, self._known.cost(request, served, openai_usage(tokens)))
-
-
-def allowed(request: Request) -> Request:
-    """A chat completion's fields that a provider may see."""
-    return COMMON.accepted(request, is_open=True)[0]
 
 
 def has_message(body: Body) -> bool:

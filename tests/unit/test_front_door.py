@@ -54,13 +54,18 @@ def test_the_libraries_are_asked_by_their_documented_names_alone(path: Path) -> 
     assert trespasses(path.read_text(encoding="utf-8")) == []
 
 
+def test_one_module_alone_imports_litellm() -> None:
+    imported = [path.stem for path in MODULES if "import litellm\n" in path.read_text(encoding="utf-8")]
+    assert imported == ["known_model"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
         "response._hidden_params['response_cost'] = 1",
         "getattr(below, '_hidden_params', None)",
         "litellm.completion = mine",
-        "known.litellm.completion = mine",
+        "self.litellm.completion = mine",
         "httpx.Response.aiter_bytes = mine\nhttpx.Client = mine",
         "from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler",
         "import openai.resources.chat",

@@ -18,9 +18,10 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.known_model import import_litellm
 from pytest_super.model.named_model import NamedModel
+from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.server_sent_events import LARGEST_ANSWER
-from tests.openai_server import ERRORS, KEY, MEANINGS, Fault
+from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, running_server
 
 if TYPE_CHECKING:
     from pytest_super.model.provider import Answer
@@ -388,12 +389,54 @@ def test_addresses_and_keys_come_from_the_variables_that_litellm_reads(
     assert request.body["model"] == model.partition("/")[2]
 
 
+def test_the_organization_that_pays_is_named(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    openai_server.reply("hi")
+    ask()
+    headers = openai_server.requests[0].headers
+    assert headers["openai-organization"] == "org-1"
+    assert "openai-project" not in headers
+
+
 def test_no_key_goes_to_a_server_that_the_user_did_not_name(openai_server: OpenAIServer) -> None:
     """A provider without an address is not asked at OpenAI's."""
     error = failure_of("hosted_vllm/m")
     assert error.failure is Failure.FATAL
     assert "its address is not known" in error.message
     assert not openai_server.requests
+
+
+def test_a_redirection_takes_no_key_to_another_server(openai_server: OpenAIServer) -> None:
+    with running_server() as other:
+        other.always("from elsewhere")
+        for path in ("chat/completions", "messages"):
+            moved = {"Location": f"{other.base_url}/{path}"}
+            anywhere = openai_server.http.expect_request(f"/moved/v1/{path}")
+            anywhere.respond_with_data("", status=307, headers=moved)
+        url = openai_server.http.url_for("/moved/v1")
+        assert text_of(ask("openai/m", parameters={"api_base": url})) == "from elsewhere"
+        provider = NamedModel("anthropic/m", {"api_base": url, "api_key": KEY})
+        with pytest.raises(ModelCallError, match="has moved: check the base URL"):
+            asyncio.run(provider.stream(Messages(), {"messages": MESSAGES}, {}, None))
+    (request,) = other.requests
+    assert KEY not in str(request.headers)
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "thought"),
+    [
+        ({"text": "<think>I think</think>yes"}, "yes", "I think"),
+        ({"text": "no <think>x</think>"}, "no <think>x</think>", None),
+    ],
+)
+def test_a_thought_is_apart_from_the_text(
+    openai_server: OpenAIServer, said: dict[str, Any], text: str, thought: str | None
+) -> None:
+    openai_server.reply(said)
+    message = ask().body["choices"][0]["message"]
+    assert (message["content"], message.get("reasoning_content")) == (text, thought)
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5", "openai/o3-mini", "hosted_vllm/any"])

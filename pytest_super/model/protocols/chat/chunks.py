@@ -5,6 +5,7 @@ Servers differ from OpenAI's in what they leave out, repeat and add, so the rule
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # The texts that come whole; some servers repeat them in every chunk.
 WHOLE = frozenset(("id", "type", "name", "role", "signature", "finish_reason"))
 COUNTS = ("prompt_tokens", "completion_tokens")
+# How models without a parser for their thoughts begin.
+THOUGHT = re.compile(r"<(think|thinking)>(.*?)</\1>(.*)", re.DOTALL)
 NO_CALL = {"name": "", "arguments": ""}
 
 
@@ -141,14 +144,24 @@ def joined(value: Any) -> Any:
 
 def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
     message = {"role": "assistant", "content": None, **choice["message"]}
-    if isinstance(thought := message.get("reasoning"), str):
-        # OpenRouter's name, and Groq's.
-        message.setdefault("reasoning_content", thought)
+    message |= thought_of(message)
     if isinstance(message.get("tool_calls"), list):
         message["tool_calls"] = list(map(whole_call, objects(message["tool_calls"])))
     # For servers that give none.
     reason = "tool_calls" if message.get("tool_calls") else "stop"
     return {"finish_reason": reason, **choice, "message": message}
+
+
+def thought_of(message: dict[str, Any]) -> dict[str, Any]:
+    """The fields that set a thought apart from the text, where the server has not done so."""
+    if message.get("reasoning_content"):
+        return {}
+    # OpenRouter's name, and Groq's.
+    if isinstance(thought := message.get("reasoning"), str):
+        return {"reasoning_content": thought}
+    text = message["content"]
+    found = THOUGHT.match(text) if isinstance(text, str) else None
+    return {"reasoning_content": found[2], "content": found[3]} if found else {}
 
 
 def whole_call(call: dict[str, Any]) -> dict[str, Any]:
