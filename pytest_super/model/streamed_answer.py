@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from contextlib import AbstractAsyncContextManager
 
-    from pytest_super.model.protocols.protocol import Body, Event, StreamedProtocol, Tokens
+    from pytest_super.model.protocols.protocol import Body, Event, Tokens, WireProtocol
     from pytest_super.model.provider import Relay
 
     Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
@@ -52,7 +52,7 @@ class Relaying:
     Until then nothing is lost by asking the provider again.
     """
 
-    def __init__(self, protocol: StreamedProtocol, relay: Relay | None) -> None:
+    def __init__(self, protocol: WireProtocol, relay: Relay | None) -> None:
         self.protocol = protocol
         self.events: list[Event] = []
         self.has_part = False

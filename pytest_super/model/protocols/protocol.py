@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.json_values import has_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,25 +53,33 @@ class Tokens:
 NOT_STATED = Tokens(prompt=0, completion=0)
 
 
-class StreamedProtocol(Protocol):
-    """How an answer comes as a stream of events."""
+class WireProtocol(Protocol):
+    """One protocol of the model door. Its methods have no state and need no library."""
 
-    def has_part(self, event: Event) -> bool:
-        """Whether an event of a stream has a part of the answer, after which nobody can ask again."""
-        ...
-
-    def whole(self, events: list[Event]) -> Body | None:
-        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
-        ...
-
-    def used(self, events: list[Event]) -> Tokens:
-        """What the events of a broken stream say that it used, with 0 for what they do not."""
-        ...
-
-
-class AskedProtocol(StreamedProtocol, Protocol):
-    """How a provider is asked in a protocol: its own provider, or another that speaks it."""
-
+    name: str
+    fields: frozenset[str]
+    """Of a request that the provider may see."""
+    refused: ClassVar[Mapping[str, str]] = {}
+    """Fields that would change the meaning of an answer, with the reason."""
+    file_types: frozenset[str] = frozenset()
+    """The types of parts of a request whose tokens nothing bounds."""
+    routes: tuple[Route, ...]
+    """Of POST. The first one can give a whole answer."""
+    models: str
+    """The path of the list of models, below which each has its own: see `card`."""
+    environment: ClassVar[Mapping[str, str]]
+    """The variables that clients read: `{url}` is the address of the model door, `{key}` what it takes."""
+    model_field: str = "model"
+    """Where an answer names the model that gave it."""
+    usage_field: str = "usage"
+    key_header: str = ""
+    """The header in which clients send the key; "" for `Authorization`."""
+    client_headers: tuple[str, ...] = ()
+    """The headers of a client that the protocol's own provider gets, in small letters."""
+    before: tuple[str | None, ...] = ()
+    """The types of events before the first part of an answer."""
+    relayed_end: str = ""
+    """What a client expects after the last event that was relayed."""
     provider: str
     """Its own provider, as litellm calls it."""
     base_url: str
@@ -81,6 +90,8 @@ class AskedProtocol(StreamedProtocol, Protocol):
     """Whether the provider answers requests for a number of tokens."""
     harmless: ClassVar[Request]
     """A request with nothing of anybody's prompt in it."""
+
+    # How a provider is asked: the protocol's own, or another that speaks it
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:
         """The URL of requests below a base URL. Some protocols name the model there, or the stream."""
@@ -95,7 +106,7 @@ class AskedProtocol(StreamedProtocol, Protocol):
 
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
         """The body of a request for a stream, or for the whole answer at once."""
-        ...
+        return {**request, "model": model, "stream": is_stream}
 
     def count_content(self, request: Request, model: str) -> Request:
         """The body of a request for a number of tokens."""
@@ -109,28 +120,21 @@ class AskedProtocol(StreamedProtocol, Protocol):
         """What the answer used, as the provider says; None if it does not."""
         ...
 
+    # How an answer comes as a stream
 
-class WireProtocol(AskedProtocol, Protocol):
-    """One protocol of the model door. Its methods have no state and need no library."""
+    def has_part(self, event: Event) -> bool:
+        """Whether an event of a stream has a part of the answer, after which nobody can ask again."""
+        return event.get("type") not in (*self.before, *ERRORS)
 
-    name: str
-    fields: frozenset[str]
-    """Of a request that the provider may see."""
-    routes: tuple[Route, ...]
-    """Of POST. The first one can give a whole answer."""
-    models: str
-    """The path of the list of models, below which each has its own: see `card`."""
-    environment: ClassVar[Mapping[str, str]]
-    """The variables that clients read: `{url}` is the address of the model door, `{key}` what it takes."""
-    model_field: str = "model"
-    """Where an answer names the model that gave it."""
-    usage_field: str = "usage"
-    key_header: str = ""
-    """The header in which clients send the key; "" for `Authorization`."""
-    client_headers: tuple[str, ...] = ()
-    """The headers of a client that the protocol's own provider gets, in small letters."""
-    relayed_end: str = ""
-    """What a client expects after the last event that was relayed."""
+    def whole(self, events: list[Event]) -> Body | None:
+        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
+        ...
+
+    def used(self, events: list[Event]) -> Tokens:
+        """What the events of a broken stream say that it used, with 0 for what they do not."""
+        ...
+
+    # What clients ask and get
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         """The fields that a provider may see, and the names of the hosted tools that were removed.
@@ -140,9 +144,19 @@ class WireProtocol(AskedProtocol, Protocol):
         """
         ...
 
-    def has_files(self, request: Request) -> bool:  # noqa: ARG002
+    def seen(self, request: Request) -> Request:
+        """The fields that a provider may see. Raises ModelCallError, INVALID."""
+        for name, reason in self.refused.items():
+            if request.get(name):
+                raise invalid(name, reason)
+        result = {name: value for name, value in request.items() if name in self.fields and value is not None}
+        if not is_list_of_objects(result.get("tools", [])):
+            raise invalid("tools", "must be a list of objects")
+        return result
+
+    def has_files(self, request: Request) -> bool:
         """Whether an accepted request has parts whose tokens nothing bounds, and chat has no place for."""
-        return False
+        return bool(self.file_types) and has_type(request, self.file_types)
 
     def to_chat(self, request: Request) -> Request:
         """An accepted request as one of chat completions. What these have no place for is left out."""
@@ -160,9 +174,10 @@ class WireProtocol(AskedProtocol, Protocol):
         """A whole answer as the server-sent events that a client of the protocol expects."""
         ...
 
-    def relayed(self, event: Event, request: Request) -> str:
+    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
         """An event of the provider's stream as the client's server-sent event; "" if it gets none of it."""
-        ...
+        # An error ends the stream, which has an event of ours for it.
+        return "" if event.get("type") in ERRORS else named_event(event)
 
     def error(self, status: int, code: str, message: str) -> Body:
         """The body of a response with this HTTP status."""
@@ -234,11 +249,6 @@ def reading() -> Iterator[None]:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise invalid("the request", "has a field of a wrong type") from None
-
-
-def relayed_by_name(event: Event) -> str:
-    """An error ends the stream, which has an event of ours for it."""
-    return "" if event.get("type") in ERRORS else named_event(event)
 
 
 def named_event(data: Event) -> str:

@@ -69,7 +69,17 @@ class ChatCompletions(OpenAI):
         return chunks.used([body])
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
-        result = accepted(request)
+        result = self.seen(request)
+        messages = request.get("messages")
+        if not isinstance(messages, list) or not messages:
+            raise invalid("messages", "must be a list of at least one message")
+        if "store" in result:
+            # A stored answer would outlive the trial.
+            result["store"] = False
+        result["messages"] = [accepted_message(each, f"messages[{n}]") for n, each in enumerate(messages)]
+        # Providers reject an empty list, although it means the same as none.
+        if not result.get("tools"):
+            result.pop("tools", None)
         return result, [] if is_open else remove_hosted_tools(result)
 
     def to_chat(self, request: Request) -> Request:
@@ -100,28 +110,6 @@ class ChatCompletions(OpenAI):
 
     def error_event(self, code: str, message: str) -> str:
         return f"data: {json.dumps(plain_error(code, message))}\n\n"
-
-
-def accepted(request: Request) -> Request:
-    """The fields that a provider may see.
-
-    Raises ModelCallError, INVALID, if the messages are malformed or contain an address to fetch from.
-    """
-    result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
-    messages = request.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise invalid("messages", "must be a list of at least one message")
-    if "store" in result:
-        # A stored answer would outlive the trial.
-        result["store"] = False
-    result["messages"] = [accepted_message(message, f"messages[{n}]") for n, message in enumerate(messages)]
-    tools = result.get("tools")
-    if tools is not None and not is_list_of_objects(tools):
-        raise invalid("tools", "must be a list of objects")
-    # Providers reject an empty list, although it means the same as none.
-    if not tools:
-        result.pop("tools", None)
-    return result
 
 
 def remove_hosted_tools(request: Request) -> list[str]:

@@ -35,6 +35,9 @@ class Gemini(WireProtocol):
     fields = frozenset(
         ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "safetySettings")
     )
+    refused: ClassVar[Mapping[str, str]] = {
+        "cachedContent": "is not offered, because nothing is stored: send the whole prompt"
+    }
     routes = (
         Route(f"{MODEL}:generateContent", is_stream=False),
         # Without it a stream is a JSON array, which hardly a client asks for.
@@ -81,14 +84,10 @@ class Gemini(WireProtocol):
         given = canonical(request)
         # Clients that count state the whole request there.
         given = given.get("generateContentRequest") or given
-        if given.get("cachedContent"):
-            raise invalid("cachedContent", "is not offered, because nothing is stored: send the whole prompt")
+        result = self.seen(given)
         if not is_list_of_objects(given.get("contents")) or not given["contents"]:
             raise invalid("contents", "must be a list of at least one object")
         check_parts([given["contents"], given.get("systemInstruction")])
-        result = {name: value for name, value in given.items() if name in self.fields and value is not None}
-        if not is_list_of_objects(result.get("tools", [])):
-            raise invalid("tools", "must be a list of objects")
         return result, [] if is_open else remove_hosted_tools(result)
 
     def has_files(self, request: Request) -> bool:

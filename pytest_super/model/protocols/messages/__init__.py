@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.json_values import has_type
 from pytest_super.model.protocols.messages import conversion, stream
 from pytest_super.model.protocols.protocol import (
-    ERRORS,
     NOT_STATED,
     Tokens,
     WireProtocol,
@@ -17,7 +15,6 @@ from pytest_super.model.protocols.protocol import (
     is_list_of_objects,
     named_event,
     parts_in,
-    relayed_by_name,
 )
 from pytest_super.model.protocols.route import Route
 
@@ -32,7 +29,6 @@ NAMES = """
 """
 FIELDS = frozenset(NAMES.split())
 VERSION = "2023-06-01"
-REFUSED = {"container": "is not offered: it names a sandbox of the provider"}
 # Types of tools that the client runs itself, with the date of their version. Any other type is a tool of the
 # provider: `web_search_…`, `bash_code_execution_…`, `mcp_toolset`, …
 CLIENT_TOOLS = re.compile(
@@ -48,15 +44,14 @@ STATUS_TYPES = {
 }
 # Clients notice by these words that their prompt is too long.
 TOO_LONG = "prompt is too long"
-# Parts of a prompt whose tokens nothing bounds.
-FILE_TYPES = frozenset(("document",))
-# Events before the first part of an answer.
-BEFORE = ("message_start", "ping", "message")
 
 
 class Messages(WireProtocol):
     fields = FIELDS
     name = "messages"
+    refused: ClassVar[Mapping[str, str]] = {"container": "is not offered: it names a sandbox of the provider"}
+    file_types = frozenset(("document",))
+    before = ("message_start", "ping", "message")
     routes = (Route("/v1/messages"), Route("/v1/messages/count_tokens", is_count=True))
     models = "/v1/models"
     environment: ClassVar[Mapping[str, str]] = {
@@ -82,19 +77,11 @@ class Messages(WireProtocol):
     def headers(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION, "x-api-key": key}
 
-    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
-        return {**request, "model": model, "stream": is_stream}
-
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
-        for name, reason in REFUSED.items():
-            if request.get(name):
-                raise invalid(name, reason)
+        result = self.seen(request)
         if not is_list_of_objects(request.get("messages")) or not request["messages"]:
             raise invalid("messages", "must be a list of at least one object")
         check_sources([request["messages"], request.get("system")])
-        result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
-        if not is_list_of_objects(result.get("tools", [])):
-            raise invalid("tools", "must be a list of objects")
         if is_open and request.get("mcp_servers"):
             result["mcp_servers"] = request["mcp_servers"]
         removed = [] if is_open else remove_hosted_tools(result)
@@ -107,9 +94,6 @@ class Messages(WireProtocol):
         # A length is required; this is what litellm takes when nobody states one.
         return {"max_tokens": 4096} | {name: parameters[name] for name in names & set(parameters)} | request
 
-    def has_files(self, request: Request) -> bool:
-        return has_type(request, FILE_TYPES)
-
     def to_chat(self, request: Request) -> Request:
         return conversion.to_chat(request)
 
@@ -121,12 +105,6 @@ class Messages(WireProtocol):
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
         return map(named_event, stream.events(body))
-
-    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
-        return relayed_by_name(event)
-
-    def has_part(self, event: Event) -> bool:
-        return event.get("type") not in (*BEFORE, *ERRORS)
 
     def whole(self, events: list[Event]) -> Body | None:
         return stream.whole(events)
@@ -177,9 +155,7 @@ def check_sources(value: Any) -> None:
 
 def remove_hosted_tools(request: Request) -> list[str]:
     """Remove from a request the tools that the provider would run; returns their types."""
-    tools = request.pop("tools", None) or []
-    if not is_list_of_objects(tools):
-        raise invalid("tools", "must be a list of objects")
+    tools = request.pop("tools", [])
     kept = [tool for tool in tools if is_clients(tool)]
     if kept:
         request["tools"] = kept

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.json_values import has_type
 from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
-    ERRORS,
     NOT_STATED,
     StreamError,
     Tokens,
@@ -17,13 +15,12 @@ from pytest_super.model.protocols.protocol import (
     is_list_of_objects,
     named_event,
     parts_in,
-    relayed_by_name,
 )
 from pytest_super.model.protocols.responses import conversion, stream
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_super.model.protocols.protocol import Body, Event, Request
 
@@ -46,36 +43,27 @@ CLIENT_TOOLS = frozenset(
 )
 # Fields of parts of a prompt by which a provider would fetch a file.
 ADDRESSES = ("image_url", "file_url", "file_id")
-# Parts of a prompt whose tokens nothing bounds.
-FILE_TYPES = frozenset(("input_file", "input_audio"))
-# Events before the first part of an answer.
-BEFORE = (None, "response.created", "response.in_progress", "response.queued")
 
 
 class Responses(OpenAI):
     fields = FIELDS
     name = "responses"
+    refused: ClassVar[Mapping[str, str]] = REFUSED
+    file_types = frozenset(("input_file", "input_audio"))
+    before = (None, "response.created", "response.in_progress", "response.queued")
     routes = (Route("/v1/responses"),)
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
         return f"{base}/responses"
 
-    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
-        return {**request, "model": model, "stream": is_stream}
-
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
-        for name, reason in REFUSED.items():
-            if request.get(name):
-                raise invalid(name, reason)
+        result = self.seen(request)
         if not isinstance(request.get("input"), str) and not is_list_of_objects(request.get("input")):
             raise invalid("input", "must be a text or a list of objects")
         check_addresses(request["input"])
-        result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
         # A stored answer would outlive the trial.
         result["store"] = False
-        if not is_list_of_objects(result.get("tools", [])):
-            raise invalid("tools", "must be a list of objects")
         return result, [] if is_open else remove_hosted_tools(result)
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
@@ -88,9 +76,6 @@ class Responses(OpenAI):
             result["reasoning"] = {"effort": effort, **(request.get("reasoning") or {})}
         return result
 
-    def has_files(self, request: Request) -> bool:
-        return has_type(request, FILE_TYPES)
-
     def to_chat(self, request: Request) -> Request:
         return conversion.to_chat(request)
 
@@ -102,12 +87,6 @@ class Responses(OpenAI):
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
         return map(named_event, stream.events(body))
-
-    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
-        return relayed_by_name(event)
-
-    def has_part(self, event: Event) -> bool:
-        return event.get("type") not in (*BEFORE, *ERRORS)
 
     def whole(self, events: list[Event]) -> Body | None:
         for event in reversed(events):
