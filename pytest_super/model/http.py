@@ -96,11 +96,12 @@ class ProviderServer:
 
     async def count(self, protocol: WireProtocol, request: Request, passed: Mapping[str, str]) -> Body | None:
         """The provider's own count of a request; None if it says nothing that helps."""
-        if not protocol.counts or not self.speaks(protocol):
+        url = protocol.count_address(self._base(protocol), self._known.name) if self.speaks(protocol) else ""
+        if not url:
             return None
         try:
             response = await self._client.post(
-                protocol.count_address(self._base(protocol), self._known.name),
+                url,
                 headers=self._headers(protocol, passed),
                 json=protocol.count_content(request, self._known.name),
                 timeout=COUNT_SECONDS,

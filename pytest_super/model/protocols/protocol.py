@@ -86,8 +86,6 @@ class WireProtocol(Protocol):
     """Of its own provider. `base_variables` are those of the environment that name another."""
     base_variables: tuple[str, ...]
     key_variables: tuple[str, ...]
-    counts: bool = False
-    """Whether the provider answers requests for a number of tokens."""
     harmless: ClassVar[Request]
     """A request with nothing of anybody's prompt in it."""
 
@@ -98,6 +96,7 @@ class WireProtocol(Protocol):
         ...
 
     def count_address(self, base: str, model: str) -> str:  # noqa: ARG002
+        """The URL of requests for a number of tokens; "" if the provider does not count."""
         return ""
 
     def headers(self, key: str) -> dict[str, str]:
@@ -224,22 +223,15 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def object_in(value: Any, name: str) -> dict[str, Any]:
+    """The object in a field; an empty one if there is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def latest(events: list[Event], name: str) -> dict[str, Any]:
     """The last object that an event has under this name; an empty one if none has."""
     return next((event[name] for event in reversed(events) if isinstance(event.get(name), dict)), {})
-
-
-def parts_in(value: Any, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The objects of a prompt: those in its lists, and in these fields of each."""
-    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, list):
-            left.extend(item)
-        elif isinstance(item, dict):
-            yield item
-            left.extend(item[name] for name in fields if name in item)
 
 
 @contextmanager
@@ -275,8 +267,7 @@ def count(value: Any) -> int:
 
 def detail(usage: Any, group: str, name: str) -> int:
     """A number of tokens among the details of a usage; 0 if none is stated."""
-    details = usage.get(group) if isinstance(usage, dict) else None
-    return count(details.get(name)) if isinstance(details, dict) else 0
+    return count(object_in(usage, group).get(name))
 
 
 def load_object(text: Any) -> dict[str, Any]:

@@ -43,16 +43,12 @@ def models_at(path: str, name: str) -> Body | None:
 
     `name` is the run's model. It answers to any name.
     """
-    place = next((each for each in MODELS if path == each or path.startswith(f"{each}/")), None)
-    if place is None:
-        return None
-    sharing = [each for each in PROTOCOLS if each.models == place]
     card: dict[str, Any] = {}
-    for each in sharing:
-        card |= each.card(path.removeprefix(place)[1:] or name)
-    if path != place:
-        return card
     listed: Body = {}
-    for each in sharing:
-        listed |= each.model_list(card)
-    return listed
+    for each in PROTOCOLS:
+        if f"{path}/".startswith(f"{each.models}/"):
+            card |= each.card(path.removeprefix(each.models)[1:] or name)
+    for each in PROTOCOLS:
+        if path == each.models:
+            listed |= each.model_list(card)
+    return listed or card or None

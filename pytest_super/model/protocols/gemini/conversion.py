@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
 from pytest_super.model.protocols.gemini.stream import parts_of
-from pytest_super.model.protocols.protocol import count, detail, json_text, load_object, objects, text_of
+from pytest_super.model.protocols.protocol import (
+    count,
+    detail,
+    json_text,
+    load_object,
+    object_in,
+    objects,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,11 +50,6 @@ def to_chat(request: Request) -> Request:
     if config.get("responseMimeType") == "application/json":
         chat["response_format"] = response_format(config)
     return chat
-
-
-def object_in(value: dict[str, Any], name: str) -> dict[str, Any]:
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def declarations(tool: dict[str, Any]) -> list[dict[str, Any]]:
@@ -215,7 +218,7 @@ def said(body: Body, request: Request) -> dict[str, Any]:
 def from_chat(body: Body) -> Body:
     return {
         "candidates": [candidate(choice, index) for index, choice in enumerate(body["choices"])],
-        "usageMetadata": usage(body.get("usage")),
+        "usageMetadata": usage(object_in(body, "usage")),
         "modelVersion": body.get("model"),
         "responseId": body.get("id"),
     }
@@ -247,8 +250,7 @@ def thought_parts(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"text": thought, "thought": True}
 
 
-def usage(given: Any) -> dict[str, Any]:
-    chat = given if isinstance(given, dict) else {}
+def usage(chat: dict[str, Any]) -> dict[str, Any]:
     prompt, completion = count(chat.get("prompt_tokens")), count(chat.get("completion_tokens"))
     thought = min(completion, detail(chat, "completion_tokens_details", "reasoning_tokens"))
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_super.model.json_values import parts_in
 from pytest_super.model.protocols.messages import conversion, stream
 from pytest_super.model.protocols.protocol import (
     NOT_STATED,
@@ -14,7 +15,6 @@ from pytest_super.model.protocols.protocol import (
     invalid,
     is_list_of_objects,
     named_event,
-    parts_in,
 )
 from pytest_super.model.protocols.route import Route
 
@@ -65,7 +65,6 @@ class Messages(WireProtocol):
     base_url = "https://api.anthropic.com"
     base_variables = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
     key_variables = ("ANTHROPIC_API_KEY",)
-    counts = True
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_super.model.json_values import parts_in
 from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
     NOT_STATED,
@@ -14,7 +15,6 @@ from pytest_super.model.protocols.protocol import (
     invalid,
     is_list_of_objects,
     named_event,
-    parts_in,
 )
 from pytest_super.model.protocols.responses import conversion, stream
 from pytest_super.model.protocols.route import Route
