@@ -45,8 +45,8 @@ from pytest_super.kernel.providers.docker.engine import connect, has_image
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.image.agent import name_with
 from pytest_super.kernel.providers.docker.sweep import remove
+from pytest_super.model.protocols.registry import environment as model_environment
 from pytest_super.programs.installed.agent import HOME, PROMPT, Additions, InstalledProgram
-from pytest_super.trial.program import model_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,7 +160,9 @@ def bare_line(sessions: Sessions, name: str, server: dict[str, str], folder: Pat
     files = {f"{HOME}/{file}": text for file, text in sessions.agent.files.items()}
     archive, printed = folder / f"{name}.tar", folder / f"{name}.txt"
     archive.write_bytes(archive_of({**files, values["prompt_file"]: prompt}))
-    environment = model_environment(server["ANTHROPIC_BASE_URL"]) | program.environment(values)
+    environment = model_environment(server["ANTHROPIC_BASE_URL"], "none-is-needed") | program.environment(
+        values
+    )
     variables = [f"--env={variable}={value}" for variable, value in environment.items()]
     inside = f"exec 2>&1; tar -xC / && {program.line(values)}; echo; echo answer: $(cat {ANSWER_FILE})"
     start = ["docker", "run", "--rm", "-i", "--network=host", f"--label={TASK_LABEL}={name}"]

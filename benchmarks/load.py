@@ -35,7 +35,7 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.model.litellm_setup import import_litellm
+from pytest_super.model.known_model import import_litellm
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 Asker = Callable[[list[dict[str, str]]], str]

@@ -31,7 +31,12 @@ def whole(path: str, given: dict[str, Any], model: str) -> dict[str, Any]:
         response: dict[str, Any] = last["response"]
         return response
     usage = given.get("usage", {"prompt_tokens": 20, "completion_tokens": 3})
-    content: list[dict[str, Any]] = [{"type": "text", "text": given["text"]}] if given.get("text") else []
+    cached = usage.get("cached_tokens", 0)
+    content: list[dict[str, Any]] = []
+    if thought := given.get("reasoning_content"):
+        content.append({"type": "thinking", "thinking": thought, "signature": "s"})
+    if given.get("text"):
+        content.append({"type": "text", "text": given["text"]})
     for call in given.get("tool_calls", []):
         function = call["function"]
         used = {"id": call["id"], "name": function["name"], "input": json.loads(function["arguments"])}
@@ -44,7 +49,11 @@ def whole(path: str, given: dict[str, Any], model: str) -> dict[str, Any]:
         "content": content,
         "stop_reason": "tool_use" if given.get("tool_calls") else "end_turn",
         "stop_sequence": None,
-        "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
+        "usage": {
+            "input_tokens": usage["prompt_tokens"] - cached,
+            "cache_read_input_tokens": cached,
+            "output_tokens": usage["completion_tokens"],
+        },
     }
 
 

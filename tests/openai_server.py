@@ -152,9 +152,11 @@ class OpenAIServer:
         chat = re.compile(r"(/v1)*/(chat/completions|messages|responses)$")
         self.http.expect_request(chat, method="POST").respond_with_handler(self._respond)
         # Old versions of litellm want the model in `api_base`, and others put it after that.
-        gemini = re.compile(r"(/models/[^/]+)+:(streamGenerateContent|generateContent)$")
+        gemini = re.compile(r"(/v1beta)?(/models/[^/]+)+:(streamGenerateContent|generateContent)$")
         self.http.expect_request(gemini, method="POST").respond_with_handler(self._respond)
         self.http.expect_request("/v1/messages/count_tokens").respond_with_json({"input_tokens": COUNTED})
+        counting = re.compile(r"/v1beta/models/[^/]+:countTokens$")
+        self.http.expect_request(counting).respond_with_json({"totalTokens": COUNTED})
 
     @property
     def base_url(self) -> str:
@@ -169,6 +171,8 @@ class OpenAIServer:
             "OPENAI_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": self.http.url_for(""),
             "ANTHROPIC_API_KEY": KEY,
+            "GOOGLE_GEMINI_BASE_URL": self.http.url_for("").rstrip("/"),
+            "GEMINI_API_KEY": KEY,
             "NO_PROXY": self.http.host,
         }
 
@@ -207,7 +211,7 @@ class OpenAIServer:
         if isinstance(answer, dict) and "error" in answer:
             return failed(answer)
         given = said(answer)
-        if http.path.startswith("/models/"):
+        if "/models/" in http.path:
             return self._gemini(http.path, given)
         path = "/v1" + http.path.rpartition("/v1")[2]
         if path in native_protocols.PATHS and path not in self.speaks:

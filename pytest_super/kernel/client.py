@@ -12,7 +12,7 @@ from pytest_super.kernel.live import LiveKernel
 from pytest_super.kernel.sandbox import require_running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_super.kernel.http_requests import Answer
@@ -247,14 +247,14 @@ class Kernel:
 
     # HTTP
 
-    def serve(self, answer: Answer) -> str:
+    def serve(self, answer: Answer, headers: Sequence[str] = ()) -> str:
         """Serve HTTP on the sandbox's loopback; returns the base URL for programs inside.
 
-        `answer` makes the reply to each request, in threads. Raises InfrastructureError, and when the sandbox
-        is gone the same as file operations.
+        `answer` makes the reply to each request, in threads. It gets these headers of a request and no
+        others. Raises InfrastructureError, and when the sandbox is gone the same as file operations.
         """
         self.actions += 1
-        return self._live.http.listen(answer)
+        return self._live.http.listen(answer, headers)
 
     def stop_serving(self) -> None:
         """Answer no more requests; running ones are cancelled."""

@@ -18,7 +18,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.incoming import MAX_BODIES, PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     Answer = Callable[["HttpRequest"], "Reply | None"]
     """Returns the reply, or None if it has relayed a stream."""
@@ -46,13 +46,13 @@ class Gone(Exception):
 class HttpRequest:
     """One request from inside."""
 
-    def __init__(self, number: int, method: str, path: str, size: int, beta: str = "") -> None:
+    def __init__(self, number: int, method: str, path: str, size: int, headers: Mapping[str, str]) -> None:
         self.number = number
         self.method = method
         self.path = path
         self.size = size
-        self.beta = beta
-        """The header `anthropic-beta`."""
+        self.headers = headers
+        """Those that `listen` asked for, in small letters."""
         self.is_streamed = False
         """Whether its answer is a stream that has begun."""
         self.body = b""
@@ -123,20 +123,22 @@ class HttpChannel:
         # One place: a bridge that code inside has replaced can report any number of times.
         self._listening: queue.Queue[dict[str, Any] | None] = queue.Queue(1)
 
-    def listen(self, answer: Answer) -> str:
+    def listen(self, answer: Answer, headers: Sequence[str]) -> str:
         """Answer each request by `answer`, in at most MAX_ANSWERING threads. Returns the base URL.
+
+        `headers` are the names of those that a request comes with, the same for each call of this.
 
         Raises InfrastructureError, or the exception of `lost`.
         """
         self._answer = answer
         if not self._url:
-            self._url = self._open()
+            self._url = self._open(headers)
         return self._url
 
-    def _open(self) -> str:
+    def _open(self, headers: Sequence[str]) -> str:
         secret = secrets.token_urlsafe(16)
         program = (Path(__file__).parent / "inside" / "endpoint.py").read_bytes()
-        self._send_control("listen", program, secret=secret)
+        self._send_control("listen", program, secret=secret, headers=list(headers))
         try:
             fields = self._listening.get(timeout=LISTEN_SECONDS)
         except queue.Empty:
@@ -182,7 +184,7 @@ class HttpChannel:
         if self._answer is None or len(self._requests) >= MAX_REQUESTS:
             return
         request = HttpRequest(
-            fields["id"], fields["method"], fields["path"], fields["size"], fields.get("beta") or ""
+            fields["id"], fields["method"], fields["path"], fields["size"], fields["headers"]
         )
         request.relay_by(partial(self._relay, request))
         with self._changed:

@@ -53,6 +53,7 @@ PIECE = 256 * 2**10
 # Bytes of request bodies in memory at any time; also the most that one body can have.
 MAX_BODIES = 16 * 2**20
 LONGEST_PATH = 1000
+MOST_HEADERS = 100
 # Characters of a cause of death or an error, which code inside can choose, and of a file's name.
 LONGEST_CAUSE = 500
 LONGEST_FILE_NAME = 2**16
@@ -100,7 +101,7 @@ CALL = variant(
             method=text(LONGEST_PATH),
             path=text(LONGEST_PATH),
             size=whole(MAX_BODIES),
-            beta=optional(text(LONGEST_PATH)),
+            headers=mapping(text(LONGEST_NAME), text(LONGEST_PATH), MOST_HEADERS),
         ),
         **{what: record(id=ID, what=text(LONGEST_NAME)) for what in ("body", "more", "gone")},
     },

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# POST, to the path of each of `protocols.known`: a call of the model for the trial in the header TRIAL. The
+# POST, to each path of a protocol: a call of the model for the trial in the header TRIAL. The
 # header FACTS says what the call used, because programs read the body and expect it unchanged. In a stream it
 # is a last line, a comment that begins with COMMENT, with the error if the stream could not go on.
-CHAT = "/v1/chat/completions"
 FACTS = "X-Pytest-Super"
 COMMENT = ": "
 # The type of an answer to a program that wants no stream: a line with the body, and a line with the facts,
 # which can be longer than a header.
 TWO_LINES = "application/x-ndjson"
-# POST: how many tokens a request of Messages has, by the provider or by an estimate; it is not booked.
-COUNT_TOKENS = "/v1/messages/count_tokens"
-# The client's header that chooses features of Anthropic's API.
-BETA = "anthropic-beta"
 # POST: what a trial has used, once its calls have ended or `timeout` seconds have passed, how long it has
 # waited for anything but answers, and the provider's last failure if it has not answered the trial since.
 USAGE = "/super/usage"

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, error_data
-from pytest_super.model.json_values import has_type
 from pytest_super.model.ledger import Ledger
-from pytest_super.model.protocols.known import CHAT
 from pytest_super.model.protocols.protocol import reading
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.rate_limit import HeadStart
 from pytest_super.model.retry import Tries
@@ -25,17 +24,15 @@ from pytest_super.store.json_lines import append, to_line
 from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_super.model.api import CallingTrial
-    from pytest_super.model.protocols.protocol import NativeProtocol, Request, WireProtocol
+    from pytest_super.model.protocols.protocol import Request, WireProtocol
     from pytest_super.model.provider import Answer, ModelProvider, Relay
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import ModelSettings
     from pytest_super.model.token_estimate import MaxUsage
 
-# The parts of native requests whose tokens nothing bounds.
-FILE_TYPES = frozenset(("input_file", "input_audio", "document"))
 NO_PRICE = (
     "the price of {model} is not known, so --super-max-cost cannot be enforced: leave it out, or state the "
     "price with --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
@@ -50,8 +47,8 @@ class Asked:
     request: Request
     chat: Request
     """The same as a chat completion."""
-    beta: str
-    """The header `anthropic-beta`."""
+    headers: Mapping[str, str]
+    """Those of the client that the protocol's own provider gets."""
     relay: Relay | None
     """Gets the events of the answer, if the client wants a stream and the provider speaks its protocol."""
 
@@ -166,20 +163,16 @@ class Caller:
         return call
 
     def _read_call(self, trial: CallingTrial, asked: Asked) -> ModelCall:
-        own, has_files = asked.request, False
-        if asked.protocol is not CHAT:
-            own = cast("NativeProtocol", asked.protocol).with_defaults(own, self.settings.parameters)
-            # A chat completion has no place for them, so they cannot be measured there.
-            has_files = has_type(own, FILE_TYPES)
         request = self._prepare(trial, asked.chat)
+        own = asked.protocol.with_defaults(asked.request, self.settings.parameters)
         return ModelCall(
             trial=trial.name,
             task=trial.task,
             asked=asked,
-            own=request if asked.protocol is CHAT else own,
+            own=request if asked.protocol is COMMON else own,
             request=request,
             characters=count_characters(request),
-            most=UNBOUNDED if has_files else self.provider.max_usage(request),
+            most=UNBOUNDED if asked.protocol.has_files(own) else self.provider.max_usage(request),
         )
 
     def _prepare(self, trial: CallingTrial, chat: Request) -> Request:
@@ -254,7 +247,7 @@ class Caller:
         if self.provider.speaks(asked.protocol):
             with suppress(NotSpokenError):
                 relay = asked.relay and self._head_start.ended_by(asked.relay)
-                return await self.provider.stream(asked.protocol, call.own, asked.beta, relay), False
+                return await self.provider.stream(asked.protocol, call.own, asked.headers, relay), False
         return await self.provider.complete(call.request, task=call.task, call=number), True
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:

@@ -8,7 +8,7 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.api import BETA, CHAT, COUNT_TOKENS, TRIAL, USAGE, CallingTrial
+from pytest_super.model.api import TRIAL, USAGE, CallingTrial
 from pytest_super.model.completion import (
     BudgetSpentError,
     Completion,
@@ -18,6 +18,7 @@ from pytest_super.model.completion import (
     Usage,
 )
 from pytest_super.model.failures import Failure
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.stream_reader import StreamReader, body_and_facts
 from pytest_super.model.waiting import Waiting
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_super.model.completion import Message
     from pytest_super.model.gateway_process import Gateway
+    from pytest_super.model.protocols.route import Route
     from pytest_super.model.unix_http import HttpResponse, UnixConnection
 
 # Seconds. All retries of a call take less; one that waits longer for the rate limit of others is given up.
@@ -107,7 +109,7 @@ class GatewayModel:
         parameters.pop("stream", None)
         request = {"messages": [dict(message) for message in messages], **parameters}
         with self._waiting.call():
-            response = self._send_in_time(CHAT, json.dumps(request).encode())
+            response = self._send_in_time(COMMON.routes[0].path, json.dumps(request).encode())
             answer, facts = self._read(response)
         if "error" in facts:
             raise error_of(facts["error"])
@@ -115,13 +117,13 @@ class GatewayModel:
 
     def forward(
         self,
-        path: str,
+        route: Route,
         body: bytes,
         opened: Callable[[UnixConnection], None],
         relay: Callable[[bytes], None],
-        beta: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> Forwarded:
-        """Pass a program's request on as it is, from any thread; `path` is one of `protocols.known`.
+        """Pass a program's request on as it is, from any thread, with those of its headers that matter.
 
         An exception that `opened` or `relay` raises ends the call. `relay` gets the events of a stream.
 
@@ -130,17 +132,16 @@ class GatewayModel:
         """
         began = monotonic()
         reader = StreamReader(relay, self._seconds_left)
-        headers = {BETA: beta} if beta else {}
         with self._waiting.call():
             response = self._send_in_time(
-                path, body, headers=headers, is_program=True, opened=opened, read=reader.read
+                place_of(route), body, headers=headers, is_program=True, opened=opened, read=reader.read
             )
             answer, facts = self._read(response)
         return Forwarded(answer, facts, monotonic() - began)
 
-    def count_tokens(self, body: bytes, beta: str = "") -> bytes | None:
+    def count_tokens(self, route: Route, body: bytes, headers: Mapping[str, str]) -> bytes | None:
         """The gateway's answer to a request for a number of tokens; None if it is wrong."""
-        response = self._send_in_time(COUNT_TOKENS, body, headers={BETA: beta} if beta else {})
+        response = self._send_in_time(place_of(route), body, headers=headers)
         return response.body if response.status == 200 else None
 
     def _read(self, response: HttpResponse) -> tuple[bytes, dict[str, Any]]:
@@ -219,6 +220,11 @@ class GatewayModel:
             raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
         self._waits_for("")
         return response
+
+
+def place_of(route: Route) -> str:
+    # No request chooses its model.
+    return route.path.format(model="-")
 
 
 def countdown(seconds: float) -> Callable[[], float]:

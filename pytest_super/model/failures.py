@@ -159,6 +159,9 @@ def classify_unanswered(exceptions: Set[str], *, is_sent: bool) -> Failure:
         return Failure.TRANSIENT
     if is_sent and exceptions & DAMAGE_EXCEPTIONS:
         return Failure.TRANSIENT
+    # litellm calls it a bad request in some protocols.
+    if is_sent and "JSONDecodeError" in exceptions:
+        return Failure.UNCLEAR
     if CONTEXT_EXCEPTION in exceptions:
         return Failure.CONTEXT
     # A key or a package is missing, or litellm cannot write this one request.

@@ -1,6 +1,6 @@
 """The gateway's HTTP server, with litellm behind it; `api` lists its requests.
 
-It speaks the protocols of `protocols.known`, on a unix socket. Keys, retries, rate limits, budgets and
+It speaks each of PROTOCOLS, on a unix socket. Keys, retries, rate limits, budgets and
 records are behind it and nowhere else.
 """
 
@@ -14,6 +14,7 @@ import os
 import traceback
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,6 @@ from aiohttp import web
 
 from pytest_super.model.api import (
     AUTHORIZATION,
-    BETA,
-    COUNT_TOKENS,
     FACTS,
     TRIAL,
     TWO_LINES,
@@ -38,8 +37,8 @@ from pytest_super.model.event_stream import EventStream
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.json_values import plain
 from pytest_super.model.protocols.exchange import exchange
-from pytest_super.model.protocols.known import MESSAGES, PROTOCOLS
-from pytest_super.model.protocols.protocol import invalid, reading
+from pytest_super.model.protocols.protocol import headers_for, invalid, reading
+from pytest_super.model.protocols.registry import ROUTES
 from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
     from pytest_super.model.protocols.protocol import Event, Request, WireProtocol
+    from pytest_super.model.protocols.route import Route
     from pytest_super.model.provider import ModelProvider
     from pytest_super.model.settings import ModelSettings
 
@@ -74,8 +74,7 @@ class GatewayServer:
         application = web.Application(client_max_size=MAX_REQUEST, middlewares=[self.authenticate])
         application.add_routes(
             [
-                *(web.post(path, self.answer_call) for path in PROTOCOLS),
-                web.post(COUNT_TOKENS, self.count_tokens),
+                *(web.post(route.path, partial(self.answer_call, route=route)) for route in ROUTES),
                 web.post(USAGE, self.report_usage),
                 web.get(WAIT, self.report_wait),
             ]
@@ -100,10 +99,12 @@ class GatewayServer:
     async def report_wait(self, http: web.Request) -> web.Response:
         return web.Response(text=self.caller.waits_for(trial_of(http).name))
 
-    async def answer_call(self, http: web.Request) -> web.StreamResponse:
+    async def answer_call(self, http: web.Request, route: Route) -> web.StreamResponse:
         stream = EventStream(http)
         try:
-            return await self._answer(http, PROTOCOLS[http.path], stream)
+            if route.is_count:
+                return await self._count(http, ROUTES[route])
+            return await self._answer(http, route, stream)
         except (BudgetSpentError, ModelCallError) as error:
             failure = error
         # `plain` and the JSON writer are recursive.
@@ -119,24 +120,23 @@ class GatewayServer:
             raise
         return await stream.end({"error": error_data(failure)}) if stream.has_begun else refusal(failure)
 
-    async def _answer(
-        self, http: web.Request, protocol: WireProtocol, stream: EventStream
-    ) -> web.StreamResponse:
-        given, trial = plain(await read_request(http)), trial_of(http)
+    async def _answer(self, http: web.Request, route: Route, stream: EventStream) -> web.StreamResponse:
+        given, trial, protocol = plain(await read_request(http)), trial_of(http), ROUTES[route]
         with reading():
             request, removed = protocol.accepted(given, is_open=trial.is_open)
             chat = protocol.to_chat(request)
-        is_stream = bool(given.get("stream"))
+        is_stream = route.wants_stream(given)
 
         async def relay(events: list[Event]) -> None:
             await stream.relay("".join(protocol.relayed(event, given) for event in events))
 
-        asked = Asked(protocol, request, chat, http.headers.get(BETA, ""), relay if is_stream else None)
+        headers = headers_for(protocol, http.headers)
+        asked = Asked(protocol, request, chat, headers, relay if is_stream else None)
         answer = await self.caller.complete(trial, asked)
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
         if trial.is_program:
-            facts["exchange"] = exchange(chat["messages"], protocol.said(answer.body))
+            facts["exchange"] = exchange(chat["messages"], protocol.said(answer.body, request))
             if not is_stream:
                 return two_lines(answer.body, facts)
         if not is_stream:
@@ -145,16 +145,14 @@ class GatewayServer:
         await stream.relay("".join(missing))
         return await stream.end(facts)
 
-    async def count_tokens(self, http: web.Request) -> web.Response:
+    async def _count(self, http: web.Request, protocol: WireProtocol) -> web.Response:
         """By an estimate where the provider does not count."""
-        try:
-            given = plain(await read_request(http))
-            with reading():
-                request, _ = MESSAGES.accepted(given, is_open=False)
-        except (ModelCallError, RecursionError):
-            return refusal(invalid("the request", "is no request of Messages"))
-        counted = await self.caller.provider.count_tokens(request, http.headers.get(BETA, ""))
-        return web.json_response(counted or {"input_tokens": estimate_tokens(request)})
+        given = plain(await read_request(http))
+        with reading():
+            request, _ = protocol.accepted(given, is_open=False)
+        headers = headers_for(protocol, http.headers)
+        counted = await self.caller.provider.count_tokens(protocol, request, headers)
+        return web.json_response(counted or protocol.counted(estimate_tokens(request)))
 
 
 def two_lines(body: Any, facts: dict[str, Any]) -> web.Response:
@@ -198,9 +196,9 @@ def make_provider(settings: ModelSettings) -> ModelProvider:
         from pytest_super.model.scripted import ScriptedProvider
 
         return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
-    from pytest_super.model.litellm_provider import LitellmProvider
+    from pytest_super.model.named_model import NamedModel
 
-    return LitellmProvider(settings.name, settings.parameters)
+    return NamedModel(settings.name, settings.parameters)
 
 
 def make_caller(settings: ModelSettings) -> Caller:

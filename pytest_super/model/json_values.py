@@ -55,3 +55,15 @@ def has_type(value: Any, types: frozenset[str]) -> bool:
         elif isinstance(item, list):
             left.extend(item)
     return False
+
+
+def parts_in(value: Any, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The objects of a prompt: those in its lists, and in these fields of each."""
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left.extend(item)
+        elif isinstance(item, dict):
+            yield item
+            left.extend(item[name] for name in fields if name in item)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from pytest_super.model.completion import Usage
     from pytest_super.model.protocols.protocol import Body, Event, Request, WireProtocol
@@ -81,16 +81,21 @@ class ModelProvider(Protocol):
         self,
         protocol: WireProtocol,  # noqa: ARG002
         request: Request,  # noqa: ARG002
-        beta: str,  # noqa: ARG002
+        headers: Mapping[str, str],  # noqa: ARG002
         relay: Relay | None,  # noqa: ARG002
     ) -> Answer:
         """One call, without a retry, whose events are relayed as they come.
 
-        `beta` is the client's header BETA, `relay` None for a client that wants no stream. Raises
-        NotSpokenError, once, and ModelCallError, which is final if events were relayed before.
+        `headers` are those of the client that the provider gets; `relay` is None for a client that wants no
+        stream. Raises NotSpokenError, once, and ModelCallError, which is final if events were relayed before.
         """
         raise NotSpokenError
 
-    async def count_tokens(self, request: Request, beta: str) -> Body | None:  # noqa: ARG002
-        """The provider's answer to a request of Messages for its number of tokens; None if it gives none."""
+    async def count_tokens(
+        self,
+        protocol: WireProtocol,  # noqa: ARG002
+        request: Request,  # noqa: ARG002
+        headers: Mapping[str, str],  # noqa: ARG002
+    ) -> Body | None:
+        """The provider's own answer to a request for its number of tokens; None if it gives none."""
         return None

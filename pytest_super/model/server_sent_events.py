@@ -9,13 +9,13 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import httpx
+
 from pytest_super.model.json_values import plain
 from pytest_super.model.protocols.protocol import END_MARK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    import httpx
 
     from pytest_super.model.protocols.protocol import Event
 
@@ -28,6 +28,10 @@ FIELD = re.compile(r"(data|event|id|retry)?:")
 DOCUMENT = re.compile(r"\s*[\[{<]")
 # What remains of a response after the mark of its end, before its connection can be used again.
 REST_SECONDS = 1.0
+MEBIBYTE = 2**20
+# The longest answers of models have less than 1 MiB; probabilities of each token make them larger. One
+# without end would fill the machine's memory.
+LARGEST_ANSWER = 64 * MEBIBYTE
 
 
 async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
@@ -37,7 +41,7 @@ async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
     if the response is neither.
     """
     parser = EventParser()
-    pieces = response.aiter_bytes()
+    pieces = limited_bytes(response)
     async for piece in pieces:
         if (events := parser.feed(piece)) is None:
             continue
@@ -46,6 +50,17 @@ async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
             await finish(pieces)
             return
     yield parser.end()
+
+
+async def limited_bytes(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The body, after decompression. Raises RemoteProtocolError if it is too large."""
+    size = 0
+    async for piece in response.aiter_bytes():
+        size += len(piece)
+        if size > LARGEST_ANSWER:
+            text = f"the answer is larger than {LARGEST_ANSWER // MEBIBYTE} MiB"
+            raise httpx.RemoteProtocolError(text, request=response.request)
+        yield piece
 
 
 class EventParser:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-import httpx
-
-from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
-from pytest_super.model.litellm_errors import codes_in, explain, for_message, message_within
+from pytest_super.model.explanation import explain, failed_within
+from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols.protocol import END_MARK, NOT_STATED, StreamError
 from pytest_super.model.provider import NotSpokenError
 
@@ -19,33 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from contextlib import AbstractAsyncContextManager
 
-    from pytest_super.model.protocols.protocol import Body, Event, StreamedProtocol, Tokens
+    from pytest_super.model.protocols.protocol import Body, Event, Tokens, WireProtocol
     from pytest_super.model.provider import Relay
 
     Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
     """The events of one answer, those that came together in one list."""
 
-STATUS = re.compile("[45][0-9][0-9]")
-# The statuses that errors with these codes would have had.
-STATUSES = {
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "server_error": 500,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 # Two events of an answer come this far apart at most, by default: what is silent for longer is dead. Before
 # the first part of an answer, models think, and many send nothing meanwhile.
 SILENCE_SECONDS = 120.0
 FIRST_PART_SECONDS = 600.0
 LONGEST_STREAM = 3600.0
-# An answer that is not streamed may take this long, by default.
-WHOLE_SECONDS = 600.0
 SILENT = "no part of an answer for {:g} s, which --super-model-arg=timeout=SECONDS changes"
 ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 
@@ -72,7 +52,7 @@ class Relaying:
     Until then nothing is lost by asking the provider again.
     """
 
-    def __init__(self, protocol: StreamedProtocol, relay: Relay | None) -> None:
+    def __init__(self, protocol: WireProtocol, relay: Relay | None) -> None:
         self.protocol = protocol
         self.events: list[Event] = []
         self.has_part = False
@@ -137,39 +117,8 @@ async def read_answer(
         if (answer := relaying.protocol.whole(relaying.events)) is not None:
             return answer
     except StreamError as error:
-        failure = stream_failure(model, error.data, secrets)
+        failure = failed_within(model, error.data, secrets)
     except Exception as error:
         failure = explain(error, model, secrets)
     # Outside of the handlers: a traceback would show the secrets that `explain` removes.
     raise relaying.failed(failure)
-
-
-@asynccontextmanager
-async def limited(model: str, timeout: float | None) -> AsyncIterator[float]:
-    """The block waits for an answer that is not streamed, for as many seconds as it gets here.
-
-    Raises ModelCallError. `model` is for its message.
-    """
-    seconds = WHOLE_SECONDS if timeout is None else timeout
-    try:
-        async with asyncio.timeout(seconds):
-            yield seconds
-    except TimeoutError:
-        text = f"{model}: no answer within {seconds:g} s"
-        raise ModelCallError(Failure.TRANSIENT, text) from None
-
-
-async def denial(response: httpx.Response) -> httpx.HTTPStatusError:
-    """The error of a response without an answer, in its own words, where httpx would put a sentence."""
-    await response.aread()
-    return httpx.HTTPStatusError(response.text, request=response.request, response=response)
-
-
-def stream_failure(model: str, data: Any, secrets: Iterable[str]) -> ModelCallError:
-    """What the error in a stream means, whose response began with HTTP status 200."""
-    codes = codes_in([data])
-    stated = [int(code) for code in codes if STATUS.fullmatch(code)]
-    stated += [status for code, status in STATUSES.items() if code in codes]
-    failure = classify(max(stated, default=400 if codes & KNOWN_CODES else 200), codes)
-    text = " ".join(message_within(json.dumps(data)).split())
-    return ModelCallError(failure, f"{model}: {for_message(text, secrets)}")

@@ -14,6 +14,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
+from pytest_super.model.protocols import registry
 from pytest_super.model.redaction import is_secret
 from pytest_super.programs import command as inside
 from pytest_super.programs.command import AnswerReader, fill, model_name
@@ -27,7 +28,6 @@ from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
 from pytest_super.trial.program import (
     ProgramResult,
     exit_note,
-    model_environment,
     with_exit_code,
     with_output,
 )
@@ -169,9 +169,7 @@ def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str
     return {
         **{name: value for name, value in host.items() if not is_secret(name, value)},
         **inside.ENVIRONMENT,
-        **model_environment(server.url),
-        "OPENAI_API_KEY": server.token,
-        "ANTHROPIC_API_KEY": server.token,
+        **registry.environment(server.url, server.token),
         URL: f"{server.url}{TRIAL}",
         TOKEN: server.token,
         "NO_PROXY": no_proxy,

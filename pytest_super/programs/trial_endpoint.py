@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
+from pytest_super.model.protocols.registry import FOLDERS
 from pytest_super.programs import mcp_server
 from pytest_super.store.trajectory import step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Trial
 
-MODEL, TRIAL = "/v1", "/trial"
+TRIAL = "/trial"
 # The fields of a step that a program can see: not landmarks, which would show the goal.
 STEP_FIELDS = ("number", "origin", "attempt", "action", "thought", "observation", "outcome")
 # The required fields of each action; `thought` is optional. None means any JSON value.
@@ -67,7 +68,7 @@ class TrialEndpoint:
         if self._trial.stop_reason is not None or self._is_closed:
             return self._ended()
         path = request.path.partition("?")[0].rstrip("/")
-        if path.startswith(f"{MODEL}/"):
+        if path.startswith(FOLDERS):
             return self._ask_model(request)
         if path == f"{TRIAL}{mcp_server.PATH}" and not mcp_server.is_installed():
             return refusal(501, "no_mcp", mcp_server.MISSING)
@@ -216,7 +217,7 @@ def step_data(step: Step) -> dict[str, Any]:
 
 def not_found() -> Reply:
     paths = ", ".join([f"{TRIAL}/{name}" for name in FIELDS])
-    known = f"GET {TRIAL} and {TRIAL}/history, POST {paths}, and the model below {MODEL}"
+    known = f"GET {TRIAL} and {TRIAL}/history, POST {paths}, and the model below {' and '.join(FOLDERS)}"
     return refusal(404, "not_found", f"there is nothing here; use {known}")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.http_requests import EVENTS, Gone, HttpRequest, Reply
 from pytest_super.kernel.inside import endpoint
+from pytest_super.model.protocols.registry import CLIENT_HEADERS, KEY_HEADERS
 from pytest_super.trial.model_replies import refusal
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class TrialServer:
 
     def ask(self, client: endpoint.EndpointHandler, path: str, size: int) -> None:
         """Answer one request whose body is not read yet. Raises endpoint.ClientGone, OSError."""
-        request = HttpRequest(0, client.command, path, size, client.headers.get(endpoint.BETA, ""))
+        request = HttpRequest(0, client.command, path, size, client.some_headers(CLIENT_HEADERS))
         request.body = client.read_piece(size)
         # One place: the client's connection sets the pace of a stream.
         replies: queue.Queue[Any] = queue.Queue(1)
@@ -137,8 +138,7 @@ class Handler(endpoint.EndpointHandler):
         self._handle()
 
     def _handle(self) -> None:
-        # Anthropic's clients send their key in a header of its own.
-        key = self.headers.get("x-api-key", "")
+        key = next((self.headers[name] for name in KEY_HEADERS if name in self.headers), "")
         if self.server.is_authorized(self.headers.get("Authorization", "") or f"Bearer {key}"):
             super()._handle()
         else:

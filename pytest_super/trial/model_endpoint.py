@@ -9,21 +9,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.kernel.http_requests import EVENTS, Gone, Reply
-from pytest_super.model.api import COUNT_TOKENS
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.failures import RETRIED, ModelCallError
 from pytest_super.model.protocols.exchange import exchange
-from pytest_super.model.protocols.known import MESSAGES, PROTOCOLS
-from pytest_super.model.protocols.protocol import reading
+from pytest_super.model.protocols.protocol import headers_for, reading
+from pytest_super.model.protocols.registry import OFFERED, ROUTES, models_at, route_of
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 from pytest_super.store.trajectory import now
 from pytest_super.trial.model_replies import (
-    MODELS,
     HeldStream,
     RefusedError,
     chat_completion,
-    model_card,
     refusal,
     reply,
 )
@@ -34,19 +31,17 @@ if TYPE_CHECKING:
     from pytest_super.kernel.http_requests import HttpRequest
     from pytest_super.model.client import GatewayModel
     from pytest_super.model.completion import Model, Usage
-    from pytest_super.model.protocols.protocol import WireProtocol
+    from pytest_super.model.protocols.route import Route
     from pytest_super.model.unix_http import UnixConnection
     from pytest_super.trial.budget import Budget
 
     OnCall = Callable[[dict[str, Any], Usage, str], None]
     """Gets an exchange (see model.protocols.exchange), its usage, and when it began."""
-    Answering = Callable[[HttpRequest, WireProtocol, "HeldStream"], Reply | None]
 
-OFFERED = f"POST {', '.join(PROTOCOLS)}, and GET {MODELS}"
 # Refused requests and removed tools shown in the trajectory: how many, and the characters of each.
 MOST_NAMED, LONGEST_NAMED = 5, 100
 MOST_BROKEN = 5
-BETA_NAMES = re.compile(r"[\w.,\- ]*", re.ASCII)
+HEADER = re.compile(r"[\w.,\- ]*", re.ASCII)
 # Errors of the request, not of the model, as codes of OpenAI's API. Agents use the first one to notice that
 # their prompt is too long.
 CODES = {
@@ -86,14 +81,10 @@ class ModelEndpoint:
     def answer(self, request: HttpRequest) -> Reply | None:
         """The reply to one request; None if it was a stream. Raises Gone when its client has left."""
         method, path = request.method, request.path.partition("?")[0]
-        if method == "GET" and (path == MODELS or path.startswith(f"{MODELS}/")):
-            # The run's model answers, whatever model a request names.
-            name = path.removeprefix(MODELS)[1:] or getattr(self._model, "name", "model")
-            return reply(model_card(name, path))
-        if (method, path) == ("POST", COUNT_TOKENS):
-            return self._ask(request, MESSAGES, self._count_tokens)
-        if method == "POST" and path in PROTOCOLS:
-            return self._ask(request, PROTOCOLS[path], self._call)
+        if method == "GET" and (models := models_at(path, getattr(self._model, "name", "model"))):
+            return reply(models)
+        if method == "POST" and (route := route_of(request.path)):
+            return self._ask(request, route)
         return self._refuse(f"{method} {path}"[:LONGEST_NAMED])
 
     def _refuse(self, request: str) -> Reply:
@@ -155,15 +146,16 @@ class ModelEndpoint:
                         self._stop_clock()
                     self._running -= 1
 
-    def _ask(self, request: HttpRequest, protocol: WireProtocol, answer: Answering) -> Reply | None:
-        stream = HeldStream(request)
-        if not BETA_NAMES.fullmatch(request.beta):
-            return stream.refuse(protocol, 400, "invalid_request", "anthropic-beta must be a list of names")
+    def _ask(self, request: HttpRequest, route: Route) -> Reply | None:
+        stream, protocol = HeldStream(request), ROUTES[route]
+        for name, value in headers_for(protocol, request.headers).items():
+            if not HEADER.fullmatch(value):
+                return stream.refuse(protocol, 400, "invalid_request", f"{name} must be a list of names")
         try:
             if limit := self.spent or self._budget.spent_besides_compute():
                 raise BudgetSpentError(limit)
             with self._clocked():
-                return answer(request, protocol, stream)
+                return self._count(request, route) if route.is_count else self._call(request, route, stream)
         except Gone:
             raise
         except BudgetSpentError as spent:
@@ -178,18 +170,19 @@ class ModelEndpoint:
             # Clients do not retry a 403, as they do a 5xx.
             return stream.refuse(protocol, 403, "model_error", str(error))
 
-    def _call(self, request: HttpRequest, protocol: WireProtocol, stream: HeldStream) -> Reply | None:
+    def _call(self, request: HttpRequest, route: Route, stream: HeldStream) -> Reply | None:
         if hasattr(self._model, "forward"):
-            return self._forward(cast("GatewayModel", self._model), request, stream)
-        return self._complete(self._model, request, protocol)
+            return self._forward(cast("GatewayModel", self._model), request, route, stream)
+        return self._complete(self._model, request, route)
 
-    def _forward(self, model: GatewayModel, request: HttpRequest, stream: HeldStream) -> Reply | None:
+    def _forward(
+        self, model: GatewayModel, request: HttpRequest, route: Route, stream: HeldStream
+    ) -> Reply | None:
         def opened(connection: UnixConnection) -> None:
             # A client that leaves cancels its call.
             request.when_gone(connection.break_off)
 
-        path = request.path.partition("?")[0]
-        forwarded = model.forward(path, request.body, opened, stream.send, request.beta)
+        forwarded = model.forward(route, request.body, opened, stream.send, request.headers)
         if forwarded.error is not None:
             code = forwarded.error["code"]
             self._broken += stream.has_begun and code in RETRIED
@@ -205,13 +198,13 @@ class ModelEndpoint:
         self._charge(forwarded.usage, forwarded.seconds, told)
         return None if stream.end() else Reply(status=200, body=forwarded.body)
 
-    def _count_tokens(self, request: HttpRequest, _protocol: WireProtocol, _stream: HeldStream) -> Reply:
-        count = getattr(self._model, "count_tokens", None)
+    def _count(self, request: HttpRequest, route: Route) -> Reply:
+        count, protocol = getattr(self._model, "count_tokens", None), ROUTES[route]
         if count is None:
-            return reply({"input_tokens": len(request.body) // CHARACTERS_PER_TOKEN})
-        counted = count(request.body, request.beta)
+            return reply(protocol.counted(len(request.body) // CHARACTERS_PER_TOKEN))
+        counted = count(route, request.body, request.headers)
         if counted is None:
-            raise RefusedError("invalid_request", "the body must be a request of Messages")
+            raise RefusedError("invalid_request", f"the body must be a request of {protocol.name}")
         return Reply(status=200, body=counted)
 
     def _charge(self, usage: Usage, seconds: float, told: tuple[dict[str, Any], Usage, str]) -> None:
@@ -228,8 +221,9 @@ class ModelEndpoint:
         if limit := self._budget.spent_besides_compute():
             raise BudgetSpentError(limit)
 
-    def _complete(self, model: Model, request: HttpRequest, protocol: WireProtocol) -> Reply:
+    def _complete(self, model: Model, request: HttpRequest, route: Route) -> Reply:
         """Answer by a model without `forward`, for example one from a fixture."""
+        protocol = ROUTES[route]
         try:
             with reading():
                 fields = json.loads(request.body)
@@ -248,7 +242,7 @@ class ModelEndpoint:
         told = exchange(chat["messages"], answer["choices"][0]["message"])
         self._charge(completion.usage, completion.seconds, (told, completion.usage, now()))
         body = protocol.from_chat(answer, accepted)
-        if not fields.get("stream"):
+        if not route.wants_stream(fields):
             return reply(body)
         text = "".join(protocol.events(body, fields))
         return Reply(status=200, body=text.encode(), type=EVENTS)

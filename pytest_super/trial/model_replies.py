@@ -7,15 +7,13 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.http_requests import Reply
-from pytest_super.model.protocols.protocol import openai_error
+from pytest_super.model.protocols.protocol import plain_error
 from pytest_super.model.stream_reader import BETWEEN
 
 if TYPE_CHECKING:
     from pytest_super.kernel.http_requests import HttpRequest
     from pytest_super.model.completion import Completion
     from pytest_super.model.protocols.protocol import WireProtocol
-
-MODELS = "/v1/models"
 
 
 class RefusedError(Exception):
@@ -75,18 +73,9 @@ def chat_completion(completion: Completion) -> dict[str, Any]:
     }
 
 
-def model_card(name: str, path: str) -> dict[str, Any]:
-    """The answer to GET /v1/models, or to one model of it, as clients of both providers read it."""
-    both = {"object": "model", "created": 0, "owned_by": "pytest-super"}
-    card = {"id": name, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z", **both}
-    if path != MODELS:
-        return card
-    return {"object": "list", "data": [card], "has_more": False, "first_id": name, "last_id": name}
-
-
 def reply(value: dict[str, Any], status: int = 200) -> Reply:
     return Reply(status=status, body=json.dumps(value).encode())
 
 
 def refusal(status: int, code: str, message: str) -> Reply:
-    return reply(openai_error(code, message), status)
+    return reply(plain_error(code, message), status)

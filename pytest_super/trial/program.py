@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.output import CellOutput, output_text
+from pytest_super.model.protocols import registry
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.observation import observation_of, shown_output
 from pytest_super.words import exit_words
@@ -135,7 +136,7 @@ class Program:
         given = {"command": command, "environment": dict(environment), "files": dict(files)}
         if endpoint is None:
             return self._run_and_look(given, listener)
-        given["environment"] = model_environment(kernel.serve(endpoint.answer)) | dict(environment)
+        given["environment"] = self._serve(endpoint) | dict(environment)
         # The meter stays in use after the program: `close` stops the clock of the endpoint.
         budget.start_metering(lambda: kernel.busy_seconds - endpoint.waiting_seconds)
         try:
@@ -143,6 +144,11 @@ class Program:
         finally:
             kernel.stop_serving()
             endpoint.close()
+
+    def _serve(self, endpoint: ModelEndpoint) -> dict[str, str]:
+        """The variables by which clients find the model. They need a key, but any key works."""
+        url = self._kernel.serve(endpoint.answer, registry.CLIENT_HEADERS)
+        return registry.environment(url, "none-is-needed")
 
     def _run_and_look(self, given: Mapping[str, Any], listener: Callable[[str], None]) -> ProgramResult:
         began = time() - CLOCK_STEP
@@ -245,18 +251,6 @@ def with_exit_code(result: CellResult, code: int) -> CellResult:
 def exit_note(code: int) -> str:
     why = ": a command was not found" if code == NOT_FOUND else ""
     return f"[The program ended with {exit_words(code)}{why}.]"
-
-
-def model_environment(url: str) -> dict[str, str]:
-    """The variables that clients of OpenAI and Anthropic read. They need a key, but any key works."""
-    base = f"{url}/v1"
-    return {
-        "OPENAI_BASE_URL": base,
-        "OPENAI_API_BASE": base,
-        "OPENAI_API_KEY": "none-is-needed",
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "none-is-needed",
-    }
 
 
 def as_message(output: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -39,6 +39,7 @@ pytestmark = [
 ]
 
 OPENAI, ANTHROPIC = "--super-model=openai/gpt-4o", "--super-model=anthropic/claude-sonnet-4-5"
+GOOGLE = "--super-model=gemini/gemini-2.5-flash"
 TASKS = ("vader-demo", "vader-icwsm2014", "langid")
 ANSWER = "/workspace/.super-answer.json"
 # Runs the cells of a solution as the kernel would, and writes the value of the last.
@@ -65,6 +66,7 @@ def smol_code(command: str) -> str:
 COMMANDS: dict[str, Callable[[str], Answer]] = {
     "codex": lambda command: tool("exec_command", cmd=command, yield_time_ms=30_000),
     "claude-code": lambda command: tool("Bash", command=command, description="on"),
+    "gemini-cli": lambda command: tool("run_shell_command", command=command, description="on"),
     "mini-swe-agent": lambda command: tool("bash", command=command),
     "smolagents": smol_code,
     "aider": lambda command: f"On I go.\n\n```bash\n{command}\n```\n",
@@ -75,7 +77,7 @@ ENDS: dict[str, Answer] = {
 }
 BY_NAME = pytest.mark.parametrize("name", COMMANDS)
 # Programs from npm, which speak a protocol of their own.
-NATIVE = ("codex", "claude-code")
+NATIVE = ("codex", "claude-code", "gemini-cli")
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,9 @@ class Player:
     end: Answer = "I am done."
 
     def __call__(self, request: dict[str, Any]) -> Answer:
-        # Those of Responses are `input`.
-        messages = [json.dumps(message) for message in request.get("messages") or request["input"]]
+        # Responses and Gemini have other words for them.
+        given = request.get("messages") or request.get("input") or request["contents"]
+        messages = [json.dumps(message) for message in given]
         [commands] = [
             commands
             for query, commands in self.commands.items()
@@ -106,7 +109,7 @@ class Player:
 
 def model_of(name: str) -> str:
     """One to which what the program speaks is passed through."""
-    return ANTHROPIC if name == "claude-code" else OPENAI
+    return {"claude-code": ANTHROPIC, "gemini-cli": GOOGLE}.get(name, OPENAI)
 
 
 def solving(id: str) -> tuple[str, list[str]]:
@@ -198,7 +201,12 @@ def test_a_program_by_its_name_solves_shipped_tasks_fails_and_spends_its_budget(
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("codex", ".codex/AGENTS.md"), ("claude-code", ".claude/CLAUDE.md")]
+    ("name", "file"),
+    [
+        ("codex", ".codex/AGENTS.md"),
+        ("claude-code", ".claude/CLAUDE.md"),
+        ("gemini-cli", ".gemini/GEMINI.md"),
+    ],
 )
 def test_a_model_that_speaks_only_chat_completions_gets_the_users_instructions(
     project: pytest.Pytester, openai_server: OpenAIServer, name: str, file: str

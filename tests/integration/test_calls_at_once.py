@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from pytest_super.model.api import CHAT, FACTS, TRIAL, USAGE, CallingTrial, credentials
+from pytest_super.model.api import FACTS, TRIAL, USAGE, CallingTrial, credentials
 from pytest_super.model.caller import Caller
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.gateway_server import GatewayServer
-from pytest_super.model.litellm_provider import LitellmProvider
+from pytest_super.model.named_model import NamedModel
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import ModelSettings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ASK = [{"role": "user", "content": "step " * 100}]
+PATH = COMMON.routes[0].path
 TOKEN = "the clients' token"
 SMALL = Usage(prompt_tokens=100, completion_tokens=2, cost_usd=0.001)
 MOST = MaxUsage(prompt_tokens=500, cost_usd=0.01)
@@ -93,7 +95,7 @@ class Served:
 
     async def ask(self, name: str = "a") -> dict[str, Any]:
         """The call's facts, or its error."""
-        answer = await self.client.post(CHAT, json={"messages": ASK}, headers=self.headers(name))
+        answer = await self.client.post(PATH, json={"messages": ASK}, headers=self.headers(name))
         facts: dict[str, Any] = (
             json.loads(answer.headers[FACTS]) if answer.status == 200 else (await answer.json())["error"]
         )
@@ -187,7 +189,7 @@ def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
         assert [answer.get("code") for answer in answers].count(code) == 15
         return served.gateway.caller.ledger.usage.cost_usd or 0.0
 
-    cost = serve(tmp_path, LitellmProvider("openai/gpt-4o"), play, **limits)
+    cost = serve(tmp_path, NamedModel("openai/gpt-4o"), play, **limits)
     assert cost == pytest.approx(0.16, rel=0.1)
 
 

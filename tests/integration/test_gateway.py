@@ -20,10 +20,10 @@ from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.inside.processes import parents
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.model import client
-from pytest_super.model.api import CHAT
 from pytest_super.model.client import GatewayModel, countdown
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.settings import ModelSettings
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
@@ -123,7 +123,7 @@ def test_the_facts_of_a_call_do_not_change_the_providers_answer_whatever_its_mod
     server.always({"text": "hi", "model": name})
     assert trial(gateway).complete(ASK).model == name[:200]
     body = json.dumps({"messages": ASK}).encode()
-    forwarded = trial(gateway).forward(CHAT, body, lambda _: None, lambda _: None)
+    forwarded = trial(gateway).forward(COMMON.routes[0], body, lambda _: None, lambda _: None)
     assert forwarded.usage.prompt_tokens == PROMPT_TOKENS
     answer = json.loads(forwarded.body)
     assert (answer["model"], "super" in answer) == (name, False)
@@ -201,7 +201,7 @@ def test_a_call_that_no_limit_ends_is_given_up(
     with pytest.raises(ModelError, match="no answer in 0 s"):
         trial(gateway).complete(ASK)
     with pytest.raises(ModelError, match="no answer in 0 s"):
-        trial(gateway).forward(CHAT, body, lambda _: None, lambda _: None)
+        trial(gateway).forward(COMMON.routes[0], body, lambda _: None, lambda _: None)
 
 
 def ask_for(gateway: Gateway, seconds: float) -> GatewayModel:

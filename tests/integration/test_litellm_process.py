@@ -24,17 +24,17 @@ def refuse(host, *args, **kwargs):
     return resolve(host, *args, **kwargs)
 socket.getaddrinfo = refuse
 from pytest_super.model.failures import ModelCallError
-from pytest_super.model.litellm_provider import LitellmProvider
+from pytest_super.model.named_model import NamedModel
 assert "litellm" not in sys.modules
 tool = {"type": "function", "function": {"name": "f"}}
 request = {"messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
 async def main():
-    for model in ("openai/gpt-4o", "openai/another"):
-        answer = await LitellmProvider(model).complete(request, task="t", call=1)
-        assert answer.is_counted
+    for model in ("openai/gpt-4o", "openai/another", "anthropic/claude-3-haiku-20240307"):
+        answer = await NamedModel(model).complete(request, task="t", call=1)
+        assert answer.is_counted is model.startswith("openai")
     for model in ("openai/gpt-4o", "nonsense"):
         try:
-            await LitellmProvider(model).complete(request, task="t", call=1)
+            await NamedModel(model).complete(request, task="t", call=1)
         except ModelCallError:
             continue
         raise AssertionError
@@ -46,7 +46,7 @@ asyncio.run(main())
 def test_litellm_prints_nothing_and_connects_to_nobody_but_the_provider(
     openai_environment: OpenAIServer,
 ) -> None:
-    openai_environment.reply(Fault("no_usage"), Fault("no_usage"), Fault("500"))
+    openai_environment.reply(Fault("no_usage"), Fault("no_usage"), "hi", Fault("500"))
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False
     )

@@ -40,7 +40,7 @@ class Host:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.answer: Answer = echo
-        self.url = kernel.serve(lambda call: self.answer(call))
+        self.url = kernel.serve(lambda call: self.answer(call), ["anthropic-beta"])
         self.place = urlsplit(self.url)
 
     def connect(self, timeout: float = 30.0) -> http.client.HTTPConnection:
@@ -106,13 +106,16 @@ def test_a_request_comes_with_its_method_path_and_body_and_nothing_else(host: Ho
     assert host.ask(b"\0\xff body", Authorization="Bearer sk-secret") == (200, b"\0\xff body")
 
 
-def test_of_the_headers_one_comes_with_a_request(host: Host) -> None:
-    host.answer = lambda call: Reply(status=200, body=call.beta.encode())
-    assert host.ask(b"", **{"Anthropic-Beta": "one-2026,two-2026", "X-Other": "x"}) == (
-        200,
-        b"one-2026,two-2026",
-    )
-    assert host.ask(b"", **{"Anthropic-Beta": "x" * 5000}) == (200, b"x" * endpoint.LONGEST_BETA)
+def test_of_the_headers_those_that_were_asked_for_come_with_a_request(host: Host) -> None:
+    host.answer = lambda call: Reply(status=200, body=json.dumps(dict(call.headers)).encode())
+
+    def heard(**headers: str) -> dict[str, str]:
+        found: dict[str, str] = json.loads(host.ask(b"", **headers)[1])
+        return found
+
+    assert heard(**{"X-Other": "x"}) == {}
+    assert heard(**{"Anthropic-Beta": "one,two", "X-Other": "x"}) == {"anthropic-beta": "one,two"}
+    assert heard(**{"Anthropic-Beta": "x" * 5000}) == {"anthropic-beta": "x" * endpoint.LONGEST_HEADER}
 
 
 def test_the_events_of_a_stream_arrive_one_by_one_and_the_connection_stays(host: Host) -> None:
@@ -323,7 +326,7 @@ class Liar:
         self.channel = HttpChannel(self._send_control, lost=lambda: RuntimeError("lost"))
         self.incoming = Incoming()
         self._arrive({"op": "listening", "port": 1}, b"")
-        self.channel.listen(answer)
+        self.channel.listen(answer, [])
         self.told.clear()
 
     def _send_control(self, op: str, payload: bytes = b"", **fields: Any) -> None:
@@ -338,7 +341,7 @@ class Liar:
         self._arrive({"op": "call", "id": number, "what": what, **fields}, payload)
 
     def ask(self, number: Any, size: Any = 0, path: Any = "/v1/x") -> None:
-        self.say(number, "ask", method="POST", path=path, size=size)
+        self.say(number, "ask", method="POST", path=path, size=size, headers={})
 
     def heard(self, what: str, number: int) -> Callable[[], bool]:
         return lambda: any(kind == what and fields["id"] == number for kind, fields, _ in self.told)
@@ -423,4 +426,4 @@ def test_an_answer_goes_no_faster_than_it_is_asked_for() -> None:
 def test_a_sandbox_that_ends_while_the_endpoint_opens_is_told() -> None:
     channel = HttpChannel(lambda *_, **__: channel.end(), lost=lambda: RuntimeError("lost"))
     with pytest.raises(RuntimeError, match="lost"):
-        channel.listen(echo)
+        channel.listen(echo, [])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.protocols import chat_events
-from pytest_super.model.protocols.chat_chunks import whole
+from pytest_super.model.protocols.chat import stream as chat_events
+from pytest_super.model.protocols.chat.chunks import whole
 from pytest_super.model.protocols.protocol import END_MARK, StreamError
 
 TEXT = st.text(max_size=20)

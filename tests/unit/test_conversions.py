@@ -1,21 +1,26 @@
-"""Requests and answers of Responses and Messages as chat completions, and back."""
+"""Requests and answers of Responses, Messages and Gemini as chat completions, and back."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.protocols import messages_events
+from pytest_super.model.failures import ModelCallError
 from pytest_super.model.protocols.exchange import exchange
+from pytest_super.model.protocols.gemini import Gemini
 from pytest_super.model.protocols.messages import Messages
+from pytest_super.model.protocols.messages import stream as messages_events
 from pytest_super.model.protocols.responses import Responses
 
-RESPONSES, MESSAGES = Responses(), Messages()
-PROTOCOLS = pytest.mark.parametrize("protocol", [RESPONSES, MESSAGES], ids=lambda each: each.name)
+if TYPE_CHECKING:
+    from pytest_super.model.protocols.protocol import WireProtocol
+
+RESPONSES, MESSAGES, GEMINI = Responses(), Messages(), Gemini()
+PROTOCOLS = pytest.mark.parametrize("protocol", [RESPONSES, MESSAGES, GEMINI], ids=lambda each: each.name)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -89,9 +94,9 @@ def call(name: Any = "run", arguments: Any = '{"a": 1}') -> dict[str, Any]:
     return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def events_of(protocol: Responses | Messages, body: dict[str, Any]) -> list[dict[str, Any]]:
+def events_of(protocol: WireProtocol, body: dict[str, Any]) -> list[dict[str, Any]]:
     texts = protocol.events(body, {})
-    return [json.loads(text.partition("\ndata: ")[2]) for text in texts]
+    return [json.loads(f"\n{text}".partition("\ndata: ")[2]) for text in texts]
 
 
 def from_responses(items: list[dict[str, Any]], **others: Any) -> dict[str, Any]:
@@ -268,7 +273,7 @@ def test_a_search_for_tools_is_a_call_whose_result_names_them() -> None:
         "Functions that you can call now: files__patch",
         "No tools were found.",
     ]
-    assert RESPONSES.said(body)["tool_calls"] == [call("tool_search", '{"query": "x"}')]
+    assert RESPONSES.said(body, {})["tool_calls"] == [call("tool_search", '{"query": "x"}')]
 
 
 @pytest.mark.parametrize(("removed", "choices"), [([], ["auto"]), ([{"type": "web_search"}], [])])
@@ -298,7 +303,7 @@ def test_a_refusal_is_a_part_of_responses() -> None:
     ]
     assert events[3]["part"] == {"type": "refusal", "refusal": ""}
     assert events[4]["delta"] == events[5]["refusal"] == "I cannot."
-    assert RESPONSES.said(body)["content"] == "I cannot."
+    assert RESPONSES.said(body, {})["content"] == "I cannot."
     # It comes back with the conversation.
     assert from_responses(body["output"])["messages"] == [{"role": "assistant", "content": "I cannot."}]
 
@@ -370,15 +375,16 @@ def test_odd_contents_and_arguments_of_providers_are_understood() -> None:
 @PROTOCOLS
 @given(message=CHAT_MESSAGES, reason=or_odd(REASONS), usage=or_odd(USAGES))
 def test_any_answer_of_a_provider_is_converted(
-    protocol: Responses | Messages, message: Any, reason: Any, usage: Any
+    protocol: WireProtocol, message: Any, reason: Any, usage: Any
 ) -> None:
     chat = answer(message, reason, usage=usage)
-    request = {"tools": [{"type": "custom", "name": "patch"}]}
+    request = {"tools": [{"type": "custom", "name": "patch"}], "contents": []}
 
     body = protocol.from_chat(chat, request)
 
     assert events_of(protocol, body)
-    assert exchange([], protocol.said(body))
+    assert protocol.whole(events_of(protocol, body)) is not None
+    assert exchange([], protocol.said(body, request))
     assert exchange([], message)
 
 
@@ -387,7 +393,7 @@ def test_any_answer_of_responses_is_told(output: Any, usage: Any) -> None:
     body = {"id": "1", "status": "completed", "output": output, "usage": usage}
 
     assert events_of(RESPONSES, body)
-    assert exchange([], RESPONSES.said(body))
+    assert exchange([], RESPONSES.said(body, {}))
 
 
 @given(content=list_of(BLOCKS), usage=or_odd(USAGES))
@@ -395,4 +401,128 @@ def test_any_answer_of_messages_is_told(content: Any, usage: Any) -> None:
     body = {"id": "1", "content": content, "usage": usage}
 
     assert events_of(MESSAGES, body)
-    assert exchange([], MESSAGES.said(body))
+    assert exchange([], MESSAGES.said(body, {}))
+
+
+SAID = st.text(min_size=1, max_size=20)
+CALLED = st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers(), max_size=3)
+
+
+@PROTOCOLS
+@given(text=SAID, arguments=st.lists(CALLED, max_size=3))
+def test_the_text_and_the_calls_of_an_answer_are_kept(
+    protocol: WireProtocol, text: str, arguments: list[dict[str, Any]]
+) -> None:
+    calls = [{**call(arguments=json.dumps(each)), "id": f"c{n}"} for n, each in enumerate(arguments)]
+    request: dict[str, Any] = {"contents": []}
+    body = protocol.from_chat(answer({"content": text, "tool_calls": calls}), request)
+
+    for told in (body, protocol.whole(events_of(protocol, body))):
+        assert told is not None
+        said = exchange([], protocol.said(told, request))
+        assert said["text"] == text
+        assert len({each["id"] for each in said["tool_calls"]}) == len(calls)
+        assert [json.loads(each["arguments"]) for each in said["tool_calls"]] == arguments
+
+
+# Gemini
+
+
+def gemini_turns(*turns: tuple[str, Any], **others: Any) -> dict[str, Any]:
+    contents = [{"role": role, "parts": parts} for role, parts in turns]
+    accepted, _ = GEMINI.accepted({"contents": contents, **others}, is_open=False)
+    return accepted
+
+
+def called(name: str = "run", **fields: Any) -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": {"a": 1}, **fields}}
+
+
+def resulted(name: str = "run", **fields: Any) -> dict[str, Any]:
+    return {"functionResponse": {"name": name, "response": {"output": f"of {name}"}, **fields}}
+
+
+def test_calls_of_gemini_are_named_by_their_place_whatever_ids_a_client_makes() -> None:
+    user = ("user", [{"text": "Go."}])
+    first = (
+        "model",
+        [{"text": "I ", "thought": True}, {"text": "loo"}, {"text": "k."}, called(), called("see")],
+    )
+    results = ("user", [resulted("see", id="see-17"), resulted(), {"text": "Go on."}])
+    request = gemini_turns(
+        user, first, results, ("model", [called(id="own")]), ("user", [resulted(id="own")])
+    )
+
+    _, turn, see, run, more, again, result = GEMINI.to_chat(request)["messages"]
+    said = GEMINI.said({"candidates": [{"content": {"parts": [called()]}}]}, request)
+
+    assert (turn["content"], turn["reasoning_content"]) == ("look.", "I ")
+    assert [each["id"] for each in turn["tool_calls"]] == ["call_1", "call_2"]
+    assert (see["tool_call_id"], see["content"]) == ("call_2", "of see")
+    assert (run["tool_call_id"], run["content"]) == ("call_1", "of run")
+    assert more == {"role": "user", "content": "Go on."}
+    assert again["tool_calls"][0]["id"] == result["tool_call_id"] == "call_3"
+    # As it will be in the next request.
+    assert [each["id"] for each in said["tool_calls"]] == ["call_4"]
+
+
+def test_a_request_of_gemini_is_read_in_both_spellings() -> None:
+    declared = {
+        "name": "run_it",
+        "parameters": {"type": "OBJECT", "properties": {"type": {"type": "STRING"}}},
+    }
+    snake = {
+        "system_instruction": {"parts": [{"text": "Be brief."}]},
+        "tools": [{"function_declarations": [declared], "google_search": {}}, {"code_execution": {}}],
+        "tool_config": {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["run_it"]}},
+        "generation_config": {"max_output_tokens": 7, "thinking_config": {"thinking_level": "HIGH"}},
+        "contents": [{"parts": [{"inline_data": {"mime_type": "image/png", "data": "AA"}}]}],
+        "cached_content": None,
+        "service_tier": "flex",
+    }
+
+    request, removed = GEMINI.accepted(snake, is_open=False)
+    chat = GEMINI.to_chat(request)
+
+    assert removed == ["googleSearch", "codeExecution"]
+    assert request["tools"] == [{"functionDeclarations": [declared]}]
+    assert "serviceTier" not in request
+    assert chat["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert chat["messages"][1]["content"][0]["image_url"] == {"url": "data:image/png;base64,AA"}
+    assert chat["tools"][0]["function"]["parameters"] == {
+        "type": "object",
+        "properties": {"type": {"type": "string"}},
+    }
+    assert chat["tool_choice"] == {"type": "function", "function": {"name": "run_it"}}
+    assert (chat["max_tokens"], chat["reasoning_effort"]) == (7, "high")
+    assert not GEMINI.has_files(request)
+    assert GEMINI.has_files(gemini_turns(("user", [{"inlineData": {"mimeType": "video/mp4", "data": "A"}}])))
+
+
+@pytest.mark.parametrize(
+    ("parts", "others", "expected"),
+    [
+        ([{"fileData": {"fileUri": "https://a.b/c"}}], {}, "fileData"),
+        ([{"file_data": {"file_uri": "https://a.b/c"}}], {}, "fileData"),
+        ([{"function_response": {"parts": [{"file_data": {"file_uri": "x"}}]}}], {}, "fileData"),
+        ([{"text": "a"}], {"cached_content": "cachedContents/1"}, "cachedContent"),
+        ([{"text": "a"}], {"tools": {}}, "tools"),
+    ],
+)
+def test_gemini_fetches_nothing(parts: list[Any], others: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ModelCallError, match=expected):
+        gemini_turns(("user", parts), **others)
+
+
+def test_the_users_parameters_are_geminis_where_a_request_is_silent() -> None:
+    request = gemini_turns(("user", [{"text": "a"}]), generationConfig={"temperature": 1})
+    users = {"temperature": 0.2, "max_tokens": 9, "stop": "x", "reasoning_effort": "low", "api_base": "y"}
+
+    config = GEMINI.with_defaults(request, users)["generationConfig"]
+
+    assert config == {
+        "temperature": 1,
+        "maxOutputTokens": 9,
+        "stopSequences": ["x"],
+        "thinkingConfig": {"thinkingLevel": "low"},
+    }

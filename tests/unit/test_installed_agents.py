@@ -23,7 +23,7 @@ from tests.pages import example
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = ("aider", "claude-code", "codex", "mini-swe-agent", "smolagents")
+NAMES = ("aider", "claude-code", "codex", "gemini-cli", "mini-swe-agent", "smolagents")
 PACKAGE = NpmPackage(name="@a/tool-linux-{cpu}@{version}", program="tool")
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.litellm_errors import MAX_MESSAGE, explain
+from pytest_super.model.explanation import MAX_MESSAGE, explain
 from pytest_super.model.redaction import MARK, is_secret, is_secret_name, may_hold_secret, redact
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_super.model import streamed_answer
 from pytest_super.model.failures import ModelCallError
-from pytest_super.model.protocols.known import CHAT
+from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.streamed_answer import Relaying, read_answer
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def test_an_answer_of_which_only_signs_of_life_come_is_not_waited_for_without_en
 
     async def read() -> None:
         async with asyncio.timeout(10):
-            await read_answer(signs_of_life(), Relaying(CHAT, None), model="m", silence=600, secrets=())
+            await read_answer(signs_of_life(), Relaying(COMMON, None), model="m", silence=600, secrets=())
 
     with pytest.raises(ModelCallError, match="m: no end of the answer within"):
         asyncio.run(read())

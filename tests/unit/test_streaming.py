@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
-from pytest_super.model.protocols.chat_events import PIECE, chunks, events, wants_usage
+from pytest_super.model.protocols.chat.stream import chunks, events, wants_usage
+from pytest_super.model.protocols.protocol import PIECE
 
 TEXTS = st.text(max_size=20) | st.integers(0, 3 * PIECE).map(lambda size: "x" * size)
 CALLS = st.lists(

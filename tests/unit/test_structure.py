@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.model.protocols.registry import CLIENT_HEADERS, KEY_HEADERS, MODELS, PROTOCOLS, ROUTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -72,6 +74,51 @@ def named_in_tree() -> set[str]:
         if name.endswith("/"):
             folders.append(name.rstrip("/"))
     return named
+
+
+def strings_of(file: Path) -> Iterator[str]:
+    """The strings of a file's code, without its docstrings."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield node.value.lower()
+
+
+def declared_by_protocols() -> set[str]:
+    """The paths, the headers, the addresses and the variables of all protocols."""
+    paths = {route.path.rpartition("{model}")[2] for route in ROUTES}
+    variables = {name for each in PROTOCOLS for name in (*each.environment, *each.base_variables)}
+    addresses = {each.base_url for each in PROTOCOLS}
+    return {text.lower() for text in (*paths, *MODELS, *CLIENT_HEADERS, *KEY_HEADERS, *variables, *addresses)}
+
+
+def test_nothing_but_the_registry_imports_a_protocol_of_the_model_door() -> None:
+    folder = f"{PACKAGE}.model.protocols"
+    shared = {f"{folder}.{name}" for name in ("exchange", "openai", "protocol", "registry", "route")}
+    importing = {
+        f"{importer} imports {imported}"
+        for importer, names in GRAPH.items()
+        for imported in names - shared
+        if imported.startswith(folder) and importer != f"{folder}.registry"
+        # The parts of one belong together.
+        if importer.split(".")[:4] != imported.split(".")[:4]
+    }
+    assert importing == set()
+
+
+def test_what_a_protocol_declares_is_stated_nowhere_else() -> None:
+    declared = declared_by_protocols()
+    stated = {
+        f"{name} states {text}"
+        for name, file in MODULES.items()
+        # An agent's file says by which variables its own program is told.
+        if not name.startswith((f"{PACKAGE}.model.protocols.", f"{PACKAGE}.programs.installed."))
+        for string in strings_of(file)
+        for text in declared
+        if text in string
+    }
+    assert stated == set()
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

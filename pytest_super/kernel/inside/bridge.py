@@ -231,12 +231,12 @@ class Bridge:
     def _on_end(self, _: bytes, aborted: bool = False) -> None:
         self._files.receive(None if aborted else b"")
 
-    def _on_listen(self, program: bytes, secret: str) -> None:
+    def _on_listen(self, program: bytes, secret: str, headers: list[str]) -> None:
         """Start the HTTP endpoint; the host sends its source only when it needs the endpoint."""
         scope: dict[str, Any] = {"__name__": "pytest_super.kernel.inside.endpoint"}
         try:
             exec(compile(program, "endpoint", "exec"), scope)
-            self._endpoint = scope["Endpoint"](self._outbox.put_when_room, secret)
+            self._endpoint = scope["Endpoint"](self._outbox.put_when_room, secret, headers)
             self._endpoint.start()
         except Exception as error:
             self._send_control("listening", error=str(error))

@@ -1,7 +1,7 @@
 """An HTTP server on the sandbox's loopback; the host answers its requests. Sent into the sandbox on demand.
 
-It understands only HTTP: the host receives the method, the path, one header and the body of each request. The
-receiver of a body asks for each piece, so that at most one piece waits anywhere and the kernel's messages
+It understands only HTTP: the host receives the method, the path, some headers and the body of each request.
+The receiver of a body asks for each piece, so that at most one piece waits anywhere and the kernel's messages
 pass between them. An answer whose size is not known yet is a stream, which an empty piece ends. Requires
 Python 3.8 or newer.
 """
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.kernel.inside.frames import encode_control
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 PIECE = 256 * 2**10
 MAX_BODY = 16 * 2**20
 LONGEST_PATH = 1000
-# The header of Anthropic's clients that chooses features of the API, and the characters of it that pass.
-BETA, LONGEST_BETA = "anthropic-beta", 1000
+# Characters of a header that pass.
+LONGEST_HEADER = 1000
 # Bytes that are still read of a refused request.
 MAX_REFUSED = 2**28
 # Authenticated connections (their path names the secret) served at once. More are refused.
@@ -50,10 +50,14 @@ class ClientGone(Exception):
 class Endpoint:
     """The server and the requests that the host has not answered yet."""
 
-    def __init__(self, send: Callable[[bytes], None], secret: str) -> None:
-        """`send` sends a frame to the host and can block. The path of a request must begin with `secret`."""
+    def __init__(self, send: Callable[[bytes], None], secret: str, headers: list[str]) -> None:
+        """`send` sends a frame to the host and can block. The path of a request must begin with `secret`.
+
+        `headers` are the names of those that the host receives.
+        """
         self.prefix = f"/{secret}/"
         self._send = send
+        self._headers = headers
         self._ids = itertools.count(1)
         self._inboxes: dict[int, queue.Queue[tuple[dict[str, Any], bytes]]] = {}
         self._server = EndpointServer(self)
@@ -73,8 +77,8 @@ class Endpoint:
         number = next(self._ids)
         inbox = self._inboxes[number] = queue.Queue()
         try:
-            beta = client.headers.get(BETA, "")[:LONGEST_BETA]
-            self._send_message(number, "ask", method=client.command, path=path, size=size, beta=beta)
+            headers = client.some_headers(self._headers)
+            self._send_message(number, "ask", method=client.command, path=path, size=size, headers=headers)
             self._exchange(number, inbox, client, size)
         finally:
             del self._inboxes[number]
@@ -209,6 +213,10 @@ class EndpointHandler(BaseHTTPRequestHandler):
         left = MAX_REFUSED
         while left > 0 and (piece := self.rfile.read1(PIECE)):
             left -= len(piece)
+
+    def some_headers(self, names: Iterable[str]) -> dict[str, str]:
+        """Those of the request with these names, if it has them."""
+        return {name: self.headers[name][:LONGEST_HEADER] for name in names if name in self.headers}
 
     def read_piece(self, size: int) -> bytes:
         piece: bytes = self.rfile.read(size)

@@ -1,4 +1,4 @@
-"""What every protocol of model APIs can do here: three are spoken, and a provider may speak only one of them.
+"""What a protocol of the model door says and does; nothing outside this folder names one.
 
 A request in a protocol that the provider does not speak is converted to chat completions, and the whole
 answer back: see `Converted protocols` in docs/models.md.
@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.json_values import has_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from pytest_super.model.protocols.route import Route
 
 TYPE = re.compile(r"[\w.-]+", re.ASCII)
 
@@ -30,6 +33,8 @@ Event = dict[str, Any]
 """The data of one server-sent event."""
 END_MARK: Event = {"data": "[DONE]"}
 """Stands for `[DONE]`, the last line of a stream of chat completions."""
+# Clients that read line by line have limits, some of 64 KiB.
+PIECE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,73 +53,63 @@ class Tokens:
 NOT_STATED = Tokens(prompt=0, completion=0)
 
 
-class StreamedProtocol(Protocol):
-    """How an answer comes as a stream of events."""
-
-    def has_part(self, event: Event) -> bool:
-        """Whether an event of a stream has a part of the answer, after which nobody can ask again."""
-        ...
-
-    def whole(self, events: list[Event]) -> Body | None:
-        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
-        ...
-
-    def used(self, events: list[Event]) -> Tokens:
-        """What the events of a broken stream say that it used, with 0 for what they do not."""
-        ...
-
-
-class WireProtocol(StreamedProtocol, Protocol):
+class WireProtocol(Protocol):
     """One protocol of the model door. Its methods have no state and need no library."""
 
     name: str
-    path: str
-    """Of its requests, below the address of a server."""
-    relayed_end: str
+    fields: frozenset[str]
+    """Of a request that the provider may see."""
+    refused: ClassVar[Mapping[str, str]] = {}
+    """Fields that would change the meaning of an answer, with the reason."""
+    file_types: frozenset[str] = frozenset()
+    """The types of parts of a request whose tokens nothing bounds."""
+    routes: tuple[Route, ...]
+    """Of POST. The first one can give a whole answer."""
+    models: str
+    """The path of the list of models, below which each has its own: see `card`."""
+    environment: ClassVar[Mapping[str, str]]
+    """The variables that clients read: `{url}` is the address of the model door, `{key}` what it takes."""
+    model_field: str = "model"
+    """Where an answer names the model that gave it."""
+    usage_field: str = "usage"
+    key_header: str = ""
+    """The header in which clients send the key; "" for `Authorization`."""
+    client_headers: tuple[str, ...] = ()
+    """The headers of a client that the protocol's own provider gets, in small letters."""
+    before: tuple[str | None, ...] = ()
+    """The types of events before the first part of an answer."""
+    relayed_end: str = ""
     """What a client expects after the last event that was relayed."""
-
-    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
-        """The fields that a provider may see, and the names of the hosted tools that were removed.
-
-        A provider runs hosted tools itself: they lead to the web, so they are removed unless the task's
-        network is open (`is_open`). Raises ModelCallError, INVALID.
-        """
-        ...
-
-    def to_chat(self, request: Request) -> Request:
-        """An accepted request as one of chat completions. What these have no place for is left out."""
-        ...
-
-    def from_chat(self, body: Body, request: Request) -> Body:
-        """The answer to `request` from a `chat.completion` object."""
-        ...
-
-    def said(self, body: Body) -> dict[str, Any]:
-        """The message of a whole answer, as one of chat completions."""
-        ...
-
-    def events(self, body: Body, request: Request) -> Iterator[str]:
-        """A whole answer as the server-sent events that a client of the protocol expects."""
-        ...
-
-    def relayed(self, event: Event, request: Request) -> str:
-        """An event of the provider's stream as the client's server-sent event; "" if it gets none of it."""
-        ...
-
-    def error(self, status: int, code: str, message: str) -> Body:
-        """The body of a response with this HTTP status."""
-        ...
-
-    def error_event(self, code: str, message: str) -> str:
-        """What ends a stream that cannot go on."""
-        ...
-
-
-class NativeProtocol(WireProtocol, Protocol):
-    """A protocol in which some providers are asked without litellm."""
-
+    provider: str
+    """Its own provider, as litellm calls it."""
+    base_url: str
+    """Of its own provider. `base_variables` are those of the environment that name another."""
+    base_variables: tuple[str, ...]
+    key_variables: tuple[str, ...]
     harmless: ClassVar[Request]
     """A request with nothing of anybody's prompt in it."""
+
+    # How a provider is asked: the protocol's own, or another that speaks it
+
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:
+        """The URL of requests below a base URL. Some protocols name the model there, or the stream."""
+        ...
+
+    def count_address(self, base: str, model: str) -> str:  # noqa: ARG002
+        """The URL of requests for a number of tokens; "" if the provider does not count."""
+        return ""
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Those of each request."""
+        ...
+
+    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
+        """The body of a request for a stream, or for the whole answer at once."""
+        return {**request, "model": model, "stream": is_stream}
+
+    def count_content(self, request: Request, model: str) -> Request:
+        """The body of a request for a number of tokens."""
+        return {**request, "model": model}
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
         """The request; where it is silent, with the user's parameters, named as in chat completions."""
@@ -124,6 +119,83 @@ class NativeProtocol(WireProtocol, Protocol):
         """What the answer used, as the provider says; None if it does not."""
         ...
 
+    # How an answer comes as a stream
+
+    def has_part(self, event: Event) -> bool:
+        """Whether an event of a stream has a part of the answer, after which nobody can ask again."""
+        return event.get("type") not in (*self.before, *ERRORS)
+
+    def whole(self, events: list[Event]) -> Body | None:
+        """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
+        ...
+
+    def used(self, events: list[Event]) -> Tokens:
+        """What the events of a broken stream say that it used, with 0 for what they do not."""
+        ...
+
+    # What clients ask and get
+
+    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
+        """The fields that a provider may see, and the names of the hosted tools that were removed.
+
+        A provider runs hosted tools itself: they lead to the web, so they are removed unless the task's
+        network is open (`is_open`). Raises ModelCallError, INVALID.
+        """
+        ...
+
+    def seen(self, request: Request) -> Request:
+        """The fields that a provider may see. Raises ModelCallError, INVALID."""
+        for name, reason in self.refused.items():
+            if request.get(name):
+                raise invalid(name, reason)
+        result = {name: value for name, value in request.items() if name in self.fields and value is not None}
+        if not is_list_of_objects(result.get("tools", [])):
+            raise invalid("tools", "must be a list of objects")
+        return result
+
+    def has_files(self, request: Request) -> bool:
+        """Whether an accepted request has parts whose tokens nothing bounds, and chat has no place for."""
+        return bool(self.file_types) and has_type(request, self.file_types)
+
+    def to_chat(self, request: Request) -> Request:
+        """An accepted request as one of chat completions. What these have no place for is left out."""
+        ...
+
+    def from_chat(self, body: Body, request: Request) -> Body:
+        """The answer to `request` from a `chat.completion` object."""
+        ...
+
+    def said(self, body: Body, request: Request) -> dict[str, Any]:
+        """The message of a whole answer to `request`, as one of chat completions."""
+        ...
+
+    def events(self, body: Body, request: Request) -> Iterator[str]:
+        """A whole answer as the server-sent events that a client of the protocol expects."""
+        ...
+
+    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
+        """An event of the provider's stream as the client's server-sent event; "" if it gets none of it."""
+        # An error ends the stream, which has an event of ours for it.
+        return "" if event.get("type") in ERRORS else named_event(event)
+
+    def error(self, status: int, code: str, message: str) -> Body:
+        """The body of a response with this HTTP status."""
+        ...
+
+    def error_event(self, code: str, message: str) -> str:
+        """What ends a stream that cannot go on."""
+        ...
+
+    def counted(self, tokens: int) -> Body:  # noqa: ARG002
+        """The answer to a request for a number of tokens."""
+        return {}
+
+    def card(self, name: str) -> dict[str, Any]:
+        """What clients are told of a model. Protocols with one path of models share one card and list."""
+        ...
+
+    def model_list(self, card: dict[str, Any]) -> Body: ...
+
 
 class StreamError(Exception):
     """The provider ended a stream with an error. `data` is the error's JSON."""
@@ -131,6 +203,11 @@ class StreamError(Exception):
     def __init__(self, data: Any) -> None:
         super().__init__("the stream ended with an error")
         self.data = data
+
+
+def headers_for(protocol: WireProtocol, headers: Mapping[str, str]) -> dict[str, str]:
+    """Those of a client's headers that the protocol's own provider gets."""
+    return {name: headers[name] for name in protocol.client_headers if name in headers}
 
 
 def invalid(place: str, reason: str) -> ModelCallError:
@@ -146,22 +223,15 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def object_in(value: Any, name: str) -> dict[str, Any]:
+    """The object in a field; an empty one if there is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def latest(events: list[Event], name: str) -> dict[str, Any]:
     """The last object that an event has under this name; an empty one if none has."""
     return next((event[name] for event in reversed(events) if isinstance(event.get(name), dict)), {})
-
-
-def parts_in(value: Any, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The objects of a prompt: those in its lists, and in these fields of each."""
-    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, list):
-            left.extend(item)
-        elif isinstance(item, dict):
-            yield item
-            left.extend(item[name] for name in fields if name in item)
 
 
 @contextmanager
@@ -173,11 +243,6 @@ def reading() -> Iterator[None]:
         raise invalid("the request", "has a field of a wrong type") from None
 
 
-def relayed_by_name(event: Event) -> str:
-    """An error ends the stream, which has an event of ours for it."""
-    return "" if event.get("type") in ERRORS else named_event(event)
-
-
 def named_event(data: Event) -> str:
     """A server-sent event that is named by its `type`."""
     kind = str(data.get("type"))
@@ -186,7 +251,12 @@ def named_event(data: Event) -> str:
     return f"{name}data: {json.dumps(data)}\n\n"
 
 
-def openai_error(code: str, message: str) -> Body:
+def pieces(text: str) -> Iterator[str]:
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+
+
+def plain_error(code: str, message: str) -> Body:
+    """An error in the form of OpenAI, which most clients understand."""
     return {"error": {"message": message, "type": "pytest_super", "param": None, "code": code}}
 
 
@@ -197,8 +267,7 @@ def count(value: Any) -> int:
 
 def detail(usage: Any, group: str, name: str) -> int:
     """A number of tokens among the details of a usage; 0 if none is stated."""
-    details = usage.get(group) if isinstance(usage, dict) else None
-    return count(details.get(name)) if isinstance(details, dict) else 0
+    return count(object_in(usage, group).get(name))
 
 
 def load_object(text: Any) -> dict[str, Any]:

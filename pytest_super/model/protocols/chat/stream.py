@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.model.protocols.protocol import pieces
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Clients that read line by line have limits, some of 64 KiB.
-PIECE = 4096
 # The fields of a message that arrive in pieces, which the client joins.
 TEXTS = ("reasoning_content", "content", "refusal")
 
@@ -50,10 +50,6 @@ def deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"tool_calls": [first]}
         for piece in pieces(function.get("arguments") or ""):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-
-
-def pieces(text: str) -> Iterator[str]:
-    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
 def wants_usage(request: dict[str, Any]) -> bool:

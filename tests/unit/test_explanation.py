@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_super.model.explanation import codes_in, explain
 from pytest_super.model.failures import Failure
-from pytest_super.model.litellm_errors import codes_in, explain
 
 
 class EndpointConnectionError(Exception):

@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import is_list_of_objects, json_text, load_object, objects
+from pytest_super.model.protocols.protocol import (
+    is_list_of_objects,
+    json_text,
+    load_object,
+    object_in,
+    objects,
+)
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Request
@@ -18,11 +24,6 @@ FREE_TEXT = "input"
 SEARCH = "tool_search"
 # Items of the conversation that add tools: those that a client offers there, and those that it found.
 HOLDERS = ("additional_tools", "tool_search_output")
-
-
-def part(request: Request, field: str, name: str) -> Any:
-    value = request.get(field)
-    return value.get(name) if isinstance(value, dict) else None
 
 
 def tools_by_name(request: Request) -> Tools:
@@ -61,7 +62,7 @@ def as_function(tool: dict[str, Any], name: str) -> dict[str, Any]:
             "properties": {FREE_TEXT: {"type": "string"}},
             "required": [FREE_TEXT],
         }
-        if grammar := part(tool, "format", "definition"):
+        if grammar := object_in(tool, "format").get("definition"):
             description = f"{description}\n\nThe input follows this grammar:\n{grammar}"
     function = {"name": name, "description": description, "parameters": parameters}
     if tool.get("strict") is not None:

@@ -7,10 +7,18 @@ send the key to whoever asked for it, and the host would fetch an image from any
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.protocols import chat_chunks, chat_events
-from pytest_super.model.protocols.protocol import invalid, is_list_of_objects, objects, openai_error
+from pytest_super.model.protocols.chat import chunks, stream
+from pytest_super.model.protocols.openai import OpenAI
+from pytest_super.model.protocols.protocol import (
+    count,
+    invalid,
+    is_list_of_objects,
+    objects,
+    plain_error,
+)
+from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,13 +45,41 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "image_url")
 
 
-class ChatCompletions:
+class ChatCompletions(OpenAI):
+    fields = FIELDS
     name = "chat completions"
-    path = "/v1/chat/completions"
+    routes = (Route("/v1/chat/completions"),)
     relayed_end = "data: [DONE]\n\n"
+    harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}]}
+
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
+        return f"{base}/chat/completions"
+
+    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
+        options = {"stream": True, "stream_options": {"include_usage": True}} if is_stream else {}
+        return {**request, "model": model, **options}
+
+    def with_defaults(self, request: Request, parameters: Request) -> Request:
+        return {**parameters, **request}
+
+    def tokens(self, body: Body) -> Tokens | None:
+        usage = body.get("usage")
+        if not isinstance(usage, dict) or not count(usage.get("prompt_tokens")):
+            return None
+        return chunks.used([body])
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
-        result = accepted(request)
+        result = self.seen(request)
+        messages = request.get("messages")
+        if not isinstance(messages, list) or not messages:
+            raise invalid("messages", "must be a list of at least one message")
+        if "store" in result:
+            # A stored answer would outlive the trial.
+            result["store"] = False
+        result["messages"] = [accepted_message(each, f"messages[{n}]") for n, each in enumerate(messages)]
+        # Providers reject an empty list, although it means the same as none.
+        if not result.get("tools"):
+            result.pop("tools", None)
         return result, [] if is_open else remove_hosted_tools(result)
 
     def to_chat(self, request: Request) -> Request:
@@ -52,53 +88,28 @@ class ChatCompletions:
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
         return body
 
-    def said(self, body: Body) -> dict[str, Any]:
+    def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
         message: dict[str, Any] = body["choices"][0]["message"]
         return message
 
     def events(self, body: Body, request: Request) -> Iterator[str]:
-        return chat_events.events(body, usage=chat_events.wants_usage(request))
+        return stream.events(body, usage=stream.wants_usage(request))
 
     def relayed(self, event: Event, request: Request) -> str:
-        is_of_interest = objects(event.get("choices")) or chat_events.wants_usage(request)
+        is_of_interest = objects(event.get("choices")) or stream.wants_usage(request)
         return "" if event.get("error") or not is_of_interest else f"data: {json.dumps(event)}\n\n"
 
     def has_part(self, event: Event) -> bool:
-        return chat_chunks.has_part(event)
+        return chunks.has_part(event)
 
     def whole(self, events: list[Event]) -> Body | None:
-        return chat_chunks.whole(events)
+        return chunks.whole(events)
 
     def used(self, events: list[Event]) -> Tokens:
-        return chat_chunks.used(events)
-
-    def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
-        return openai_error(code, message)
+        return chunks.used(events)
 
     def error_event(self, code: str, message: str) -> str:
-        return f"data: {json.dumps(openai_error(code, message))}\n\n"
-
-
-def accepted(request: Request) -> Request:
-    """The fields that a provider may see.
-
-    Raises ModelCallError, INVALID, if the messages are malformed or contain an address to fetch from.
-    """
-    result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
-    messages = request.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise invalid("messages", "must be a list of at least one message")
-    if "store" in result:
-        # A stored answer would outlive the trial.
-        result["store"] = False
-    result["messages"] = [accepted_message(message, f"messages[{n}]") for n, message in enumerate(messages)]
-    tools = result.get("tools")
-    if tools is not None and not is_list_of_objects(tools):
-        raise invalid("tools", "must be a list of objects")
-    # Providers reject an empty list, although it means the same as none.
-    if not tools:
-        result.pop("tools", None)
-    return result
+        return f"data: {json.dumps(plain_error(code, message))}\n\n"
 
 
 def remove_hosted_tools(request: Request) -> list[str]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.protocols import messages_chat, messages_events
+from pytest_super.model.json_values import parts_in
+from pytest_super.model.protocols.messages import conversion, stream
 from pytest_super.model.protocols.protocol import (
-    ERRORS,
     NOT_STATED,
     Tokens,
+    WireProtocol,
     count,
     invalid,
     is_list_of_objects,
     named_event,
-    parts_in,
-    relayed_by_name,
 )
+from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_super.model.protocols.protocol import Body, Event, Request
 
@@ -28,7 +28,7 @@ NAMES = """
     context_management output_config output_format cache_control
 """
 FIELDS = frozenset(NAMES.split())
-REFUSED = {"container": "is not offered: it names a sandbox of the provider"}
+VERSION = "2023-06-01"
 # Types of tools that the client runs itself, with the date of their version. Any other type is a tool of the
 # provider: `web_search_…`, `bash_code_execution_…`, `mcp_toolset`, …
 CLIENT_TOOLS = re.compile(
@@ -44,26 +44,43 @@ STATUS_TYPES = {
 }
 # Clients notice by these words that their prompt is too long.
 TOO_LONG = "prompt is too long"
-# Events before the first part of an answer.
-BEFORE = ("message_start", "ping", "message")
 
 
-class Messages:
+class Messages(WireProtocol):
+    fields = FIELDS
     name = "messages"
-    path = "/v1/messages"
-    relayed_end = ""
+    refused: ClassVar[Mapping[str, str]] = {"container": "is not offered: it names a sandbox of the provider"}
+    file_types = frozenset(("document",))
+    before = ("message_start", "ping", "message")
+    routes = (Route("/v1/messages"), Route("/v1/messages/count_tokens", is_count=True))
+    models = "/v1/models"
+    environment: ClassVar[Mapping[str, str]] = {
+        "ANTHROPIC_BASE_URL": "{url}",
+        "ANTHROPIC_API_KEY": "{key}",
+    }
+    key_header = "x-api-key"
+    # It chooses features of the API.
+    client_headers = ("anthropic-beta",)
+    provider = "anthropic"
+    base_url = "https://api.anthropic.com"
+    base_variables = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
+    key_variables = ("ANTHROPIC_API_KEY",)
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
 
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
+        return f"{base.removesuffix('/v1')}/v1/messages"
+
+    def count_address(self, base: str, model: str) -> str:
+        return f"{self.address(base, model, is_stream=False)}/count_tokens"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"anthropic-version": VERSION, "x-api-key": key}
+
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
-        for name, reason in REFUSED.items():
-            if request.get(name):
-                raise invalid(name, reason)
+        result = self.seen(request)
         if not is_list_of_objects(request.get("messages")) or not request["messages"]:
             raise invalid("messages", "must be a list of at least one object")
         check_sources([request["messages"], request.get("system")])
-        result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
-        if not is_list_of_objects(result.get("tools", [])):
-            raise invalid("tools", "must be a list of objects")
         if is_open and request.get("mcp_servers"):
             result["mcp_servers"] = request["mcp_servers"]
         removed = [] if is_open else remove_hosted_tools(result)
@@ -77,28 +94,22 @@ class Messages:
         return {"max_tokens": 4096} | {name: parameters[name] for name in names & set(parameters)} | request
 
     def to_chat(self, request: Request) -> Request:
-        return messages_chat.to_chat(request)
+        return conversion.to_chat(request)
 
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
-        return messages_chat.from_chat(body)
+        return conversion.from_chat(body)
 
-    def said(self, body: Body) -> dict[str, Any]:
-        return messages_chat.turn(body["content"])
+    def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
+        return conversion.turn(body["content"])
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
-        return map(named_event, messages_events.events(body))
-
-    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
-        return relayed_by_name(event)
-
-    def has_part(self, event: Event) -> bool:
-        return event.get("type") not in (*BEFORE, *ERRORS)
+        return map(named_event, stream.events(body))
 
     def whole(self, events: list[Event]) -> Body | None:
-        return messages_events.whole(events)
+        return stream.whole(events)
 
     def used(self, events: list[Event]) -> Tokens:
-        return self.tokens({"usage": messages_events.usage_of_part(events)}) or NOT_STATED
+        return self.tokens({"usage": stream.usage_of_part(events)}) or NOT_STATED
 
     def tokens(self, body: Body) -> Tokens | None:
         usage = body.get("usage")
@@ -119,6 +130,15 @@ class Messages:
     def error_event(self, code: str, message: str) -> str:
         return named_event(self.error(500, code, message))
 
+    def counted(self, tokens: int) -> Body:
+        return {"input_tokens": tokens}
+
+    def card(self, name: str) -> dict[str, Any]:
+        return {"id": name, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+
+    def model_list(self, card: dict[str, Any]) -> Body:
+        return {"data": [card], "has_more": False, "first_id": card["id"], "last_id": card["id"]}
+
 
 def check_sources(value: Any) -> None:
     """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
@@ -134,9 +154,7 @@ def check_sources(value: Any) -> None:
 
 def remove_hosted_tools(request: Request) -> list[str]:
     """Remove from a request the tools that the provider would run; returns their types."""
-    tools = request.pop("tools", None) or []
-    if not is_list_of_objects(tools):
-        raise invalid("tools", "must be a list of objects")
+    tools = request.pop("tools", [])
     kept = [tool for tool in tools if is_clients(tool)]
     if kept:
         request["tools"] = kept

@@ -1,7 +1,7 @@
-"""Converts exceptions of litellm to ModelCallErrors.
+"""What went wrong with a call, from a provider's response or from an exception.
 
 litellm raises different exceptions for the same failure, by provider and by version. So the whole chain of
-causes is read: it contains the HTTP client's own exception, with the provider's response.
+causes is read: it can contain the HTTP client's own exception, with the provider's response.
 """
 
 from __future__ import annotations
@@ -17,21 +17,32 @@ from pytest_super.model.failures import KNOWN_CODES, UNCONNECTED, Failure, Model
 from pytest_super.model.redaction import environment_secrets, redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Set
 
 MAX_MESSAGE = 400
-NO_CODE = 422
 CODE_FIELDS = ("code", "type", "status", "reason")
 NESTED_FIELDS = ("error", "innererror", "details")
-# All that OpenAI's client says about any failure of a connection.
-CONNECTION_ERROR = "Connection error."
-# The exceptions of OpenAI's client and of httpx that have the request whose connection failed.
-ASKED = {"APIConnectionError", "ConnectError"}
+# The exceptions of HTTP clients that have the request whose connection failed.
+ASKED = {"APIConnectionError", "NetworkError", "ConnectTimeout"}
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 # Statuses from an address without a model API.
 NOWHERE_STATUS = (404, 405)
 # FastAPI's 404. Many model servers use FastAPI, but their own errors look different.
 NOT_FOUND = {"detail": "Not Found"}
+STATUS = re.compile("[45][0-9][0-9]")
+# The statuses that errors with these codes would have had.
+STATUSES = {
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "server_error": 500,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
 # What litellm and OpenAI's client put before the provider's words, and after them.
 # "Error in …" is a sentence.
 PREFIX = re.compile(r"(Error code: \d+ - |[\w.]*(Error|Exception|Timeout)\b(?! in )( ?[:-])?\s*)+")
@@ -40,29 +51,48 @@ SUFFIX = re.compile(
 )
 
 
+def denied(
+    model: str, response: Any, text: str, secrets: Iterable[str], exceptions: Set[str] = frozenset()
+) -> ModelCallError:
+    """The failure of a call that a provider answered with an HTTP error, whose body is `text`."""
+    body, status = loaded(text), response.status_code
+    if "location" in response.headers:
+        words = f"{address_of(response)} has moved: check the base URL"
+    elif status in NOWHERE_STATUS and is_no_model_api(text):
+        words = f"no model API is at {address_of(response)}: check the base URL"
+    else:
+        words = one_line(message_within(text))
+    return ModelCallError(
+        classify(status, codes_in([body]), exceptions),
+        f"{model} answered {status}: {for_message(words, secrets)}",
+        retry_after=retry_after(response.headers),
+    )
+
+
+def failed_within(model: str, data: Any, secrets: Iterable[str]) -> ModelCallError:
+    """The failure that an answer itself states, whose response began with HTTP status 200."""
+    codes = codes_in([data])
+    stated = [int(code) for code in codes if STATUS.fullmatch(code)]
+    stated += [status for code, status in STATUSES.items() if code in codes]
+    failure = classify(max(stated, default=400 if codes & KNOWN_CODES else 200), codes)
+    text = one_line(message_within(json.dumps(data)))
+    return ModelCallError(failure, f"{model}: {for_message(text, secrets)}")
+
+
 def explain(
     error: Exception, model: str, secrets: Iterable[str] = (), *, is_sent: bool = True
 ) -> ModelCallError:
     """The ModelCallError for one call's exception, without `secrets` and keys of the environment."""
     chain = list(causes(error))
-    response = response_in(chain)
-    codes = codes_in([json_of(response), *(getattr(cause, "body", None) for cause in chain)])
-    status = getattr(response, "status_code", None)
-    if status is None and (stated := code_in_answer(chain)) is not None:
-        status, codes = status_of(stated), codes | {str(stated).lower()}
     names = frozenset().union(*map(class_names, chain))
-    failure = classify(status, codes, names, is_sent=is_sent)
-    text = provider_words(error, status, response)
-    if text == CONNECTION_ERROR or "ConnectError" in class_names(error):
-        text = connection_words(chain)
+    if (response := response_in(chain)) is not None:
+        return denied(model, response, response.text, secrets, names)
+    failure = classify(None, exceptions=names, is_sent=is_sent)
+    text = connection_words(chain) if names & ASKED else own_words(error)
     if failure is Failure.UNCLEAR:
         text = f"the answer cannot be read: {text}"
-    text = for_message(text, secrets)
     return ModelCallError(
-        failure,
-        f"{model}: {text}" if status is None else f"{model} answered {status}: {text}",
-        retry_after=retry_after(getattr(response, "headers", None) or {}),
-        is_unconnected=status is None and bool(names & UNCONNECTED),
+        failure, f"{model}: {for_message(text, secrets)}", is_unconnected=bool(names & UNCONNECTED)
     )
 
 
@@ -93,34 +123,21 @@ def is_litellms(kind: type) -> bool:
 
 def response_in(chain: list[BaseException]) -> Any:
     """The provider's HTTP response, None if there was none. litellm's exceptions contain made-up ones."""
-    real = (error for error in chain if class_names(error) & {"APIStatusError", "HTTPStatusError"})
-    return next((getattr(error, "response", None) for error in real), None)
+    return next((error.response for error in chain if has_response(error)), None)  # type: ignore[attr-defined]
 
 
-def json_of(response: Any) -> Any:
+def has_response(error: BaseException) -> bool:
+    # litellm has a class of its own for the error of its HTTP client.
+    is_clients = any(kind.__name__ == "HTTPStatusError" for kind in type(error).__mro__)
+    return is_clients or "APIStatusError" in class_names(error)
+
+
+def loaded(text: str) -> Any:
+    """The text as JSON; None if it is none."""
     try:
-        return response.json()
-    except Exception:
-        # There is no response, it is not JSON, or nobody has read it.
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return None
-
-
-def code_in_answer(chain: list[BaseException]) -> Any:
-    """The code of an error that came with HTTP status 200; None without one.
-
-    litellm keeps it in an exception of no class of its own, and puts NO_CODE where the error has none.
-    """
-    return next(
-        (error.status_code for error in chain if type(error) is Exception and hasattr(error, "status_code")),
-        None,
-    )
-
-
-def status_of(code: Any) -> int:
-    """The HTTP status that an error with this code should have had."""
-    if isinstance(code, int) and code != NO_CODE and 400 <= code < 600:
-        return code
-    return 400 if str(code).lower() in KNOWN_CODES else 200
 
 
 def codes_in(bodies: Iterable[Any]) -> frozenset[str]:
@@ -137,7 +154,7 @@ def codes_in(bodies: Iterable[Any]) -> frozenset[str]:
     return frozenset(found)
 
 
-def retry_after(headers: Any) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a response asks to wait; None if it names none that can be read."""
     try:
         if "retry-after-ms" in headers:
@@ -158,14 +175,15 @@ def parse_retry_after(text: str) -> float:
         return parsedate_to_datetime(text).timestamp() - time()
 
 
-def provider_words(error: Exception, status: int | None, response: Any) -> str:
-    """One line for a person, without what litellm puts around the provider's words."""
-    if status in NOWHERE_STATUS and is_no_model_api(response):
-        return f"no model API is at {address_of(response)}: check the base URL"
+def own_words(error: Exception) -> str:
+    """One line for a person, without what litellm puts around the words of others."""
     text = SUFFIX.sub("", str(error)).strip()
     # Only at the beginning: further on, these words are the provider's own.
     text = PREFIX.sub("", text, count=1) if PREFIX.match(text) else text
-    text = message_within(text) if text.startswith("{") else text
+    return one_line(message_within(text))
+
+
+def one_line(text: str) -> str:
     return " ".join(text.split()) or "no reason was given"
 
 
@@ -173,18 +191,13 @@ def connection_words(chain: list[BaseException]) -> str:
     """Where the request went, and the innermost reason why that failed."""
     asked = next((cause for cause in chain if ASKED & class_names(cause)), None)
     reasons = [" ".join(str(cause).split()) for cause in chain]
-    reason = ERRNO.sub("", next(filter(None, reversed(reasons)), ""))
+    reason = ERRNO.sub("", next(filter(None, reversed(reasons)), "no answer"))
     return f"the connection to {address_of(asked)} failed: {reason}"
 
 
-def is_no_model_api(response: Any) -> bool:
-    """Whether the response is something other than an error of a model API, such as a web page."""
-    try:
-        is_empty = not response.content
-    except Exception:
-        # Nobody has read it.
-        return False
-    return is_empty or json_of(response) in (None, NOT_FOUND)
+def is_no_model_api(text: str) -> bool:
+    """Whether a body is something other than an error of a model API, such as a web page."""
+    return loaded(text) in (None, NOT_FOUND)
 
 
 def address_of(holder: Any) -> str:
@@ -198,6 +211,8 @@ def address_of(holder: Any) -> str:
 
 def message_within(text: str) -> str:
     """The message of an error in JSON, which may have text after it; the text itself if there is none."""
+    if not text.startswith("{"):
+        return text
     try:
         data, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):

@@ -12,6 +12,7 @@ from pytest_super.model.protocols.protocol import (
     detail,
     is_list_of_objects,
     load_object,
+    object_in,
     objects,
     text_of,
 )
@@ -35,8 +36,7 @@ def to_chat(request: Request) -> Request:
     if tools:
         chat["tools"] = tools
         chat |= choice(request.get("tool_choice"))
-    output = request.get("output_config")
-    output = output if isinstance(output, dict) else {}
+    output = object_in(request, "output_config")
     if effort := output.get("effort"):
         chat["reasoning_effort"] = EFFORTS.get(effort, effort)
     form = output.get("format") or request.get("output_format")
@@ -171,7 +171,7 @@ def from_chat(body: Body) -> Body:
         "content": content_of(chosen["message"]),
         "stop_reason": stop_reason(chosen),
         "stop_sequence": None,
-        "usage": usage(body.get("usage")),
+        "usage": usage(object_in(body, "usage")),
     }
 
 
@@ -207,8 +207,7 @@ def whole_thought(block: dict[str, Any]) -> dict[str, Any]:
     return {**block, **{name: text_of(block.get(name)) for name in ("thinking", "signature")}}
 
 
-def usage(given: Any) -> dict[str, Any]:
-    chat = given if isinstance(given, dict) else {}
+def usage(chat: dict[str, Any]) -> dict[str, Any]:
     cached = detail(chat, "prompt_tokens_details", "cached_tokens")
     return {
         "input_tokens": max(0, count(chat.get("prompt_tokens")) - cached),

@@ -5,6 +5,7 @@ Servers differ from OpenAI's in what they leave out, repeat and add, so the rule
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from pytest_super.model.protocols.protocol import (
     Tokens,
     count,
     detail,
+    is_list_of_objects,
     latest,
     objects,
 )
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 # The texts that come whole; some servers repeat them in every chunk.
 WHOLE = frozenset(("id", "type", "name", "role", "signature", "finish_reason"))
+COUNTS = ("prompt_tokens", "completion_tokens")
+# How models without a parser for their thoughts begin.
+THOUGHT = re.compile(r"<(think|thinking)>(.*?)</\1>(.*)", re.DOTALL)
 NO_CALL = {"name": "", "arguments": ""}
 
 
@@ -38,7 +43,10 @@ class Indexed(dict[int, dict[str, Any]]):
 
 
 def whole(chunks: list[Event]) -> Body | None:
-    """The `chat.completion` object; None if the stream broke off. Raises StreamError."""
+    """The `chat.completion` object; None if the stream broke off.
+
+    Raises StreamError, and TypeError if a part of the answer has a wrong type.
+    """
     body: Body = {}
     choices: dict[int, dict[str, Any]] = {}
     for chunk in (chunk for chunk in chunks if chunk != END_MARK):
@@ -54,7 +62,19 @@ def whole(chunks: list[Event]) -> Body | None:
     if not is_ended:
         return None
     finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
+    check_types(body.get("usage"), [choice["message"] for choice in finished])
     return {**body, "object": "chat.completion", "choices": finished}
+
+
+def check_types(usage: Any, messages: list[dict[str, Any]]) -> None:
+    counts = usage if usage is not None else {}
+    if not isinstance(counts, dict) or not all(isinstance(counts.get(name, 0), int) for name in COUNTS):
+        raise TypeError("the usage has no numbers")
+    for message in messages:
+        if not isinstance(message["content"], str | None):
+            raise TypeError("the content is no text")
+        if not is_list_of_objects(message.get("tool_calls") or []):
+            raise TypeError("the calls of tools are no list")
 
 
 def has_part(chunk: Event) -> bool:
@@ -124,11 +144,24 @@ def joined(value: Any) -> Any:
 
 def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
     message = {"role": "assistant", "content": None, **choice["message"]}
+    message |= thought_of(message)
     if isinstance(message.get("tool_calls"), list):
         message["tool_calls"] = list(map(whole_call, objects(message["tool_calls"])))
     # For servers that give none.
     reason = "tool_calls" if message.get("tool_calls") else "stop"
     return {"finish_reason": reason, **choice, "message": message}
+
+
+def thought_of(message: dict[str, Any]) -> dict[str, Any]:
+    """The fields that set a thought apart from the text, where the server has not done so."""
+    if message.get("reasoning_content"):
+        return {}
+    # OpenRouter's name, and Groq's.
+    if isinstance(thought := message.get("reasoning"), str):
+        return {"reasoning_content": thought}
+    text = message["content"]
+    found = THOUGHT.match(text) if isinstance(text, str) else None
+    return {"reasoning_content": found[2], "content": found[3]} if found else {}
 
 
 def whole_call(call: dict[str, Any]) -> dict[str, Any]:

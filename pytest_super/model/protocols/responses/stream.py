@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.chat_events import pieces
-from pytest_super.model.protocols.protocol import objects, text_of
+from pytest_super.model.protocols.protocol import objects, pieces, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

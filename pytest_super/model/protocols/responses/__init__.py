@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.protocols import responses_chat, responses_events
+from pytest_super.model.json_values import parts_in
+from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
-    ERRORS,
     NOT_STATED,
     StreamError,
     Tokens,
@@ -15,13 +15,12 @@ from pytest_super.model.protocols.protocol import (
     invalid,
     is_list_of_objects,
     named_event,
-    openai_error,
-    parts_in,
-    relayed_by_name,
 )
+from pytest_super.model.protocols.responses import conversion, stream
+from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_super.model.protocols.protocol import Body, Event, Request
 
@@ -44,28 +43,27 @@ CLIENT_TOOLS = frozenset(
 )
 # Fields of parts of a prompt by which a provider would fetch a file.
 ADDRESSES = ("image_url", "file_url", "file_id")
-# Events before the first part of an answer.
-BEFORE = (None, "response.created", "response.in_progress", "response.queued")
 
 
-class Responses:
+class Responses(OpenAI):
+    fields = FIELDS
     name = "responses"
-    path = "/v1/responses"
-    relayed_end = ""
+    refused: ClassVar[Mapping[str, str]] = REFUSED
+    file_types = frozenset(("input_file", "input_audio"))
+    before = (None, "response.created", "response.in_progress", "response.queued")
+    routes = (Route("/v1/responses"),)
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
 
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
+        return f"{base}/responses"
+
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
-        for name, reason in REFUSED.items():
-            if request.get(name):
-                raise invalid(name, reason)
+        result = self.seen(request)
         if not isinstance(request.get("input"), str) and not is_list_of_objects(request.get("input")):
             raise invalid("input", "must be a text or a list of objects")
         check_addresses(request["input"])
-        result = {name: value for name, value in request.items() if name in FIELDS and value is not None}
         # A stored answer would outlive the trial.
         result["store"] = False
-        if not is_list_of_objects(result.get("tools", [])):
-            raise invalid("tools", "must be a list of objects")
         return result, [] if is_open else remove_hosted_tools(result)
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
@@ -79,25 +77,22 @@ class Responses:
         return result
 
     def to_chat(self, request: Request) -> Request:
-        return responses_chat.to_chat(request)
+        return conversion.to_chat(request)
 
     def from_chat(self, body: Body, request: Request) -> Body:
-        return responses_chat.from_chat(body, request)
+        return conversion.from_chat(body, request)
 
-    def said(self, body: Body) -> dict[str, Any]:
-        return responses_chat.said(body["output"])
+    def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
+        return conversion.said(body["output"])
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
-        return map(named_event, responses_events.events(body))
-
-    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
-        return relayed_by_name(event)
-
-    def has_part(self, event: Event) -> bool:
-        return event.get("type") not in (*BEFORE, *ERRORS)
+        return map(named_event, stream.events(body))
 
     def whole(self, events: list[Event]) -> Body | None:
         for event in reversed(events):
+            if event.get("object") == "response":
+                # A server that cannot stream sends it whole.
+                return event
             if event.get("type") in ("response.failed", "error"):
                 raise StreamError(event.get("response") or event)
             if event.get("type") in ("response.completed", "response.incomplete"):
@@ -116,9 +111,6 @@ class Responses:
             return None
         cached = detail(usage, "input_tokens_details", "cached_tokens")
         return Tokens(count(usage["input_tokens"]), count(usage.get("output_tokens")), cached)
-
-    def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
-        return openai_error(code, message)
 
     def error_event(self, code: str, message: str) -> str:
         response = {"object": "response", "status": "failed", "error": {"code": code, "message": message}}

@@ -12,21 +12,21 @@ from pytest_super.model.protocols.protocol import (
     detail,
     is_list_of_objects,
     load_object,
+    object_in,
     objects,
     text_of,
 )
-from pytest_super.model.protocols.responses_tools import (
+from pytest_super.model.protocols.responses.tools import (
     as_function,
     call_item,
     found_names,
-    part,
     tool_call,
     tools_by_name,
 )
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Request
-    from pytest_super.model.protocols.responses_tools import Tools
+    from pytest_super.model.protocols.responses.tools import Tools
 
 # Fields that mean the same in both.
 SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "prompt_cache_key")
@@ -43,9 +43,9 @@ def to_chat(request: Request) -> Request:
         chat["tool_choice"] = choice
     if "max_output_tokens" in request:
         chat["max_tokens"] = request["max_output_tokens"]
-    if effort := part(request, "reasoning", "effort"):
+    if effort := object_in(request, "reasoning").get("effort"):
         chat["reasoning_effort"] = effort
-    if (form := part(request, "text", "format")) and form.get("type") != "text":
+    if (form := object_in(request, "text").get("format")) and form.get("type") != "text":
         chat["response_format"] = response_format(form)
     return chat
 
@@ -234,8 +234,7 @@ def reasoning_item(text: str, blocks: list[dict[str, Any]], name: str) -> dict[s
 
 
 def usage(body: Body) -> dict[str, Any]:
-    chat = body.get("usage")
-    chat = chat if isinstance(chat, dict) else {}
+    chat = object_in(body, "usage")
     prompt, completion = count(chat.get("prompt_tokens")), count(chat.get("completion_tokens"))
     cached = detail(chat, "prompt_tokens_details", "cached_tokens")
     thought = detail(chat, "completion_tokens_details", "reasoning_tokens")

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.answer_size import LARGEST_ANSWER
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
-from pytest_super.model.litellm_provider import LitellmProvider
-from pytest_super.model.litellm_setup import import_litellm, supports
-from pytest_super.model.protocols.known import CHAT
-from tests.openai_server import ERRORS, KEY, MEANINGS, Fault
+from pytest_super.model.known_model import import_litellm
+from pytest_super.model.named_model import NamedModel
+from pytest_super.model.protocols.messages import Messages
+from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.server_sent_events import LARGEST_ANSWER
+from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, running_server
 
 if TYPE_CHECKING:
     from pytest_super.model.provider import Answer
@@ -43,7 +44,7 @@ def _environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -
 
 
 def ask(model: str = MODEL, /, *, parameters: Any = None, **fields: Any) -> Answer:
-    provider = LitellmProvider(model, parameters)
+    provider = NamedModel(model, parameters)
     return asyncio.run(provider.complete({"messages": MESSAGES, **fields}, task="t", call=1))
 
 
@@ -121,9 +122,9 @@ def test_a_broken_stream_is_priced_by_the_model_that_began_it(
     async def relay(_events: Any) -> None: ...
 
     openai_server.reply({"text": "one two", "model": "gpt-4o-2024-08-06", **way})
-    provider = LitellmProvider("openai/my-deployment")
+    provider = NamedModel("openai/my-deployment")
     with pytest.raises(ModelCallError) as caught:
-        asyncio.run(provider.stream(CHAT, {"messages": MESSAGES}, "", relay))
+        asyncio.run(provider.stream(COMMON, {"messages": MESSAGES}, {}, relay))
     used = caught.value.usage
     assert used.prompt_tokens > 0
     assert used.cost_usd == pytest.approx(used.prompt_tokens * 2.5e-6 + used.completion_tokens * 1e-5)
@@ -262,7 +263,7 @@ def test_a_broken_answer_reports_its_usage_if_that_can_be_read(openai_server: Op
 
 
 def most(model: str = MODEL, /, *, parameters: Any = None, **fields: Any) -> MaxUsage:
-    return LitellmProvider(model, parameters).max_usage({"messages": MESSAGES, **fields})
+    return NamedModel(model, parameters).max_usage({"messages": MESSAGES, **fields})
 
 
 def test_a_call_costs_no_more_than_its_bound(openai_server: OpenAIServer) -> None:
@@ -301,6 +302,141 @@ def test_a_tokenizer_counts_no_more_than_the_bytes(text: str) -> None:
 
 
 # Requests
+
+
+@pytest.mark.parametrize(
+    ("model", "sent"),
+    [
+        ("openai/gpt-4o", {"temperature": 0.2, "max_tokens": 9, "top_p": 0.9}),
+        ("openai/my-own", {"temperature": 0.2, "max_tokens": 9, "top_p": 0.9}),
+        ("openai/o3-mini", {"max_completion_tokens": 9}),
+        ("openai/gpt-5", {"max_completion_tokens": 9}),
+    ],
+)
+def test_a_parameter_that_the_model_does_not_take_is_dropped(
+    openai_server: OpenAIServer, model: str, sent: dict[str, Any]
+) -> None:
+    openai_server.reply("hi")
+    ask(model, parameters={"top_p": 0.9}, temperature=0.2, max_tokens=9, verbosity="low")
+    body = openai_server.requests[0].body
+    names = ("temperature", "top_p", "max_tokens", "max_completion_tokens")
+    assert {name: body[name] for name in names if name in body} == sent
+
+
+def test_the_user_says_what_is_sent_beyond_what_litellm_knows(openai_server: OpenAIServer) -> None:
+    openai_server.reply("hi")
+    own = {"api_version": "1", "base_model": "gpt-4o", "input_cost_per_token": 0, "num_retries": 3}
+    steering = {
+        "allowed_openai_params": ["verbosity"],
+        "additional_drop_params": ["top_p"],
+        "extra_body": {"guided": 1},
+    }
+    ask(parameters={**own, **steering, "top_k": 3, "service_tier": "flex"}, verbosity="low", top_p=0.5)
+    body = openai_server.requests[0].body
+    assert not body.keys() & {*own, *steering, "top_p"}
+    assert (body["verbosity"], body["guided"], body["top_k"]) == ("low", 1, 3)
+    assert body["service_tier"] == "flex"
+
+
+@pytest.mark.parametrize(
+    ("provider", "keeps_parts", "keeps_marks"),
+    [("openai", True, False), ("openrouter", True, True), ("deepseek", False, False)],
+)
+def test_a_provider_gets_contents_in_the_form_that_it_takes(
+    openai_server: OpenAIServer, provider: str, keeps_parts: bool, keeps_marks: bool
+) -> None:
+    openai_server.reply("hi")
+    mark = {"cache_control": {"type": "ephemeral"}}
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b", **mark}]
+    parameters = {"api_base": openai_server.base_url, "api_key": "k"}
+    messages = [{"role": "user", "content": parts}]
+    ask(f"{provider}/m", parameters=parameters, messages=messages, tools=[{**TOOL, **mark}])
+    body = openai_server.requests[0].body
+    plain = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    expected = parts if keeps_marks else plain if keeps_parts else "a\nb"
+    assert body["messages"] == [{"role": "user", "content": expected}]
+    assert body["tools"] == [{**TOOL, **mark} if keeps_marks else TOOL]
+
+
+def test_a_model_that_refuses_streams_is_asked_for_whole_answers(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"error": {"status": 400, "message": "Streaming is not supported."}}, "one", "two")
+    provider = NamedModel(MODEL)
+
+    async def both() -> list[Answer]:
+        return [await provider.complete({"messages": MESSAGES}, task="t", call=n) for n in (1, 2)]
+
+    assert list(map(text_of, asyncio.run(both()))) == ["one", "two"]
+    assert [bool(each.body.get("stream")) for each in openai_server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("variable", "model", "header"),
+    [
+        ("GROQ_API_BASE", "groq/m", "GROQ_API_KEY"),
+        ("OPENROUTER_API_BASE", "openrouter/a/m", "OPENROUTER_API_KEY"),
+        ("HOSTED_VLLM_API_BASE", "hosted_vllm/m", "HOSTED_VLLM_API_KEY"),
+    ],
+)
+def test_addresses_and_keys_come_from_the_variables_that_litellm_reads(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, variable: str, model: str, header: str
+) -> None:
+    monkeypatch.setenv(variable, openai_server.base_url)
+    monkeypatch.setenv(header, "the-key")
+    openai_server.reply("hi")
+    assert text_of(ask(model)) == "hi"
+    (request,) = openai_server.requests
+    assert request.headers["authorization"] == "Bearer the-key"
+    assert request.body["model"] == model.partition("/")[2]
+
+
+def test_the_organization_that_pays_is_named(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    openai_server.reply("hi")
+    ask()
+    headers = openai_server.requests[0].headers
+    assert headers["openai-organization"] == "org-1"
+    assert "openai-project" not in headers
+
+
+def test_no_key_goes_to_a_server_that_the_user_did_not_name(openai_server: OpenAIServer) -> None:
+    """A provider without an address is not asked at OpenAI's."""
+    error = failure_of("hosted_vllm/m")
+    assert error.failure is Failure.FATAL
+    assert "its address is not known" in error.message
+    assert not openai_server.requests
+
+
+def test_a_redirection_takes_no_key_to_another_server(openai_server: OpenAIServer) -> None:
+    with running_server() as other:
+        other.always("from elsewhere")
+        for path in ("chat/completions", "messages"):
+            moved = {"Location": f"{other.base_url}/{path}"}
+            anywhere = openai_server.http.expect_request(f"/moved/v1/{path}")
+            anywhere.respond_with_data("", status=307, headers=moved)
+        url = openai_server.http.url_for("/moved/v1")
+        assert text_of(ask("openai/m", parameters={"api_base": url})) == "from elsewhere"
+        provider = NamedModel("anthropic/m", {"api_base": url, "api_key": KEY})
+        with pytest.raises(ModelCallError, match="has moved: check the base URL"):
+            asyncio.run(provider.stream(Messages(), {"messages": MESSAGES}, {}, None))
+    (request,) = other.requests
+    assert KEY not in str(request.headers)
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "thought"),
+    [
+        ({"text": "<think>I think</think>yes"}, "yes", "I think"),
+        ({"text": "no <think>x</think>"}, "no <think>x</think>", None),
+    ],
+)
+def test_a_thought_is_apart_from_the_text(
+    openai_server: OpenAIServer, said: dict[str, Any], text: str, thought: str | None
+) -> None:
+    openai_server.reply(said)
+    message = ask().body["choices"][0]["message"]
+    assert (message["content"], message.get("reasoning_content")) == (text, thought)
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5", "openai/o3-mini", "hosted_vllm/any"])
@@ -607,11 +743,10 @@ def test_no_message_contains_a_key(openai_server: OpenAIServer) -> None:
 
 
 def test_seeds_are_for_providers_that_take_them() -> None:
-    assert LitellmProvider("openai/gpt-4o").takes_seed
-    litellm = import_litellm()
-    assert supports(litellm, "hosted_vllm/anything", "seed")
-    assert not supports(litellm, "anthropic/claude-3-haiku-20240307", "seed")
-    assert not supports(litellm, "no-such-provider/x", "seed")
+    assert NamedModel("openai/gpt-4o").takes_seed
+    assert NamedModel("hosted_vllm/anything").takes_seed
+    assert not NamedModel("anthropic/claude-3-haiku-20240307").takes_seed
+    assert not NamedModel("no-such-provider/x").takes_seed
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,14 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.chat_events import pieces
-from pytest_super.model.protocols.protocol import StreamError, load_object, objects, text_of
+from pytest_super.model.protocols.protocol import (
+    StreamError,
+    load_object,
+    object_in,
+    objects,
+    pieces,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +42,7 @@ EMPTY: dict[str, dict[str, Any]] = {
 
 
 def events(body: Body) -> Iterator[Event]:
-    usage = body.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
+    usage = object_in(body, "usage")
     used = {**usage, "output_tokens": 0}
     begun = {**body, "content": [], "stop_reason": None, "usage": used}
     yield {"type": "message_start", "message": begun}

@@ -1,4 +1,4 @@
-"""The events of Gemini's `streamGenerateContent`, added up to the answer of `generateContent`.
+"""The events of Gemini's `streamGenerateContent`, added up to the answer of `generateContent`, and back.
 
 Source: https://ai.google.dev/api/generate-content
 """
@@ -8,13 +8,34 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import StreamError, Tokens, count, latest, objects
+from pytest_super.model.protocols.protocol import StreamError, Tokens, count, latest, objects, pieces
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_super.model.protocols.protocol import Body, Event
 
 # The fields of a part that is nothing but text; other parts are whole.
 TEXT = {"text", "thought"}
+
+
+def events(body: Body) -> Iterator[Event]:
+    """A whole answer as the events of its stream. Each has a part; only the last has an end and a usage."""
+    rest = {name: value for name, value in body.items() if name not in ("candidates", "usageMetadata")}
+    for candidate in objects(body.get("candidates")):
+        for part in parts_of(candidate):
+            for piece in pieces_of(part):
+                content = {"role": "model", "parts": [piece]}
+                yield {**rest, "candidates": [{"content": content, "index": candidate.get("index") or 0}]}
+    ends = [{**each, "content": {"role": "model", "parts": []}} for each in objects(body.get("candidates"))]
+    yield {**body, "candidates": ends}
+
+
+def pieces_of(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if text_fields(part) and isinstance(part["text"], str):
+        yield from ({**part, "text": piece} for piece in pieces(part["text"]))
+    else:
+        yield part
 
 
 def has_part(event: Event) -> bool:
@@ -23,8 +44,7 @@ def has_part(event: Event) -> bool:
 
 def whole(events: list[Event]) -> Body | None:
     """The answer; None if the stream broke off. Raises StreamError."""
-    # litellm reads no answer without it.
-    body: Body = {"usageMetadata": {}}
+    body: Body = {}
     pieces: dict[int, list[dict[str, Any]]] = {}
     for event in events:
         if event.get("error"):

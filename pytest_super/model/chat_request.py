@@ -1,0 +1,69 @@
+"""A chat completion as servers with OpenAI's protocol take it: without what only litellm knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.protocols.protocol import text_of
+from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.usage import prices_in
+
+if TYPE_CHECKING:
+    from pytest_super.model.known_model import KnownModel
+    from pytest_super.model.protocols.protocol import Request
+
+# litellm's parameters, which the user can state: they are about the call, and no server knows them.
+ABOUT_THE_CALL = """
+    additional_drop_params allowed_openai_params api_base api_key api_version base_model base_url
+    custom_llm_provider drop_params extra_body extra_headers headers max_retries num_retries ssl_verify
+    timeout request_timeout
+"""
+# They take contents as they are.
+WITH_PARTS = ("openai", "openrouter", "litellm_proxy")
+# These pass the marks of what to cache on to models of other providers. Others refuse them.
+WITH_MARKS = ("openrouter", "litellm_proxy")
+
+
+def written(known: KnownModel, request: Request) -> Request:
+    """The request with the parameters that the model takes. `request` has the user's, too."""
+    given = {name: value for name, value in request.items() if value is not None}
+    supported = known.supported | set(given.get("allowed_openai_params") or ())
+    unknown = {*ABOUT_THE_CALL.split(), *prices_in(given), *(given.get("additional_drop_params") or ())}
+    # An empty list says that nothing is known.
+    unknown |= COMMON.fields - supported - {"messages"} if supported else set()
+    result = {name: value for name, value in given.items() if name not in unknown}
+    result["messages"] = [taken(message, known.provider) for message in given["messages"]]
+    if "tools" in result and known.provider not in WITH_MARKS:
+        result["tools"] = list(map(unmarked, result["tools"]))
+    if known.provider == "openai" and known.entry.get("supports_reasoning"):
+        result = for_reasoning(known, result)
+    return result | (given.get("extra_body") or {})
+
+
+def for_reasoning(known: KnownModel, request: Request) -> Request:
+    """OpenAI's reasoning models know a length by its newer name alone, and many sample in one way."""
+    result = dict(request)
+    if "max_tokens" in result:
+        result.setdefault("max_completion_tokens", result.pop("max_tokens"))
+    # litellm lists `temperature` for all of them.
+    if "top_p" not in known.supported:
+        result.pop("temperature", None)
+    return result
+
+
+def taken(message: dict[str, Any], provider: str) -> dict[str, Any]:
+    """The message as the provider takes it."""
+    parts = message.get("content")
+    if provider in WITH_MARKS:
+        return message
+    message = unmarked(message)
+    if not isinstance(parts, list):
+        return message
+    parts = list(map(unmarked, parts))
+    if provider not in WITH_PARTS and all(part.get("type") == "text" for part in parts):
+        return {**message, "content": text_of(parts)}
+    return {**message, "content": parts}
+
+
+def unmarked(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if name != "cache_control"}

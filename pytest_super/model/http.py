@@ -1,0 +1,186 @@
+"""Asks a provider over HTTP in a protocol that it speaks.
+
+In Responses, Messages and Gemini's protocol the provider gets what the client sent. litellm writes no
+request here: it drops fields, such as `thinking`, of models that it does not know.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_api
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.provider import NotSpokenError
+from pytest_super.model.redaction import secrets_in
+from pytest_super.model.server_sent_events import events_of, limited_bytes
+from pytest_super.model.streamed_answer import Relaying, read_answer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from pytest_super.model.known_model import KnownModel
+    from pytest_super.model.protocols.protocol import Body, Event, Request, WireProtocol
+    from pytest_super.model.provider import Relay
+
+# Those that speak chat completions as OpenAI does and state what a stream has used.
+LIKE_OPENAI = """
+    openai custom_openai dashscope deepseek github groq hosted_vllm litellm_proxy lm_studio moonshot nebius
+    openrouter sambanova together_ai xai zai
+"""
+# Those without an address of their own: it is OpenAI's, or that of its variables.
+AT_OPENAI = ("openai", "custom_openai")
+# Who pays, for keys of several organizations.
+PAYING = {
+    "openai-organization": ("OPENAI_ORG_ID", "OPENAI_ORGANIZATION"),
+    "openai-project": ("OPENAI_PROJECT_ID",),
+}
+# litellm's look-up of a provider says neither its address nor its key.
+OPENROUTER = "https://openrouter.ai/api/v1"
+OPENROUTER_BASE, OPENROUTER_KEY = ("OPENROUTER_API_BASE",), ("OPENROUTER_API_KEY", "OR_API_KEY")
+COUNT_SECONDS = 30.0
+CONNECT_SECONDS = 60.0
+# In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
+# know no `stream_options`.
+STREAM = re.compile(r"\bstream", re.IGNORECASE)
+
+
+class ProviderServer:
+    """A provider's server, in the protocols that it speaks. Belongs to one event loop."""
+
+    def __init__(self, known: KnownModel, parameters: Mapping[str, Any], silence: float | None) -> None:
+        """`parameters` are the user's, of which the address, the key and `extra_headers` matter here.
+
+        `silence`, in seconds: see Relaying.patience.
+        """
+        self._known = known
+        self._parameters = parameters
+        self._silence = silence
+        self._secrets = secrets_in(parameters)
+        # The gateway's rate limiter limits the connections, and the reader of an answer its time.
+        limits = httpx.Limits(max_connections=None)
+        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=CONNECT_SECONDS), limits=limits)
+        self._streams = True
+        self._unspoken: set[str] = set()
+
+    def speaks(self, protocol: WireProtocol) -> bool:
+        """Whether the provider does, as far as its name and its answers until now say."""
+        if protocol is COMMON:
+            # Some models of OpenAI speak Responses alone, to which litellm converts.
+            return (
+                self._known.provider in LIKE_OPENAI.split() and self._known.entry.get("mode") != "responses"
+            )
+        return self._known.provider == protocol.provider and protocol.name not in self._unspoken
+
+    async def ask(
+        self, protocol: WireProtocol, request: Request, passed: Mapping[str, str], relay: Relay | None
+    ) -> Body:
+        """The whole answer, whose events have been relayed as they came, if it is streamed.
+
+        `passed` are headers of the client.
+        Raises ModelCallError, and NotSpokenError, once.
+        """
+        try:
+            return await self._read(protocol, request, passed, relay, is_stream=self._streams)
+        except ModelCallError as error:
+            if error.failure is not Failure.DENIED or not STREAM.search(error.message) or not self._streams:
+                raise
+        body = await self._read(protocol, request, passed, relay, is_stream=False)
+        self._streams = False
+        return body
+
+    async def count(self, protocol: WireProtocol, request: Request, passed: Mapping[str, str]) -> Body | None:
+        """The provider's own count of a request; None if it says nothing that helps."""
+        url = protocol.count_address(self._base(protocol), self._known.name) if self.speaks(protocol) else ""
+        if not url:
+            return None
+        try:
+            response = await self._client.post(
+                url,
+                headers=self._headers(protocol, passed),
+                json=protocol.count_content(request, self._known.name),
+                timeout=COUNT_SECONDS,
+            )
+            answer = response.json() if response.status_code == 200 else None
+        except (httpx.HTTPError, ModelCallError, ValueError):
+            return None
+        return answer if isinstance(answer, dict) else None
+
+    async def _read(
+        self,
+        protocol: WireProtocol,
+        request: Request,
+        passed: Mapping[str, str],
+        relay: Relay | None,
+        *,
+        is_stream: bool,
+    ) -> Body:
+        headers = self._headers(protocol, passed)
+        response = self._client.stream(
+            "POST",
+            protocol.address(self._base(protocol), self._known.name, is_stream=is_stream),
+            headers=headers,
+            json=protocol.content(request, self._known.name, is_stream=is_stream),
+            # httpx takes this header along to no other server, and does not know the others that hold a key.
+            follow_redirects="authorization" in headers,
+        )
+        return await read_answer(
+            self._events(protocol, response),
+            Relaying(protocol, relay),
+            model=self._known.model,
+            silence=self._silence,
+            secrets=self._secrets,
+        )
+
+    @asynccontextmanager
+    async def _events(
+        self, protocol: WireProtocol, request: Any
+    ) -> AsyncIterator[AsyncIterator[list[Event]]]:
+        async with request as response:
+            if not response.is_success:
+                pieces = [piece async for piece in limited_bytes(response)]
+                text = b"".join(pieces).decode(errors="replace")
+                is_unknown = response.status_code in NOWHERE_STATUS and is_no_model_api(text)
+                if is_unknown and protocol is not COMMON:
+                    self._unspoken.add(protocol.name)
+                    raise NotSpokenError
+                raise denied(self._known.model, response, text, self._secrets)
+            yield events_of(response)
+
+    def _base(self, protocol: WireProtocol) -> str:
+        base = self._known.base
+        if base is None and self._known.provider in (*AT_OPENAI, protocol.provider):
+            base = first(protocol.base_variables) or protocol.base_url
+        elif base is None and self._known.provider == "openrouter":
+            base = first(OPENROUTER_BASE) or OPENROUTER
+        if not base:
+            text = f"{self._known.model}: its address is not known: state --super-model-arg=api_base=URL"
+            raise ModelCallError(Failure.FATAL, text)
+        return str(base).rstrip("/")
+
+    def _headers(self, protocol: WireProtocol, passed: Mapping[str, str]) -> httpx.Headers:
+        key = self._parameters.get("api_key") or self._known.key
+        if not key and self._known.provider in (*AT_OPENAI, protocol.provider):
+            key = first(protocol.key_variables)
+        elif not key and self._known.provider == "openrouter":
+            key = first(OPENROUTER_KEY)
+        extra = self._parameters.get("extra_headers") or {}
+        if not key and not extra:
+            names = ", ".join(self._known.missing_keys()) or "the variable that litellm reads"
+            raise ModelCallError(Failure.FATAL, f"{self._known.model}: its key is missing: set {names}")
+        headers = httpx.Headers(protocol.headers(key or ""))
+        if self._known.provider in AT_OPENAI:
+            headers.update({name: value for name, names in PAYING.items() if (value := first(names))})
+        headers.update(passed)
+        headers.update(extra)
+        return headers
+
+
+def first(names: tuple[str, ...]) -> str:
+    """The value of the first of these environment variables that is set, "" if none is."""
+    return next(filter(None, map(os.environ.get, names)), "")

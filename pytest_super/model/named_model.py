@@ -1,0 +1,182 @@
+"""The run's model, by the name that litellm knows: asked over our own HTTP, or through litellm."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.model.chat_request import written
+from pytest_super.model.completion import NO_USAGE, Usage
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.http import ProviderServer
+from pytest_super.model.known_model import KnownModel
+from pytest_super.model.protocols.protocol import Tokens
+from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.provider import Answer, ModelProvider
+from pytest_super.model.streamed_answer import BrokenStreamError
+from pytest_super.model.token_estimate import LENGTHS, estimate_tokens, max_usage, prices_of
+from pytest_super.model.usage import is_plausible, openai_usage, plausible_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_super.model.protocols.protocol import Body, Request, WireProtocol
+    from pytest_super.model.provider import Relay
+    from pytest_super.model.token_estimate import MaxUsage
+
+# The fields of events that hold what a model says, in the protocols of Anthropic, OpenAI and Gemini.
+SAYING = ("delta", "choices", "candidates")
+NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
+
+
+class NamedModel(ModelProvider):
+    """The model of this name. The constructor imports litellm, which takes seconds.
+
+    `parameters` are the user's, for every call that does not state them itself: OpenAI's, and litellm's own
+    such as `api_base`, `input_cost_per_token` and `timeout`, in seconds: see `Relaying.patience` and, for
+    whole answers, `KnownModel.ask`.
+    """
+
+    def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
+        self.model = model
+        self.parameters = dict(parameters or {})
+        timeout = self.parameters.pop("timeout", None)
+        self._timeout = None if timeout is None else float(timeout)
+        self._known = KnownModel(model, self.parameters)
+        self.takes_seed = "seed" in self._known.supported
+        self._prices = prices_of(self._known.entry, self.parameters)
+        self._server = ProviderServer(self._known, self.parameters, self._timeout)
+
+    def max_usage(self, request: Request) -> MaxUsage:
+        """Uses the highest of the model's prices that litellm or the user knows."""
+        merged = {**self.parameters, **request}
+        # A parameter that the provider does not support is dropped, so it limits nothing.
+        dropped = () if self._known.supported & set(LENGTHS) else LENGTHS
+        kept = {name: value for name, value in merged.items() if name not in dropped}
+        return max_usage(kept, self._prices)
+
+    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
+        """One call; neither the task nor the number of the call makes a difference.
+
+        Raises ModelCallError.
+        """
+        if not self._known.provider:
+            raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
+        return await self.stream(COMMON, request, {}, None)
+
+    def speaks(self, protocol: WireProtocol) -> bool:
+        return self._server.speaks(protocol)
+
+    async def stream(
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str], relay: Relay | None
+    ) -> Answer:
+        allowed = COMMON.accepted(request, is_open=True)[0] if protocol is COMMON else request
+        try:
+            return await self._answer(protocol, allowed, headers, relay)
+        except ModelCallError as error:
+            failed = error
+        # Outside of the handler: what is handled would be a cause of the next failure.
+        raise await self._decided(failed, protocol)
+
+    async def count_tokens(
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str]
+    ) -> Body | None:
+        return await self._server.count(protocol, request, headers)
+
+    async def _decided(self, denied: ModelCallError, protocol: WireProtocol) -> ModelCallError:
+        """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
+
+        A prompt can provoke a 400, a 403 by moderation or a 404 by a router; it must not stop the run.
+        """
+        if denied.failure is not Failure.DENIED:
+            return denied
+        usage = NO_USAGE
+        try:
+            usage = (await self._answer(protocol, protocol.harmless, {}, None)).usage
+        except ModelCallError as other:
+            if other.failure in (Failure.DENIED, Failure.FATAL):
+                return ModelCallError(Failure.FATAL, denied.message)
+        return ModelCallError(Failure.REFUSED, denied.message, usage=usage)
+
+    async def _answer(
+        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str], relay: Relay | None
+    ) -> Answer:
+        # The user's parameters for every call; what the request states wins.
+        asked = protocol.with_defaults(request, self.parameters)
+        try:
+            body = await self._ask(protocol, asked, headers, relay)
+        except BrokenStreamError as broken:
+            broken.usage = self._usage_of_part(protocol, asked, broken)
+            raise
+        return await self._read(protocol, asked, body)
+
+    async def _ask(
+        self, protocol: WireProtocol, asked: Request, headers: Mapping[str, str], relay: Relay | None
+    ) -> Body:
+        if protocol is not COMMON:
+            return await self._server.ask(protocol, asked, headers, relay)
+        if self.speaks(COMMON):
+            return await self._server.ask(COMMON, written(self._known, asked), {}, relay)
+        return await self._known.ask(asked, self._timeout)
+
+    async def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
+        """The answer. Raises ModelCallError if it has no message."""
+        served = text_in(body, protocol.model_field)
+        tokens = protocol.tokens(body) if is_plausible(body.get(protocol.usage_field)) else None
+        # The usage of a chat completion has details with prices of their own.
+        usage = NO_USAGE
+        if tokens is not None:
+            stated = body["usage"] if protocol is COMMON else openai_usage(tokens)
+            usage = self._used(tokens, self._known.cost(asked, served, stated))
+        if protocol is COMMON and not has_message(body):
+            text = f"{self.model}: the answer has no message"
+            raise ModelCallError(Failure.TRANSIENT, text, usage=usage)
+        if tokens is None:
+            # In a thread, because counting a long prompt takes a second.
+            counted = await asyncio.to_thread(self._counted, protocol, asked, body)
+            usage = self._used(counted, self._known.cost(asked, served, openai_usage(counted)))
+            body = {**body, "usage": openai_usage(counted)} if protocol is COMMON else body
+        return Answer(
+            body=body,
+            usage=usage,
+            is_counted=tokens is None,
+            model=served or self.model,
+            fingerprint=text_in(body, "system_fingerprint"),
+        )
+
+    def _counted(self, protocol: WireProtocol, asked: Request, body: Body) -> Tokens:
+        if protocol is COMMON:
+            return Tokens(*self._known.count(asked, body))
+        return Tokens(estimate_tokens(asked), estimate_tokens(body))
+
+    def _used(self, tokens: Tokens, cost: float | None) -> Usage:
+        return Usage(
+            prompt_tokens=tokens.prompt,
+            completion_tokens=tokens.completion,
+            cached_tokens=tokens.cached,
+            cost_usd=cost,
+        )
+
+    def _usage_of_part(self, protocol: WireProtocol, request: Request, broken: BrokenStreamError) -> Usage:
+        """What a broken stream has used, as far as it says, otherwise by an estimate."""
+        stated = broken.tokens
+        said = [[event.get(name) for name in SAYING] for event in broken.events]
+        prompt = plausible_count(stated.prompt) or estimate_tokens(request)
+        completion = plausible_count(stated.completion) or estimate_tokens(said)
+        tokens = Tokens(prompt, completion, min(stated.cached, prompt))
+        named = (text_in(event, protocol.model_field) for event in broken.events)
+        served = next(filter(None, named), None)
+        return self._used(tokens, self._known.cost(request, served, openai_usage(tokens)))
+
+
+def has_message(body: Body) -> bool:
+    """Whether the answer has a message; its content may be missing."""
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return isinstance(message, dict)
+
+
+def text_in(body: dict[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,143 @@
+"""Gemini's generateContent (https://ai.google.dev/api/generate-content), which Gemini CLI speaks."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_super.model.protocols.gemini import conversion, stream
+from pytest_super.model.protocols.gemini.canonical import (
+    canonical,
+    check_parts,
+    has_files,
+    remove_hosted_tools,
+)
+from pytest_super.model.protocols.protocol import WireProtocol, count, invalid, is_list_of_objects
+from pytest_super.model.protocols.route import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_super.model.protocols.protocol import Body, Event, Request, Tokens
+
+MODEL = "/v1beta/models/{model}"
+STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+}
+
+
+class Gemini(WireProtocol):
+    name = "generateContent"
+    fields = frozenset(
+        ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "safetySettings")
+    )
+    refused: ClassVar[Mapping[str, str]] = {
+        "cachedContent": "is not offered, because nothing is stored: send the whole prompt"
+    }
+    routes = (
+        Route(f"{MODEL}:generateContent", is_stream=False),
+        # Without it a stream is a JSON array, which hardly a client asks for.
+        Route(f"{MODEL}:streamGenerateContent", query="alt=sse", is_stream=True),
+        Route(f"{MODEL}:countTokens", is_count=True),
+    )
+    models = "/v1beta/models"
+    environment: ClassVar[Mapping[str, str]] = {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "{key}"}
+    key_header = "x-goog-api-key"
+    model_field, usage_field = "modelVersion", "usageMetadata"
+    provider = "gemini"
+    base_url = "https://generativelanguage.googleapis.com"
+    base_variables = ("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL")
+    key_variables = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    harmless: ClassVar[Request] = {
+        "contents": [{"role": "user", "parts": [{"text": "Say yes."}]}],
+        "generationConfig": {"maxOutputTokens": 16},
+    }
+
+    def address(self, base: str, model: str, *, is_stream: bool) -> str:
+        return method(base, model, "streamGenerateContent?alt=sse" if is_stream else "generateContent")
+
+    def count_address(self, base: str, model: str) -> str:
+        return method(base, model, "countTokens")
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"x-goog-api-key": key}
+
+    def content(self, request: Request, model: str, *, is_stream: bool) -> Request:  # noqa: ARG002
+        return request
+
+    def count_content(self, request: Request, model: str) -> Request:
+        return {"generateContentRequest": {"model": f"models/{model}", **request}}
+
+    def with_defaults(self, request: Request, parameters: Request) -> Request:
+        return conversion.with_defaults(request, parameters)
+
+    def tokens(self, body: Body) -> Tokens | None:
+        used = stream.used([body])
+        return used if used.prompt else None
+
+    def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
+        given = canonical(request)
+        # Clients that count state the whole request there.
+        given = given.get("generateContentRequest") or given
+        result = self.seen(given)
+        if not is_list_of_objects(given.get("contents")) or not given["contents"]:
+            raise invalid("contents", "must be a list of at least one object")
+        check_parts([given["contents"], given.get("systemInstruction")])
+        return result, [] if is_open else remove_hosted_tools(result)
+
+    def has_files(self, request: Request) -> bool:
+        return has_files(request)
+
+    def to_chat(self, request: Request) -> Request:
+        return conversion.to_chat(request)
+
+    def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
+        return conversion.from_chat(body)
+
+    def said(self, body: Body, request: Request) -> dict[str, Any]:
+        return conversion.said(body, request)
+
+    def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
+        return map(event_of, stream.events(body))
+
+    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
+        return "" if event.get("error") else event_of(event)
+
+    def has_part(self, event: Event) -> bool:
+        return stream.has_part(event)
+
+    def whole(self, events: list[Event]) -> Body | None:
+        return stream.whole(events)
+
+    def used(self, events: list[Event]) -> Tokens:
+        return stream.used(events)
+
+    def error(self, status: int, code: str, message: str) -> Body:
+        kind = STATUSES.get(status, "INTERNAL")
+        reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code}
+        return {"error": {"code": status, "message": message, "status": kind, "details": [reason]}}
+
+    def error_event(self, code: str, message: str) -> str:
+        return event_of(self.error(500, code, message))
+
+    def counted(self, tokens: int) -> Body:
+        return {"totalTokens": count(tokens)}
+
+    def card(self, name: str) -> dict[str, Any]:
+        methods = ["generateContent", "countTokens"]
+        return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
+
+    def model_list(self, card: dict[str, Any]) -> Body:
+        return {"models": [card]}
+
+
+def method(base: str, model: str, name: str) -> str:
+    return f"{base.removesuffix('/v1beta')}{MODEL.format(model=model)}:{name}"
+
+
+def event_of(data: Event) -> str:
+    return f"data: {json.dumps(data)}\n\n"

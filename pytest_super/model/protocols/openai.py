@@ -1,0 +1,37 @@
+"""What OpenAI's protocols have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_super.model.protocols.protocol import WireProtocol, plain_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_super.model.protocols.protocol import Body
+
+
+class OpenAI(WireProtocol):
+    models = "/v1/models"
+    environment: ClassVar[Mapping[str, str]] = {
+        "OPENAI_BASE_URL": "{url}/v1",
+        "OPENAI_API_BASE": "{url}/v1",
+        "OPENAI_API_KEY": "{key}",
+    }
+    provider = "openai"
+    base_url = "https://api.openai.com/v1"
+    base_variables = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+    key_variables = ("OPENAI_API_KEY",)
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"}
+
+    def error(self, status: int, code: str, message: str) -> Body:  # noqa: ARG002
+        return plain_error(code, message)
+
+    def card(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": 0, "owned_by": "pytest-super"}
+
+    def model_list(self, card: dict[str, Any]) -> Body:
+        return {"object": "list", "data": [card]}
