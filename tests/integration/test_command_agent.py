@@ -445,7 +445,10 @@ def test_only_the_models_paths_are_offered_and_the_step_tells_what_was_asked_for
     *statuses, note, end = project.steps()[0]["observation"].splitlines()
     assert statuses == ["200", "404", "404", "404", "404"]
     assert note.startswith("[The program asked for POST /v1/embeddings, POST /v1/../super/trials")
-    offered = "only POST /v1/chat/completions, /v1/responses, /v1/messages, and GET /v1/models"
+    offered = (
+        "only POST /v1/chat/completions, /v1/responses, /v1/messages, :generateContent, "
+        ":streamGenerateContent?alt=sse, and GET /v1/models"
+    )
     assert note.endswith(f"{offered} are offered here.]")
     assert end == "[The program ended with exit code 3.]"
 

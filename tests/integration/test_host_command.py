@@ -428,7 +428,10 @@ def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: HostProj
     project.add_task()
     project.run(f'cd $P; $PY -c \'{ASKS_IN_VAIN}; act("execute", code="1")\'; exit 3', SCRIPT)
     observations = [step["observation"] for step in project.steps()]
-    offered = "only POST /v1/chat/completions, /v1/responses, /v1/messages, and GET /v1/models"
+    offered = (
+        "only POST /v1/chat/completions, /v1/responses, /v1/messages, :generateContent, "
+        ":streamGenerateContent?alt=sse, and GET /v1/models"
+    )
     assert observations[-1].splitlines()[:2] == [
         f"[The program asked for POST /v1/embeddings: {offered} are offered here.]",
         "[The program ended with exit code 3.]",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.model.protocols.registry import CLIENT_HEADERS, KEY_HEADERS, MODELS, PROTOCOLS, ROUTES
+from pytest_super.model.protocols.registry import CLIENT_HEADERS, KEY_HEADERS, PROTOCOLS, ROUTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,8 +89,9 @@ def declared_by_protocols() -> set[str]:
     """The paths, the headers, the addresses and the variables of all protocols."""
     paths = {route.path.rpartition("{model}")[2] for route in ROUTES}
     variables = {name for each in PROTOCOLS for name in (*each.environment, *each.base_variables)}
+    models = {each.models for each in PROTOCOLS}
     addresses = {each.base_url for each in PROTOCOLS}
-    return {text.lower() for text in (*paths, *MODELS, *CLIENT_HEADERS, *KEY_HEADERS, *variables, *addresses)}
+    return {text.lower() for text in (*paths, *models, *CLIENT_HEADERS, *KEY_HEADERS, *variables, *addresses)}
 
 
 def test_nothing_but_the_registry_imports_a_protocol_of_the_model_door() -> None:

@@ -260,7 +260,10 @@ def test_another_part_of_the_models_api_is_told_what_is_offered(
         status, answer = asking.ask(f"{path}?beta=true", b"{}", method=method)
     assert status == 404
     assert answer["error"].keys() == {"message", "type", "param", "code"}
-    offered = "only POST /v1/chat/completions, /v1/responses, /v1/messages, and GET /v1/models"
+    offered = (
+        "only POST /v1/chat/completions, /v1/responses, /v1/messages, :generateContent, "
+        ":streamGenerateContent?alt=sse, and GET /v1/models"
+    )
     assert answer["error"]["message"].startswith(f"{method} {path} is not offered here, {offered}")
     told = f"[The program asked for {method} {path}: {offered} are offered here.]"
     assert asking.endpoint.note == told

@@ -21,10 +21,7 @@ FOLDERS = tuple(sorted({f"/{route.path.split('/')[1]}/" for route in ROUTES}))
 """The beginnings of all paths."""
 CLIENT_HEADERS = tuple(name for each in PROTOCOLS for name in each.client_headers)
 KEY_HEADERS = tuple(each.key_header for each in PROTOCOLS if each.key_header)
-MODELS = tuple(dict.fromkeys(each.models for each in PROTOCOLS))
-OFFERED = (
-    f"POST {', '.join(str(route) for route in ROUTES if not route.is_count)}, and GET {', '.join(MODELS)}"
-)
+OFFERED = f"POST {', '.join(str(route) for route in ROUTES if not route.is_count)}, and GET {COMMON.models}"
 
 
 def route_of(path: str) -> Route | None:

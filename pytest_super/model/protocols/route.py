@@ -21,7 +21,9 @@ class Route:
     """Whether the request asks for its own number of tokens, which is not charged."""
 
     def __str__(self) -> str:
-        return f"{self.path}?{self.query}" if self.query else self.path
+        """In messages, which are one line: after the model's name is enough."""
+        path = self.path.rpartition("{model}")[2]
+        return f"{path}?{self.query}" if self.query else path
 
     def leads(self, path: str) -> bool:
         """Whether the path of a request, with its query, is one of these."""
