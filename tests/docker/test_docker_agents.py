@@ -186,6 +186,7 @@ def test_every_agent_solves_shipped_tasks(played: Run, engine: APIClient) -> Non
     until(lambda: not containers_of(engine, played))
 
 
+@pytest.mark.slow
 def test_every_call_of_the_model_is_booked(played: Run) -> None:
     for id in TASKS:
         row = played.rows[id]

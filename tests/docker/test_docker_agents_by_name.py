@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.network,
     pytest.mark.usefixtures("openai_environment"),
 ]

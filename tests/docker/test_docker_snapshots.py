@@ -75,6 +75,7 @@ def records_in(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in folder.glob("*.json")]
 
 
+@pytest.mark.slow
 def test_a_trial_from_a_snapshot_finds_what_the_prefix_leaves(begin: Begin) -> None:
     prefix = (
         "!mkdir deep",
@@ -102,6 +103,7 @@ def test_a_trial_from_a_snapshot_finds_what_the_prefix_leaves(begin: Begin) -> N
     assert len(told[0]) == len(prefix)
 
 
+@pytest.mark.slow
 def test_files_in_the_working_directory_can_be_named_like_modules(begin: Begin) -> None:
     prefix = "!for name in queue select zmq; do echo 'raise RuntimeError' > $name.py; done"
     assert isinstance(begin(prefix).prefix, SavedPrefix)
@@ -110,6 +112,7 @@ def test_files_in_the_working_directory_can_be_named_like_modules(begin: Begin) 
     assert restored.show("os.path.exists('zmq.py')") == "True\n"
 
 
+@pytest.mark.slow
 def test_files_are_as_if_they_had_been_written_in_the_trial(begin: Begin) -> None:
     prefix = (
         "!mkdir -p deep/er; touch -d '2001-02-03 04:05:06.123456789Z' deep/er/old; ln -s er deep/link; "
@@ -125,6 +128,7 @@ def test_files_are_as_if_they_had_been_written_in_the_trial(begin: Begin) -> Non
     ) == ("None 981173106123456789 er True 0o751 False []\n")
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_would_give_another_kernel_is_not_used(begin: Begin) -> None:
     # A running kernel does not see what `pip install -e` adds to its path; one that starts after it does.
     install = (
@@ -262,6 +266,7 @@ def test_what_a_project_does_to_its_kernels_is_in_no_snapshot(project: Project) 
     assert not list(project.cache.glob("*.tar"))
 
 
+@pytest.mark.slow
 def test_attempts_at_a_task_share_its_prefix(project: Project) -> None:
     project.pytester.makepyfile(
         agent="""

@@ -105,6 +105,7 @@ def test_a_run_ends_after_the_epoch_that_decides(project: Project) -> None:
     assert json.loads(decided.read_text())["epochs"] == 3
 
 
+@pytest.mark.slow
 def test_a_worse_agent_is_found_out_early(project: Project) -> None:
     result = run(project, "Worse", *GATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -113,6 +114,7 @@ def test_a_worse_agent_is_found_out_early(project: Project) -> None:
     assert result.outlines[-1].startswith("gate: FAILED, expert: REGRESSED")
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_tell_runs_all_epochs(project: Project) -> None:
     options = ("--super-baseline=baseline.json", "--super-max-regression=1", "--super-epochs=2-4")
     result = run(project, "Half", *options)
@@ -123,6 +125,7 @@ def test_a_run_that_cannot_tell_runs_all_epochs(project: Project) -> None:
     result.stdout.no_fnmatch_line("*not needed*")
 
 
+@pytest.mark.slow
 def test_run_more_is_the_same_from_the_stated_epochs_on(project: Project) -> None:
     options = ("--super-baseline=baseline.json", "--super-max-regression=15", "--super-cannot-tell=run-more")
     result = run(project, "Half", *options, "--super-epochs=3")
@@ -131,6 +134,7 @@ def test_run_more_is_the_same_from_the_stated_epochs_on(project: Project) -> Non
     result.stdout.fnmatch_lines(["expert: 3 to 9 epochs (at most 76 trials) against baseline.json finds *"])
 
 
+@pytest.mark.slow
 def test_workers_stop_too(project: Project) -> None:
     result = run(project, "Worse", *GATE, "-n2")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -141,6 +145,7 @@ def test_workers_stop_too(project: Project) -> None:
     result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_holds_no_look_up(project: Project) -> None:
     result = run(project, "Crashes", *GATE, "-n2")
     result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
@@ -188,6 +193,7 @@ def test_a_plain_gate_ends_the_run_when_nothing_left_can_change_it(project: Proj
     assert result.outlines[-1] == "gate: FAILED, mean accuracy 0.0000 is under 0.75"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

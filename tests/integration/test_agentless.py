@@ -121,6 +121,7 @@ def test_every_missing_function_is_written_and_the_report_is_submitted(project: 
     assert "The experiment quality printed:\nmean = 3.0" in prompts[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("item", "answer"), [("0", IN_CLASS), ("2", LOOP), ("3", SETTER)])
 def test_a_region_one_of_two_equal_names_and_a_method_in_its_class_are_written(
     project: pytest.Pytester, item: str, answer: str
@@ -130,6 +131,7 @@ def test_a_region_one_of_two_equal_names_and_a_method_in_its_class_are_written(
     assert [step["action"]["type"] for step in steps] == ["edit", "execute", "submit"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -148,6 +150,7 @@ def test_an_answer_without_the_function_is_rejected_and_the_trial_goes_on(
     assert "NotImplementedError" in steps[1]["observation"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("retrieval", "there", "not_there"),
     [

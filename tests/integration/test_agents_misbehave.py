@@ -51,6 +51,7 @@ def test_every_exception_of_an_agent_is_its_own_failure(project: Project, worker
     assert "\x1b" not in result.stdout.str()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["return", "raise ValueError", "trial.execute('1')"])
 def test_a_fork_that_leaves_run_does_not_go_on_with_the_session(project: Project, ends: str) -> None:
     fork = f"import os\n    child = os.fork()\n    if not child:\n        {ends}\n        return"

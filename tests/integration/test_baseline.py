@@ -91,6 +91,7 @@ def test_an_unchanged_agent_passes_although_it_misses_tasks(project: Project) ->
     assert result.outlines[-1] == "gate: passed, expert: pass, a drop of 20 points or more is excluded"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("baseline")
 @pytest.mark.parametrize(
     ("solved", "word", "regression", "points"),
@@ -133,6 +134,7 @@ def test_a_worse_agent_fails_and_its_tasks_are_named(project: Project) -> None:
     assert result.outlines[-1].startswith("gate: FAILED, expert: REGRESSED")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("baseline")
 def test_a_job_of_github_actions_gets_the_flips_first(
     project: Project, monkeypatch: pytest.MonkeyPatch
@@ -162,6 +164,7 @@ def test_a_run_that_cannot_tell_does_what_the_option_says(project: Project, opti
     assert result.outlines[-1].startswith("gate: cannot tell, expert: cannot tell, ")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("baseline")
 def test_changed_tasks_are_left_out_by_name(project: Project) -> None:
     project.add_task("t1", query="do something else")
@@ -184,6 +187,7 @@ def test_workers_tell_the_same(project: Project, baseline: Path) -> None:
     assert baseline.exists()
 
 
+@pytest.mark.slow
 def test_a_baseline_can_be_a_runs_folder(project: Project) -> None:
     run(project, TASKS[:8], "--super-epochs=3")
     folder = (project.path / ".super/runs/latest").resolve()
@@ -213,6 +217,7 @@ def test_a_check_says_what_a_later_run_can_find(project: Project, baseline: Path
     assert "t11   expert  0.000      10" in shown.stdout
 
 
+@pytest.mark.slow
 def test_old_runs_are_removed_but_not_that_of_the_baseline(
     project: Project, baseline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,6 +170,7 @@ def test_calls_that_pass_no_limit_together_are_under_way_at_once(
     serve(tmp_path, provider, play, max_cost=max_cost, token_limit=token_limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "code"),
     [({"cost_limit": 0.05}, "budget_cost"), ({"max_cost": 0.05}, "run_cost")],

@@ -169,6 +169,7 @@ CONFIGURED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "place"),
     [

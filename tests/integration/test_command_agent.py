@@ -173,6 +173,7 @@ def test_how_a_program_ends_is_told(project: CommandProject) -> None:
         assert answer["observation"] == "[There is no answer file: nothing was submitted.]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "how"),
     [
@@ -191,6 +192,7 @@ def test_a_program_that_cannot_start_stops_the_run_as_an_error(
     project.outcome.stdout.fnmatch_lines([f"error   a: the agent's program could not start: {how}: check *"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pre", "line", "why"),
     [
@@ -404,6 +406,7 @@ def test_no_program_passes_a_limit_by_more_than_a_call(project: CommandProject) 
         assert len([call for call in project.calls if call["trial"] == f"{row['id']}/1.0"]) <= 4
 
 
+@pytest.mark.slow
 def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
     project: CommandProject, openai_environment: OpenAIServer
 ) -> None:
@@ -500,6 +503,7 @@ def test_a_program_cannot_be_replayed_and_holds_up_no_other_task(project: Comman
     outcome.stdout.fnmatch_lines(["error   a: *step 1 cannot be replayed: it is a whole program*not rec*"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "value"),
     [("python train.py", 1.0), ("echo python train.py; sleep 0.8", 0.0)],

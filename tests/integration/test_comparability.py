@@ -44,6 +44,7 @@ def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
     return {name for name in FIELDS if before[name] != after[name]}
 
 
+@pytest.mark.slow
 def test_what_only_describes_a_task_or_a_run_changes_nothing(project: pytest.Pytester) -> None:
     before = digests(project)
     described = {"category": "data", "tags": ["new"], "metadata": {"by": "me"}, "solution": {"cells": ["42"]}}
@@ -83,6 +84,7 @@ def test_what_can_be_mended_afterwards_is_scoring(project: pytest.Pytester, chan
     assert changed(digests(project), digests(project, **change)) == {"scoring"}
 
 
+@pytest.mark.slow
 def test_the_agents_whole_package_is_the_subject(project: pytest.Pytester) -> None:
     before = digests(project)
     # A data file of the package, which the module may read.

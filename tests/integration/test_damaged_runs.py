@@ -72,6 +72,7 @@ def told(done: CompletedProcess[str]) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @given(part=st.floats(0, 1))
 @pytest.mark.parametrize("name", FILES)
 def test_every_reader_takes_what_is_whole_once(bench: Bench, name: str, part: float) -> None:

@@ -22,7 +22,7 @@ from tests.stored import a_result, a_run, a_step, add_trial
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.network]
+pytestmark = [pytest.mark.long, pytest.mark.network]
 
 # The version that docs/exporting.md names, and a library that it needs without saying so.
 INSPECT = ("inspect-ai==0.3.285", "openai>=3.4")

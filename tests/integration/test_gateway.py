@@ -212,6 +212,7 @@ def ask_for(gateway: Gateway, seconds: float) -> GatewayModel:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "why"),
     [

@@ -122,6 +122,7 @@ def test_a_cost_limit_ends_the_run_and_a_higher_one_goes_on(
     assert len(asked) == len(openai_server.requests) == 6
 
 
+@pytest.mark.slow
 def test_a_wrong_key_ends_the_run_with_one_message_that_has_no_key(
     openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

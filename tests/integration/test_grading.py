@@ -181,6 +181,7 @@ def test_results_and_hidden_files_that_the_agent_planted_do_not_count_where_all_
         assert not any(scores(row).values())
 
 
+@pytest.mark.slow
 def test_what_the_grader_printed_last_explains_a_miss_that_has_no_value(project: pytest.Pytester) -> None:
     (project.path / "project" / "run.py").write_text("import a_missing_package\n")
     (project.path / "hidden" / "model.py").write_text("import a_missing_package\n")
@@ -257,6 +258,7 @@ def test_a_file_that_the_agent_removed_is_not_there_for_the_grader(project: pyte
     assert row["solved"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["fresh", "same"])
 def test_a_file_in_place_of_a_folder_is_the_agents_own_doing(project: pytest.Pytester, where: str) -> None:
     (project.mkdir("project/lib") / "a.py").write_text("")
@@ -333,6 +335,7 @@ def test_rescore_grades_the_collected_files_again(project: pytest.Pytester) -> N
     assert found["nothing"] == found["link"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_run_that_is_written_has_what_the_mended_grader_says(project: pytest.Pytester) -> None:
     short: dict[str, Any] = {"command": "echo $0; exit 3", "files": None}
     old = run(project, "right", result=[{"exit": 3}], **short)["right"]
@@ -389,6 +392,7 @@ def test_ctrl_c_ends_rescore_with_one_line(project: pytest.Pytester) -> None:
 
 
 # Two begin as compressed files do.
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [b"", bytes(100), b"\x1f\x8b\x08\0\0\0\0\0damaged", b"BZh9damaged"])
 def test_rescore_says_which_collected_files_are_damaged(project: pytest.Pytester, damaged: bytes) -> None:
     row = run(project, "nothing")["nothing"]

@@ -176,6 +176,7 @@ def test_its_own_step_takes_no_submission_from_the_limit_of_steps(project: HostP
     assert (result["solved"], result["steps"]) == (True, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 3])
 def test_what_it_prints_earns_nothing_and_what_it_did_can_be_replayed(
     project: HostProject, code: int

@@ -163,6 +163,7 @@ run(main)
     assert (died[0], "variables are lost" in died[1]) == (True, True)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_is_an_error_with_its_reason(project: ToolProject) -> None:
     project.add_task(limits={"compute": 30})
     source = """
@@ -187,6 +188,7 @@ run(main)
     assert project.results[-1]["stop_reason"] == "compute"
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_call_that_is_cancelled_before_its_turn_is_not_done(project: ToolProject, transport: str) -> None:
     project.add_task()
@@ -308,7 +310,7 @@ def tool_call(name: str, **arguments: object) -> dict[str, object]:
     return {"tool_calls": [{"id": f"call_{name}", "type": "function", "function": function}]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @BOTH
 def test_claude_code_solves_a_task_with_no_other_tool(
     project: ToolProject, claude: str, transport: str, monkeypatch: pytest.MonkeyPatch

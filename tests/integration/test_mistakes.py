@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 USAGE = pytest.ExitCode.USAGE_ERROR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -118,6 +119,7 @@ NO_AGENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "message"), NO_AGENTS.items())
 def test_what_is_no_agent_is_refused_before_a_trial(project: Project, module: str, message: str) -> None:
     project.add_task("right")
@@ -452,6 +454,7 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
         assert row["stop_reason"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_workers_that_are_interrupted_count_what_they_stopped_and_what_did_not_begin(
     project: Project, sandboxes: Path
 ) -> None:
@@ -489,6 +492,7 @@ def stored(project: Project) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in paths]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 def test_a_killed_run_leaves_no_process_and_its_trials_on_disk(
     project: Project, sandboxes: Path, workers: tuple[str, ...]

@@ -175,6 +175,7 @@ def test_a_request_that_the_provider_refuses_is_an_error_of_its_trial_alone(aski
     result.stdout.fnmatch_lines(["error   a: *Unknown parameter*"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 def test_a_run_that_reaches_its_limit_of_cost_stops_without_misses_and_errors(
     asking: Project, workers: tuple[str, ...]
@@ -289,6 +290,7 @@ def test_a_users_prices_count_in_a_project_whose_files_have_the_names_of_modules
     assert openai_server.requests[0].body["max_completion_tokens"] == 9
 
 
+@pytest.mark.slow
 def test_the_usage_of_a_trial_whose_worker_died_comes_from_the_ledger(asking: Project) -> None:
     asking.add_task("a")
     asking.pytester.makepyfile(

@@ -172,6 +172,7 @@ def to_anthropic(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator
 # Answers, whichever the provider
 
 
+@pytest.mark.slow
 def test_a_response_has_its_text_its_usage_and_its_price(door: Door) -> None:
     door.server.always({"text": "the answer", "usage": USAGE})
     response = door.openai.responses.create(model="any", input=ASK)
@@ -347,12 +348,14 @@ def test_a_client_gets_the_usage_of_its_stream_if_it_asks_for_it(to_openai: Door
     assert (call.id, call.function.name, call.function.arguments) == ("c1", "run", '{"code": "1 + 1"}')
 
 
+@pytest.mark.slow
 def test_a_client_gets_a_stream_from_a_server_that_cannot_stream(to_openai: Door) -> None:
     to_openai.server.always({"text": "one two", "cannot_stream": True})
     chunks = to_openai.openai.chat.completions.create(model="any", messages=QUESTION, stream=True)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "one two"
 
 
+@pytest.mark.slow
 def test_a_model_that_refuses_streams_is_asked_for_whole_answers(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -383,6 +386,7 @@ def test_events_that_follow_closely_come_together(to_openai: Door) -> None:
     assert 5 < len(pieces) < 50
 
 
+@pytest.mark.slow
 def test_the_first_part_of_the_first_answer_lets_other_calls_begin(tmp_path: Path) -> None:
     with (
         running_server() as server,
@@ -398,6 +402,7 @@ def test_the_first_part_of_the_first_answer_lets_other_calls_begin(tmp_path: Pat
             assert ["one " in stream.result() for stream in streams] == [True, True]
 
 
+@pytest.mark.slow
 def test_the_parameters_of_a_program_win_over_the_users(server: OpenAIServer, tmp_path: Path) -> None:
     users = {"temperature": 0.5, "max_tokens": 77, "reasoning_effort": "high"}
     with (
@@ -413,6 +418,7 @@ def test_the_parameters_of_a_program_win_over_the_users(server: OpenAIServer, tm
         assert (door.asked["temperature"], door.asked["max_tokens"]) == (0.1, 77)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", [None, "flex"])
 def test_the_run_alone_chooses_a_tier_and_nothing_is_stored(
     server: OpenAIServer, tmp_path: Path, tier: str | None
@@ -434,6 +440,7 @@ def test_the_run_alone_chooses_a_tier_and_nothing_is_stored(
                     assert door.asked.get("service_tier") == tier
 
 
+@pytest.mark.slow
 def test_a_server_without_responses_is_asked_for_chat_completions(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -454,6 +461,7 @@ def test_a_server_without_responses_is_asked_for_chat_completions(
 # What is refused, and what is left out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "fields", "named"),
     [
@@ -742,6 +750,7 @@ def test_programs_that_do_not_read_hold_up_no_other_trial(
         idle.model.booked_usage(timeout=30)
 
 
+@pytest.mark.slow
 def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
     name, door = own
     door.server.always({"text": "one two", "stops_at": LAST[name]})

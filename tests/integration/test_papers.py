@@ -388,6 +388,7 @@ def test_another_function_than_the_one_that_is_meant_is_an_error(project: pytest
     assert f"its digest is {digests()['mean']}" in failed(project, **function(sha256=other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("paper", "message"),
     [

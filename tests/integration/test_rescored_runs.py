@@ -59,6 +59,7 @@ def test_a_run_that_was_scored_again_is_resumed(bench: Bench) -> None:
     assert rows(bench.latest)["wrong"]["solved"]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_scored_again_is_compared_and_listed_and_a_baseline(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

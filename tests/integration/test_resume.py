@@ -73,6 +73,7 @@ def results(project: pytest.Pytester) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in rows}
 
 
+@pytest.mark.slow
 def test_only_new_trials_run_and_the_others_keep_their_outcome(project: pytest.Pytester) -> None:
     _, ran = run(project)
     assert ran == "a b"

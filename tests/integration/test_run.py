@@ -220,6 +220,7 @@ def test_a_keyword_that_selects_more_than_the_category_is_hinted_at(project: Pro
         project.run("-k", "data", *workers).stdout.fnmatch_lines(["*-k data also selects 1 task outside*"])
 
 
+@pytest.mark.slow
 @WITH_AND_WITHOUT_XDIST
 def test_a_category_or_set_that_no_task_has_is_told_with_those_there_are(
     project: Project, workers: tuple[str, ...]
@@ -256,6 +257,7 @@ def sampled(project: Project, *arguments: str) -> set[str]:
     return {result["id"] for result in read_lines(project.latest / "results.jsonl")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("set", ["auto", "expert"])
 def test_a_sample_of_any_set_is_the_same_for_a_seed_with_and_without_workers(
     project: Project, set: str
@@ -382,6 +384,7 @@ def test_errors_count_as_zero_for_the_gate_and_fail_the_run_unless_allowed(proje
     assert project.run("--super-fail-under=0.6", "--super-max-errors=0.5").ret == 1
 
 
+@pytest.mark.slow
 @WITH_AND_WITHOUT_XDIST
 def test_too_many_errors_make_the_figures_invalid_and_fail_the_run(
     project: Project, workers: tuple[str, ...]
@@ -444,6 +447,7 @@ def pytest_runtest_makereport(item, call):
     assert (project.path / "out.xml").read_text().count("<testcase") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["runtest_logfinish(nodeid)", "runtest_teardown(item)"])
 def test_a_miss_whose_worker_dies_after_it_stays_and_is_not_run_again(project: Project, hook: str) -> None:
     (project.path / "conftest.py").write_text(f"""
@@ -506,6 +510,7 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(
     project.run(*workers).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
     project.add_task("right")
     (project.path / "given.txt").touch()
@@ -707,6 +712,7 @@ def test_trouble_after_a_trial_has_a_line_that_says_why_the_run_failed(
     assert project.results["right[1]"]["error"] is None
 
 
+@pytest.mark.slow
 def test_trouble_after_a_trial_names_its_epoch_and_rerun(project: Project) -> None:
     project.add_to_conftest(TROUBLE.replace("right", "crash_once"))
     project.add_task("crash_once")

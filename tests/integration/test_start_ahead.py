@@ -81,6 +81,7 @@ def test_each_trial_begins_in_a_fresh_kernel_that_was_started_before(
     assert sorted(opened) == ["open task1", "open task2", "open task3"]
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_no_trial_came_to_is_closed(
     project: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

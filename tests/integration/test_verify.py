@@ -36,6 +36,7 @@ def verify(project: Project, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command(*arguments), cwd=project.path, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_all_that_is_wrong_with_tasks_is_told(project: Project) -> None:
     project.add_task("right", solution={"cells": ["print('done')", "42"]}, landmarks=["done"])
     project.add_task("wrong", solution={"cells": ["41"]})
@@ -72,6 +73,7 @@ def test_all_that_is_wrong_with_tasks_is_told(project: Project) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 def test_tasks_that_hold_leave_the_status_0_and_their_run_can_be_judged_again(
     project: Project, workers: tuple[str, ...]
@@ -87,6 +89,7 @@ def test_tasks_that_hold_leave_the_status_0_and_their_run_can_be_judged_again(
     assert (again.returncode, again.stdout.splitlines()) == (0, done.stdout.splitlines()[-2:])
 
 
+@pytest.mark.slow
 def test_a_run_that_did_not_come_to_its_end_is_not_judged(project: Project) -> None:
     project.add_task("right", solution={"cells": ["42"]})
     done = verify(project, "--sandbox=local", "--epochs=0")
@@ -104,6 +107,7 @@ def test_errors_of_task_files_are_told_before_anything_runs(project: Project) ->
 HANG = "import time\nfrom pathlib import Path\nPath('hangs').touch()\ntime.sleep(600)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_the_run_ends_with_the_command(project: Project, number: signal.Signals) -> None:
     project.add_task("hangs", solution={"cells": [HANG]})

@@ -167,6 +167,7 @@ def test_each_verdict_has_its_evidence(code: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
     printed, data = verify(code, ["mean"], value("mean", expected=4), status=1)
     assert verdicts(data) == {"mean": "gold_fails"}
@@ -186,6 +187,7 @@ def test_values_that_differ_between_gold_runs_are_told_with_a_tolerance(code: Pa
     assert len(spreads["run: noise"]) == 2
 
 
+@pytest.mark.slow
 def test_the_spread_over_seeds_is_told_with_a_tolerance(code: Path) -> None:
     drawn = value("drawn", expected=10.7, rel=0.2)
     command = "python run.py ${SUPER_SEED:-7}"

@@ -79,6 +79,7 @@ def test_the_worker_of_a_trial_is_no_reason_not_to_compare_it(project: Project) 
     assert all(rows[0][name] == rows[1][name] for name in ("conditions", "subject", "scoring"))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_writes_its_page(project: Project) -> None:
     project.add_to_conftest(INTERRUPTED)
     project.add_task("a")
@@ -335,6 +336,7 @@ def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
         assert "<h1>Run two</h1>" in get(server, "/1/")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

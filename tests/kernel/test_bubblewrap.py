@@ -301,6 +301,7 @@ class Agent:
 """
 
 
+@pytest.mark.slow
 def test_a_trial_whose_bwrap_is_killed_is_an_error_and_a_resumed_run_tries_it_again(tmp_path: Path) -> None:
     task = "id: t\nset: expert\nquery: q\nanswer: 42\n"
     files = {"agent.py": KILLED_ONCE, "tasks/t.task.yaml": task}
@@ -349,6 +350,7 @@ def killed_host(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_killed_host_leaves_no_process_and_a_folder_that_the_next_run_removes(killed_host: Path) -> None:
     assert until(lambda: inhabitants(killed_host) in ([], [str(killed_host)])), inhabitants(killed_host)
     with started(make()) as kernel:

@@ -125,6 +125,7 @@ def test_packages_of_the_host_are_there(kernel: Kernel) -> None:
     assert result.text.strip() == pytest.__file__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("installer", ["!pip", "!pip3", "%pip", "!python -m pip"])
 def test_an_installation_touches_nothing_of_the_host(kernel: Kernel, tmp_path: Path, installer: str) -> None:
     kernel.write_file("tinypackage-1.0-py3-none-any.whl", make_wheel(tmp_path).read_bytes())
@@ -156,6 +157,7 @@ def test_a_python_that_cannot_start_says_why() -> None:
         pass
 
 
+@pytest.mark.slow
 def test_the_folder_is_gone_after_close() -> None:
     sandbox = LocalSandbox()
     with started(sandbox) as kernel:

@@ -161,6 +161,7 @@ printf 'setTimeout(() => console.log("done"), 900)' > train.js
 mkdir -p build && cp $(which sleep) build/train && cp $(which sleep) build/train.pl"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "path", "executed"),
     [
@@ -202,6 +203,7 @@ git add . && {GIT} commit -qm one && cd .. && git clone -q --depth 1 file://$PWD
 mkdir -p clone/build && cp repo/train.py clone/build && cp repo/train.py clone/build/new.py"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "name", "executed"),
     [

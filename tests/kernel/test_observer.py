@@ -52,6 +52,7 @@ def test_idle_kernel_has_no_processes_to_report(kernel: Kernel) -> None:
     assert kernel.execute("1").processes == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cell",
     [

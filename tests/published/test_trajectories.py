@@ -173,6 +173,7 @@ def is_misread(step: Step) -> bool:
     return (ours.thought, ours.action) != (step.thought, step.action)
 
 
+@pytest.mark.slow
 def test_the_history_before_each_published_step_is_the_published_one(published: Published) -> None:
     equal, other = 0, 0
     for (agent, _), trajectory in published.items():

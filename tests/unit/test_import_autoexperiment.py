@@ -678,6 +678,7 @@ def test_gold_solves_an_imported_paper_and_a_stub_does_not(
     stub.assert_outcomes(failed=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "why"),
     [

@@ -386,6 +386,7 @@ def test_an_exclamation_mark_in_a_text_is_no_tag(load: Any) -> None:
     assert task.answer == ["! 5", "! 6", "a ! b", "c!", "! "]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "unit", "end"),
     [
