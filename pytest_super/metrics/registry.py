@@ -43,13 +43,7 @@ SCORINGS = (PAPER, REFERENCE)
 BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED, GRADED, SELF_REPORT)
 """In the order of the columns."""
 
-RESERVED = {
-    "scoring",
-    "epochs",
-    "trials",
-    "errors",
-    *(one.name for one in result_fields() if one.junit),
-}
+RESERVED = {"scoring", "epochs", "trials", "errors"} | {one.name for one in result_fields() if one.junit}
 """Names that JUnit XML uses for other figures."""
 
 Scores = dict[str, float | None]
