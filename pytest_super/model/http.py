@@ -17,7 +17,7 @@ from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_a
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import NotSpokenError
-from pytest_super.model.redaction import secrets_in
+from pytest_super.model.redaction import is_secret_name, secrets_in
 from pytest_super.model.server_sent_events import events_of, limited_bytes
 from pytest_super.model.streamed_answer import Relaying, read_answer
 
@@ -170,10 +170,11 @@ class ProviderServer:
         elif not key and self._known.provider == "openrouter":
             key = first(OPENROUTER_KEY)
         extra = self._parameters.get("extra_headers") or {}
-        if not key and not extra:
+        if not key and not any(map(is_secret_name, extra)):
             names = ", ".join(self._known.missing_keys()) or "the variable that litellm reads"
             raise ModelCallError(Failure.FATAL, f"{self._known.model}: its key is missing: set {names}")
-        headers = httpx.Headers(protocol.headers(key or ""))
+        # No header can end with a blank, as one without a key would.
+        headers = httpx.Headers(protocol.headers(key or "-"))
         if self._known.provider in AT_OPENAI:
             headers.update({name: value for name, names in PAYING.items() if (value := first(names))})
         headers.update(passed)

@@ -389,6 +389,23 @@ def test_addresses_and_keys_come_from_the_variables_that_litellm_reads(
     assert request.body["model"] == model.partition("/")[2]
 
 
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [({"Authorization": "Bearer the-users"}, "Bearer the-users"), ({"x-title": "a run"}, None)],
+)
+def test_a_key_can_be_in_a_header_of_the_users(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], key: str | None
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    openai_server.reply("hi")
+    if key is None:
+        assert failure_of(parameters={"extra_headers": headers}).failure is Failure.FATAL
+        assert not openai_server.requests
+    else:
+        ask(parameters={"extra_headers": headers})
+        assert openai_server.requests[0].headers["authorization"] == key
+
+
 def test_the_organization_that_pays_is_named(
     openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
