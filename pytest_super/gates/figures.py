@@ -72,7 +72,7 @@ class Figure:
 
 
 def figure_of(name: str, metrics: Sequence[Metric], given: str) -> Figure:
-    """Raises SuperError if there is no figure of this name."""
+    """Raises SuperError if no figure has this name."""
     known = {metric.name: mean_figure(metric) for metric in metrics} | USED
     if name in known:
         return known[name]

@@ -51,7 +51,7 @@ class KnownModel:
         self.model = model
         self._secrets = secrets_in(parameters)
         self.provider, self.name = "", model
-        """As litellm reads the name; the provider is "" if there is no such one."""
+        """As litellm reads the name; the provider is "" if litellm knows none."""
         self.base, self.key = parameters.get("api_base") or parameters.get("base_url"), None
         try:
             found = self._litellm.get_llm_provider(

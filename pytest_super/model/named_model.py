@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pytest_super.model.provider import Relay
     from pytest_super.model.token_estimate import MaxUsage
 
-# The fields of events that hold what a model says, in the protocols of Anthropic, OpenAI and Gemini.
-SAYING = ("delta", "choices", "candidates")
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
 
 
@@ -160,7 +158,7 @@ class NamedModel(ModelProvider):
     def _usage_of_part(self, protocol: WireProtocol, request: Request, broken: BrokenStreamError) -> Usage:
         """What a broken stream has used, as far as it says, otherwise by an estimate."""
         stated = broken.tokens
-        said = [[event.get(name) for name in SAYING] for event in broken.events]
+        said = [event.get(protocol.said_in) for event in broken.events]
         prompt = plausible_count(stated.prompt) or estimate_tokens(request)
         completion = plausible_count(stated.completion) or estimate_tokens(said)
         tokens = Tokens(prompt, completion, min(stated.cached, prompt))
@@ -174,7 +172,7 @@ def has_message(body: Body) -> bool:
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None
-    return isinstance(message, dict)
+    return isinstance(message, dict) and isinstance(message.get("content"), str | None)
 
 
 def text_in(body: dict[str, Any], name: str) -> str | None:

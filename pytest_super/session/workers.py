@@ -71,7 +71,7 @@ class Workers:
             return (yield)
         finally:
             if self.has_lost_one and self.run.sandbox:
-                # The next run sweeps, too, so it is no trouble if the engine is gone.
+                # If the engine is gone, the next run removes what is left.
                 with suppress(InfrastructureError):
                     find_provider(self.run.sandbox).sweep()
 

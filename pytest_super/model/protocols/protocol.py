@@ -86,6 +86,8 @@ class WireProtocol(Protocol):
     """Of its own provider. `base_variables` are those of the environment that name another."""
     base_variables: tuple[str, ...]
     key_variables: tuple[str, ...]
+    said_in: str
+    """The field of events that holds what the model says."""
     harmless: ClassVar[Request]
     """A request with nothing of anybody's prompt in it."""
 

@@ -50,6 +50,7 @@ class ChatCompletions(OpenAI):
     name = "chat completions"
     routes = (Route("/v1/chat/completions"),)
     relayed_end = "data: [DONE]\n\n"
+    said_in = "choices"
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}]}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002

@@ -72,9 +72,9 @@ def check_types(usage: Any, messages: list[dict[str, Any]]) -> None:
         raise TypeError("the usage has no numbers")
     for message in messages:
         if not isinstance(message["content"], str | None):
-            raise TypeError("the content is no text")
+            raise TypeError("the content is not text")
         if not is_list_of_objects(message.get("tool_calls") or []):
-            raise TypeError("the calls of tools are no list")
+            raise TypeError("the tool calls are not a list")
 
 
 def has_part(chunk: Event) -> bool:

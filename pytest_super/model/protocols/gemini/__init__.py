@@ -52,6 +52,7 @@ class Gemini(WireProtocol):
     base_url = "https://generativelanguage.googleapis.com"
     base_variables = ("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL")
     key_variables = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    said_in = "candidates"
     harmless: ClassVar[Request] = {
         "contents": [{"role": "user", "parts": [{"text": "Say yes."}]}],
         "generationConfig": {"maxOutputTokens": 16},

@@ -65,6 +65,7 @@ class Messages(WireProtocol):
     base_url = "https://api.anthropic.com"
     base_variables = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
     key_variables = ("ANTHROPIC_API_KEY",)
+    said_in = "delta"
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002

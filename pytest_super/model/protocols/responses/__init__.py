@@ -52,6 +52,7 @@ class Responses(OpenAI):
     file_types = frozenset(("input_file", "input_audio"))
     before = (None, "response.created", "response.in_progress", "response.queued")
     routes = (Route("/v1/responses"),)
+    said_in = "delta"
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
