@@ -1,29 +1,41 @@
 """What went wrong with a call, from a provider's response or from an exception.
 
-litellm raises different exceptions for the same failure, by provider and by version. So the whole chain of
-causes is read: it can contain the HTTP client's own exception, with the provider's response.
+litellm raises different exceptions for the same failure, by provider and by version. So what caused them is
+read: the HTTP client's own exception, with the provider's response, or Python's.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import ssl
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.failures import KNOWN_CODES, UNCONNECTED, Failure, ModelCallError, classify
+import httpx
+
+from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.model.redaction import environment_secrets, redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Set
+    from collections.abc import Iterable, Iterator, Mapping
 
 MAX_MESSAGE = 400
 CODE_FIELDS = ("code", "type", "status", "reason")
 NESTED_FIELDS = ("error", "innererror", "details")
-# The exceptions of HTTP clients that have the request whose connection failed.
-ASKED = {"APIConnectionError", "NetworkError", "ConnectTimeout"}
+# The address is wrong, or the certificates are: neither changes from one try to the next.
+ADDRESS_ERRORS = (ssl.SSLCertVerificationError, httpx.TooManyRedirects)
+NETWORK_ERRORS = (OSError, httpx.TransportError)
+# Those that say where the request went.
+ASKED = (httpx.NetworkError, httpx.ConnectTimeout)
+# No connection could be opened: nothing listens, the name is unknown, the handshake or the proxy failed.
+UNCONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, ConnectionRefusedError)
+# The answer's bytes are no text, or are compressed wrongly: they were damaged on their way.
+DAMAGE = (UnicodeDecodeError, httpx.DecodingError)
+# litellm puts it into its messages.
+TRACEBACK = "Traceback (most recent call last)"
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 # Statuses from an address without a model API.
 NOWHERE_STATUS = (404, 405)
@@ -43,27 +55,25 @@ STATUSES = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-# What litellm and OpenAI's client put before the provider's words, and after them.
-# "Error in …" is a sentence.
-PREFIX = re.compile(r"(Error code: \d+ - |[\w.]*(Error|Exception|Timeout)\b(?! in )( ?[:-])?\s*)+")
-SUFFIX = re.compile(
-    r"(\s*Traceback \(most recent|\s*This looks like a bug in LiteLLM|\. Handle with `).*", re.DOTALL
-)
 
 
 def denied(
-    model: str, response: Any, text: str, secrets: Iterable[str], exceptions: Set[str] = frozenset()
+    model: str, response: httpx.Response, text: str, secrets: Iterable[str], otherwise: Failure | None = None
 ) -> ModelCallError:
-    """The failure of a call that a provider answered with an HTTP error, whose body is `text`."""
+    """The failure of a call that a provider answered with an HTTP error, whose body is `text`.
+
+    `otherwise` is what a denial means that has no code.
+    """
     body, status = loaded(text), response.status_code
+    failure = classify(status, codes_in(body))
     if "location" in response.headers:
         words = f"{address_of(response)} has moved: check the base URL"
     elif status in NOWHERE_STATUS and is_no_model_api(text):
         words = f"no model API is at {address_of(response)}: check the base URL"
     else:
-        words = one_line(message_within(text))
+        words = message_within(body, text)
     return ModelCallError(
-        classify(status, codes_in([body]), exceptions),
+        otherwise if otherwise and failure is Failure.DENIED else failure,
         f"{model} answered {status}: {for_message(words, secrets)}",
         retry_after=retry_after(response.headers),
     )
@@ -71,29 +81,55 @@ def denied(
 
 def failed_within(model: str, data: Any, secrets: Iterable[str]) -> ModelCallError:
     """The failure that an answer itself states, whose response began with HTTP status 200."""
-    codes = codes_in([data])
+    codes = codes_in(data)
     stated = [int(code) for code in codes if STATUS.fullmatch(code)]
     stated += [status for code, status in STATUSES.items() if code in codes]
     failure = classify(max(stated, default=400 if codes & KNOWN_CODES else 200), codes)
-    text = one_line(message_within(json.dumps(data)))
+    text = message_within(data, json.dumps(data))
     return ModelCallError(failure, f"{model}: {for_message(text, secrets)}")
 
 
 def explain(
-    error: Exception, model: str, secrets: Iterable[str] = (), *, is_sent: bool = True
+    error: Exception,
+    model: str,
+    secrets: Iterable[str] = (),
+    *,
+    is_sent: bool = True,
+    otherwise: Failure | None = None,
 ) -> ModelCallError:
-    """The ModelCallError for one call's exception, without `secrets` and keys of the environment."""
+    """The ModelCallError for one call's exception, without `secrets` and keys of the environment.
+
+    `is_sent` is false if the library failed before it sent anything. `otherwise` is what the exception means
+    if neither its causes nor the provider's response say more.
+    """
     chain = list(causes(error))
-    names = frozenset().union(*map(class_names, chain))
-    if (response := response_in(chain)) is not None:
-        return denied(model, response, response.text, secrets, names)
-    failure = classify(None, exceptions=names, is_sent=is_sent)
-    text = connection_words(chain) if names & ASKED else own_words(error)
-    if failure is Failure.UNCLEAR:
+    if (answered := first_of(chain, httpx.HTTPStatusError)) is not None:
+        return denied(model, answered.response, answered.response.text, secrets, otherwise)
+    failure = meaning(chain, is_sent=is_sent) or otherwise or Failure.UNCLEAR
+    text = str(error).partition(TRACEBACK)[0]
+    if (asked := first_of(chain, ASKED)) is not None:
+        # The innermost reason is the plainest.
+        reason = next(filter(None, map(str, reversed(chain))), "no answer")
+        text = f"the connection to {address_of(asked)} failed: {ERRNO.sub('', reason)}"
+    elif failure is Failure.UNCLEAR:
         text = f"the answer cannot be read: {text}"
-    return ModelCallError(
-        failure, f"{model}: {for_message(text, secrets)}", is_unconnected=bool(names & UNCONNECTED)
-    )
+    is_unconnected = first_of(chain, UNCONNECTED) is not None
+    return ModelCallError(failure, f"{model}: {for_message(text, secrets)}", is_unconnected=is_unconnected)
+
+
+def meaning(chain: list[BaseException], *, is_sent: bool) -> Failure | None:
+    """What an exception without a response means, by its causes; None if these do not say."""
+    if first_of(chain, ADDRESS_ERRORS):
+        return Failure.DENIED
+    # Before `is_sent`, because a connection that cannot be opened fails before anything is sent.
+    if first_of(chain, NETWORK_ERRORS):
+        return Failure.TRANSIENT
+    # A key or a package is missing, or litellm cannot write this one request.
+    if not is_sent:
+        return Failure.DENIED
+    if first_of(chain, DAMAGE):
+        return Failure.TRANSIENT
+    return Failure.UNCLEAR if first_of(chain, json.JSONDecodeError) else None
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -106,30 +142,8 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def class_names(error: BaseException) -> frozenset[str]:
-    """By name, because the HTTP client is one of several packages whose classes have the same names.
-
-    litellm's exceptions inherit from OpenAI's, which says nothing: those names are left out.
-    """
-    kinds = type(error).__mro__
-    if not is_litellms(kinds[0]):
-        return frozenset(kind.__name__ for kind in kinds)
-    return frozenset(f"litellm.{kind.__name__}" for kind in kinds if is_litellms(kind))
-
-
-def is_litellms(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == "litellm"
-
-
-def response_in(chain: list[BaseException]) -> Any:
-    """The provider's HTTP response, None if there was none. litellm's exceptions contain made-up ones."""
-    return next((error.response for error in chain if has_response(error)), None)  # type: ignore[attr-defined]
-
-
-def has_response(error: BaseException) -> bool:
-    # litellm has a class of its own for the error of its HTTP client.
-    is_clients = any(kind.__name__ == "HTTPStatusError" for kind in type(error).__mro__)
-    return is_clients or "APIStatusError" in class_names(error)
+def first_of(chain: list[BaseException], kinds: Any) -> Any:
+    return next((error for error in chain if isinstance(error, kinds)), None)
 
 
 def loaded(text: str) -> Any:
@@ -140,10 +154,10 @@ def loaded(text: str) -> Any:
         return None
 
 
-def codes_in(bodies: Iterable[Any]) -> frozenset[str]:
-    """The codes of the errors in these JSON values, in lower case; sentences are not among them."""
+def codes_in(body: Any) -> frozenset[str]:
+    """The codes of the errors in a JSON value, in lower case; sentences are not among them."""
     found: set[str] = set()
-    left = list(bodies)
+    left = [body]
     while left:
         item = left.pop()
         if isinstance(item, list):
@@ -175,26 +189,6 @@ def parse_retry_after(text: str) -> float:
         return parsedate_to_datetime(text).timestamp() - time()
 
 
-def own_words(error: Exception) -> str:
-    """One line for a person, without what litellm puts around the words of others."""
-    text = SUFFIX.sub("", str(error)).strip()
-    # Only at the beginning: further on, these words are the provider's own.
-    text = PREFIX.sub("", text, count=1) if PREFIX.match(text) else text
-    return one_line(message_within(text))
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split()) or "no reason was given"
-
-
-def connection_words(chain: list[BaseException]) -> str:
-    """Where the request went, and the innermost reason why that failed."""
-    asked = next((cause for cause in chain if ASKED & class_names(cause)), None)
-    reasons = [" ".join(str(cause).split()) for cause in chain]
-    reason = ERRNO.sub("", next(filter(None, reversed(reasons)), "no answer"))
-    return f"the connection to {address_of(asked)} failed: {reason}"
-
-
 def is_no_model_api(text: str) -> bool:
     """Whether a body is something other than an error of a model API, such as a web page."""
     return loaded(text) in (None, NOT_FOUND)
@@ -209,21 +203,15 @@ def address_of(holder: Any) -> str:
         return "this address"
 
 
-def message_within(text: str) -> str:
-    """The message of an error in JSON, which may have text after it; the text itself if there is none."""
-    if not text.startswith("{"):
-        return text
-    try:
-        data, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return text
-    error = data.get("error", data)
+def message_within(body: Any, text: str) -> str:
+    """The message of an error in JSON; the text itself if there is none."""
+    error = body.get("error", body) if isinstance(body, dict) else None
     message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) and message else text
 
 
 def for_message(text: str, secrets: Iterable[str]) -> str:
-    """The text without `secrets` and keys of the environment, and not longer than a message should be."""
-    text = redact(text, [*secrets, *environment_secrets()])
+    """One line without `secrets` and keys of the environment, and not longer than a message should be."""
+    text = redact(" ".join(text.split()) or "no reason was given", [*secrets, *environment_secrets()])
     # Last: an earlier cut could leave half of a key, which `redact` would not find.
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"

@@ -135,8 +135,16 @@ class KnownModel:
                 body: Body = plain(response.model_dump(warnings=False))
                 return body
         except Exception as error:
-            failure = explain(error, self.model, self._secrets, is_sent=any(sent))
+            failure = explain(
+                error, self.model, self._secrets, is_sent=any(sent), otherwise=self._meaning(error)
+            )
         if limit.expired():
             failure = ModelCallError(Failure.TRANSIENT, f"{self.model}: no answer within {seconds:g} s")
         # Outside of the handler: a traceback would show the secrets that `explain` removes.
         raise failure
+
+    def _meaning(self, error: Exception) -> Failure | None:
+        """What litellm has read in a provider's sentences, which can quote a prompt: so no run ends by it."""
+        if isinstance(error, self._litellm.ContextWindowExceededError):
+            return Failure.CONTEXT
+        return Failure.FILTERED if isinstance(error, self._litellm.ContentPolicyViolationError) else None
