@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
-from pytest_super.model.redaction import environment_secrets, redact
+from pytest_super.redaction import environment_secrets, redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

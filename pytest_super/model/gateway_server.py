@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from pytest_super.json_values import plain
 from pytest_super.model.api import (
     AUTHORIZATION,
     FACTS,
@@ -35,7 +36,6 @@ from pytest_super.model.caller import Asked, Caller
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.event_stream import EventStream
 from pytest_super.model.failures import Failure, ModelCallError, error_data
-from pytest_super.model.json_values import plain
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.protocol import headers_for, invalid, reading
 from pytest_super.model.protocols.registry import ROUTES

@@ -17,9 +17,9 @@ from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_a
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import NotSpokenError
-from pytest_super.model.redaction import is_secret_name, secrets_in
 from pytest_super.model.server_sent_events import events_of, limited_bytes
 from pytest_super.model.streamed_answer import Relaying, read_answer
+from pytest_super.redaction import is_secret_name, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -10,12 +10,12 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.json_values import plain, texts
 from pytest_super.model.explanation import explain
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.json_values import plain, texts
-from pytest_super.model.redaction import secrets_in
 from pytest_super.model.token_estimate import entry_of, estimate_tokens
 from pytest_super.model.usage import prices_in
+from pytest_super.redaction import secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

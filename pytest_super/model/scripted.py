@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from pytest_super.errors import SuperError
+from pytest_super.json_values import plain
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError, classify
-from pytest_super.model.json_values import plain
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
 from pytest_super.tasks.reasons import reason

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from pytest_super.model.json_values import plain
+from pytest_super.json_values import plain
 from pytest_super.model.protocols.protocol import END_MARK
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.json_values import texts
+from pytest_super.json_values import texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

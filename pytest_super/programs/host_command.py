@@ -15,7 +15,6 @@ from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.model.protocols import registry
-from pytest_super.model.redaction import is_secret
 from pytest_super.programs import command as inside
 from pytest_super.programs.command import AnswerReader, fill, model_name
 from pytest_super.programs.ending import explain_no_answer
@@ -24,6 +23,7 @@ from pytest_super.programs.mcp_address import mcp_address
 from pytest_super.programs.trial_client import TOKEN, URL
 from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
 from pytest_super.programs.trial_server import TrialServer
+from pytest_super.redaction import is_secret
 from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
 from pytest_super.trial.program import (
     ProgramResult,

@@ -9,12 +9,12 @@ import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gates.wording import NOT_NEEDED
+from pytest_super.redaction import redacted
 from pytest_super.report.text import outcome_of
 from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.scoring import SCORING
-from pytest_super.sources.redact import redacted
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.words import counted, printable

@@ -16,11 +16,11 @@ from pytest_super.agents.registry import AgentSettings, installed_agent
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.kernel.sandbox import SandboxSettings
-from pytest_super.model.redaction import may_hold_secret
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs, Retrieval
 from pytest_super.options import OPTIONS, SETS, SPLITS, value_of
 from pytest_super.programs.installed.agent import Additions
+from pytest_super.redaction import may_hold_secret
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:

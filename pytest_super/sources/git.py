@@ -9,8 +9,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.redaction import redacted
 from pytest_super.sources.archive import unpack
-from pytest_super.sources.redact import redacted
 from pytest_super.sources.store import store, stored, workshop
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.sources.redact import redacted
+from pytest_super.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

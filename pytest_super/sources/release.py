@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.redaction import redacted
 from pytest_super.sources.archive import SUFFIXES, check_one_folder, unpack
 from pytest_super.sources.index import Index, IndexFile
 from pytest_super.sources.pip_settings import read_pip_settings
-from pytest_super.sources.redact import redacted
 from pytest_super.sources.store import store, stored, workshop
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
-from pytest_super.model.json_values import texts
+from pytest_super.json_values import texts
 from pytest_super.store.trajectory import MESSAGE, TOOL_CALL, Action, now
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.explanation import MAX_MESSAGE, explain
-from pytest_super.model.redaction import MARK, is_secret, is_secret_name, may_hold_secret, redact
+from pytest_super.redaction import MARK, is_secret, is_secret_name, may_hold_secret, redact
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.redaction import redacted
 from pytest_super.sources.archive import SUFFIXES
 from pytest_super.sources.git import run_git
 from pytest_super.sources.index import Index, IndexFile
 from pytest_super.sources.pip_settings import read_pip_settings
-from pytest_super.sources.redact import redacted
 from pytest_super.sources.release import normalized
 
 if TYPE_CHECKING:

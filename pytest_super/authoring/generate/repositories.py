@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from pytest_super.errors import SuperError
-from pytest_super.sources.redact import redacted
+from pytest_super.redaction import redacted
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
 

@@ -14,9 +14,9 @@ from pytest_super.authoring.verify.texts import (
     parts_of,
 )
 from pytest_super.errors import InfrastructureError
+from pytest_super.redaction import redacted
 from pytest_super.sources import fetch
 from pytest_super.sources.history import fetched_history
-from pytest_super.sources.redact import redacted
 from pytest_super.sources.release import fetch_release, later_releases
 from pytest_super.sources.tree import MOST_READ, Tree
 from pytest_super.store.user_cache import cache_folder

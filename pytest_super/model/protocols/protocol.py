@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.json_values import has_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,7 +60,7 @@ class WireProtocol(Protocol):
     """Of a request that the provider may see."""
     refused: ClassVar[Mapping[str, str]] = {}
     """Fields that would change the meaning of an answer, with the reason."""
-    file_types: frozenset[str] = frozenset()
+    file_types: tuple[str, ...] = ()
     """The types of parts of a request whose tokens nothing bounds."""
     routes: tuple[Route, ...]
     """Of POST. The first one can give a whole answer."""
@@ -157,7 +156,9 @@ class WireProtocol(Protocol):
 
     def has_files(self, request: Request) -> bool:
         """Whether an accepted request has parts whose tokens nothing bounds, and chat has no place for."""
-        return bool(self.file_types) and has_type(request, self.file_types)
+        return bool(self.file_types) and any(
+            part.get("type") in self.file_types for part in parts_in(request)
+        )
 
     def to_chat(self, request: Request) -> Request:
         """An accepted request as one of chat completions. What these have no place for is left out."""
@@ -218,6 +219,19 @@ def invalid(place: str, reason: str) -> ModelCallError:
 
 def is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def parts_in(value: Any, fields: tuple[str, ...] | None = None) -> Iterator[dict[str, Any]]:
+    """The objects of a prompt: those in its lists, and in these fields of each; None for all fields."""
+    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left.extend(item)
+        elif isinstance(item, dict):
+            yield item
+            left.extend(item.values() if fields is None else (item[name] for name in fields if name in item))
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_super.model.redaction import is_secret_name
+from pytest_super.redaction import is_secret_name
 from pytest_super.report.notebook import NOTEBOOK, Told, told_in
 from pytest_super.report.page.steps import readable_steps
 from pytest_super.report.page.stored import GOING_ON, content_of, read_run

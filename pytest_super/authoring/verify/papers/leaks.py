@@ -16,9 +16,9 @@ from pytest_super.functions.leaks import find_leaks, gold_of
 from pytest_super.functions.repository import masked_files
 from pytest_super.grading.collected import CollectionError, collect
 from pytest_super.metrics.self_report import expected
+from pytest_super.redaction import redacted
 from pytest_super.session.grading import after_prefix
 from pytest_super.sources.paper import paper_text
-from pytest_super.sources.redact import redacted
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
 

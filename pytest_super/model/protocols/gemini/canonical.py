@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.json_values import parts_in
-from pytest_super.model.protocols.protocol import invalid, objects
+from pytest_super.model.protocols.protocol import invalid, objects, parts_in
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Request

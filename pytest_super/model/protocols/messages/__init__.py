@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.json_values import parts_in
 from pytest_super.model.protocols.messages import conversion, stream
 from pytest_super.model.protocols.protocol import (
     NOT_STATED,
@@ -15,6 +14,7 @@ from pytest_super.model.protocols.protocol import (
     invalid,
     is_list_of_objects,
     named_event,
+    parts_in,
 )
 from pytest_super.model.protocols.route import Route
 
@@ -50,7 +50,7 @@ class Messages(WireProtocol):
     fields = FIELDS
     name = "messages"
     refused: ClassVar[Mapping[str, str]] = {"container": "is not offered: it names a sandbox of the provider"}
-    file_types = frozenset(("document",))
+    file_types = ("document",)
     before = ("message_start", "ping", "message")
     routes = (Route("/v1/messages"), Route("/v1/messages/count_tokens", is_count=True))
     models = "/v1/models"

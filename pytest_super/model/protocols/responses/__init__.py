@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.json_values import parts_in
 from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
     NOT_STATED,
@@ -15,6 +14,7 @@ from pytest_super.model.protocols.protocol import (
     invalid,
     is_list_of_objects,
     named_event,
+    parts_in,
 )
 from pytest_super.model.protocols.responses import conversion, stream
 from pytest_super.model.protocols.route import Route
@@ -49,7 +49,7 @@ class Responses(OpenAI):
     fields = FIELDS
     name = "responses"
     refused: ClassVar[Mapping[str, str]] = REFUSED
-    file_types = frozenset(("input_file", "input_audio"))
+    file_types = ("input_file", "input_audio")
     before = (None, "response.created", "response.in_progress", "response.queued")
     routes = (Route("/v1/responses"),)
     said_in = "delta"

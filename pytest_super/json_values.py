@@ -40,30 +40,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value if value is None or isinstance(value, bool | int) else plain(str(value))
-
-
-def has_type(value: Any, types: frozenset[str]) -> bool:
-    """Whether an object in a JSON value has one of these as its `type`."""
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, dict):
-            kind = item.get("type")
-            if isinstance(kind, str) and kind in types:
-                return True
-            left.extend(item.values())
-        elif isinstance(item, list):
-            left.extend(item)
-    return False
-
-
-def parts_in(value: Any, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The objects of a prompt: those in its lists, and in these fields of each."""
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, list):
-            left.extend(item)
-        elif isinstance(item, dict):
-            yield item
-            left.extend(item[name] for name in fields if name in item)

@@ -7,8 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from pytest_super.model.json_values import texts
-from pytest_super.sources.redact import redacted
+from pytest_super.json_values import texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +35,7 @@ FOLDERS = frozenset({"pwd", "oldpwd"})
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # A possible name within a value, such as a key of a mapping.
 NAME_IN_VALUE = re.compile(r"[\w-]+(?=[\"']?\s*[:=])")
+LOGIN_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 PASSWORD_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]*:([^/@\s]*)(?=@)")
 # A shorter value could be a word of the message.
 SHORTEST_SECRET = 8
@@ -94,3 +94,8 @@ def redact(text: str, secrets: Iterable[str]) -> str:
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, MARK)
     return redacted(text)
+
+
+def redacted(text: str) -> str:
+    """The text without logins in addresses."""
+    return LOGIN_IN_ADDRESS.sub("", text)
