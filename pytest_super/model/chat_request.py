@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.protocol import text_of
 from pytest_super.model.protocols.registry import COMMON
-from pytest_super.model.usage import prices_in
+from pytest_super.model.token_estimate import prices_in
 
 if TYPE_CHECKING:
     from pytest_super.model.known_model import KnownModel

@@ -10,11 +10,10 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.json_values import plain, texts
+from pytest_super.json_values import plain
 from pytest_super.model.explanation import explain
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.token_estimate import entry_of, estimate_tokens
-from pytest_super.model.usage import prices_in
+from pytest_super.model.token_estimate import entry_of, prices_in
 from pytest_super.redaction import secrets_in
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from pytest_super.model.protocols.protocol import Body, Request
 
-# Its tokenizer comes with litellm; those of other models would be downloaded.
-COUNTED_AS = "gpt-4"
 # A whole answer can take this long, by default.
 WHOLE_SECONDS = 600.0
 
@@ -102,19 +99,6 @@ class KnownModel:
         except Exception:
             # It raises a plain Exception for a model whose price it does not know.
             return None
-
-    def count(self, request: Request, body: Body) -> tuple[int, int]:
-        """The tokens of a chat completion's prompt and of its answer. A long prompt takes a second."""
-        message = body["choices"][0]["message"]
-        said = [message.get("content"), message.get("tool_calls"), message.get("reasoning_content")]
-        completion = sum(self._litellm.token_counter(COUNTED_AS, text=text) for text in texts(said))
-        messages, tools = request["messages"], request.get("tools")
-        try:
-            prompt = self._litellm.token_counter(COUNTED_AS, messages=messages, tools=tools)
-        except Exception:
-            # It does not support every kind of part that providers accept.
-            prompt = estimate_tokens([messages, tools])
-        return prompt, completion
 
     async def ask(self, request: Request, timeout: float | None) -> Body:
         """A whole chat completion, after `timeout` seconds at most.

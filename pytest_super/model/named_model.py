@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.chat_request import written
@@ -10,12 +10,18 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
-from pytest_super.model.protocols.protocol import Tokens
+from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens, object_in
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.streamed_answer import BrokenStreamError
-from pytest_super.model.token_estimate import LENGTHS, estimate_tokens, max_usage, prices_of
-from pytest_super.model.usage import is_plausible, openai_usage, plausible_count
+from pytest_super.model.token_estimate import (
+    CHARACTERS_PER_TOKEN,
+    LENGTHS,
+    count_characters,
+    estimate_tokens,
+    max_usage,
+    prices_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +31,8 @@ if TYPE_CHECKING:
     from pytest_super.model.token_estimate import MaxUsage
 
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
+# The fields of a message that have what a model says; others repeat it.
+SAID = ("content", "reasoning_content", "tool_calls")
 
 
 class NamedModel(ModelProvider):
@@ -106,7 +114,7 @@ class NamedModel(ModelProvider):
         except BrokenStreamError as broken:
             broken.usage = self._usage_of_part(protocol, asked, broken)
             raise
-        return await self._read(protocol, asked, body)
+        return self._read(protocol, asked, body)
 
     async def _ask(
         self, protocol: WireProtocol, asked: Request, headers: Mapping[str, str], relay: Relay | None
@@ -117,54 +125,75 @@ class NamedModel(ModelProvider):
             return await self._server.ask(COMMON, written(self._known, asked), {}, relay)
         return await self._known.ask(asked, self._timeout)
 
-    async def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
+    def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
         """The answer. Raises ModelCallError if it has no message."""
         served = text_in(body, protocol.model_field)
-        tokens = protocol.tokens(body) if is_plausible(body.get(protocol.usage_field)) else None
-        # The usage of a chat completion has details with prices of their own.
-        usage = NO_USAGE
-        if tokens is not None:
-            stated = body["usage"] if protocol is COMMON else openai_usage(tokens)
-            usage = self._used(tokens, self._known.cost(asked, served, stated))
+        usage = object_in(body, protocol.usage_field)
+        tokens = protocol.tokens(usage)
+        is_stated = tokens.prompt > 0 and is_plausible(usage)
         if protocol is COMMON and not has_message(body):
+            used = self._used(asked, served, tokens, usage) if is_stated else NO_USAGE
             text = f"{self.model}: the answer has no message"
-            raise ModelCallError(Failure.TRANSIENT, text, usage=usage)
-        if tokens is None:
-            # In a thread, because counting a long prompt takes a second.
-            counted = await asyncio.to_thread(self._counted, protocol, asked, body)
-            usage = self._used(counted, self._known.cost(asked, served, openai_usage(counted)))
-            body = {**body, "usage": openai_usage(counted)} if protocol is COMMON else body
+            raise ModelCallError(Failure.TRANSIENT, text, usage=used)
+        if not is_stated:
+            message = protocol.said(body, asked)
+            tokens = estimated(protocol, asked, [message.get(name) for name in SAID])
+        if protocol is not COMMON or not is_stated:
+            # The usage of a chat completion has details with prices of their own.
+            usage = openai_usage(tokens)
         return Answer(
-            body=body,
-            usage=usage,
-            is_counted=tokens is None,
+            body={**body, "usage": usage} if protocol is COMMON else body,
+            usage=self._used(asked, served, tokens, usage),
+            is_counted=not is_stated,
             model=served or self.model,
             fingerprint=text_in(body, "system_fingerprint"),
         )
 
-    def _counted(self, protocol: WireProtocol, asked: Request, body: Body) -> Tokens:
-        if protocol is COMMON:
-            return Tokens(*self._known.count(asked, body))
-        return Tokens(estimate_tokens(asked), estimate_tokens(body))
-
-    def _used(self, tokens: Tokens, cost: float | None) -> Usage:
+    def _used(self, asked: Request, served: str | None, tokens: Tokens, usage: Mapping[str, Any]) -> Usage:
+        """`usage` is that of a chat completion."""
         return Usage(
             prompt_tokens=tokens.prompt,
             completion_tokens=tokens.completion,
             cached_tokens=tokens.cached,
-            cost_usd=cost,
+            cost_usd=self._known.cost(asked, served, usage),
         )
 
     def _usage_of_part(self, protocol: WireProtocol, request: Request, broken: BrokenStreamError) -> Usage:
         """What a broken stream has used, as far as it says, otherwise by an estimate."""
-        stated = broken.tokens
+        stated = protocol.tokens(protocol.usage_of(broken.events))
         said = [event.get(protocol.said_in) for event in broken.events]
-        prompt = plausible_count(stated.prompt) or estimate_tokens(request)
-        completion = plausible_count(stated.completion) or estimate_tokens(said)
-        tokens = Tokens(prompt, completion, min(stated.cached, prompt))
+        guess = estimated(protocol, request, said)
+        prompt = stated.prompt or guess.prompt
+        tokens = Tokens(prompt, stated.completion or guess.completion, min(stated.cached, prompt))
         named = (text_in(event, protocol.model_field) for event in broken.events)
         served = next(filter(None, named), None)
-        return self._used(tokens, self._known.cost(request, served, openai_usage(tokens)))
+        return self._used(request, served, tokens, openai_usage(tokens))
+
+
+def estimated(protocol: WireProtocol, request: Request, said: Any) -> Tokens:
+    """About what a call has used, by what the prompt and the model say."""
+    prompt = count_characters(protocol.to_chat(request))
+    return Tokens(ceil(prompt / CHARACTERS_PER_TOKEN), estimate_tokens(said))
+
+
+def openai_usage(tokens: Tokens) -> dict[str, Any]:
+    """What an answer used, in the form of chat completions."""
+    return {
+        "prompt_tokens": tokens.prompt,
+        "completion_tokens": tokens.completion,
+        "total_tokens": tokens.prompt + tokens.completion,
+        "prompt_tokens_details": {"cached_tokens": tokens.cached},
+        # By these litellm computes the price of a cache.
+        "cache_read_input_tokens": tokens.cached,
+        "cache_creation_input_tokens": tokens.cache_writes,
+    }
+
+
+def is_plausible(usage: Mapping[str, Any]) -> bool:
+    """Whether no count is impossible, those of the details included."""
+    parts = [usage, *(part for part in usage.values() if isinstance(part, dict))]
+    figures = [value for part in parts for value in part.values() if isinstance(value, int)]
+    return all(0 <= figure <= MOST_TOKENS for figure in figures)
 
 
 def has_message(body: Body) -> bool:

@@ -32,7 +32,7 @@ class Answer:
     in its place."""
     usage: Usage
     is_counted: bool
-    """Whether the tokens were counted on this machine, because the provider reported no plausible usage."""
+    """Whether the tokens were estimated on this machine, because the provider reported no plausible usage."""
     model: str
     """The name under which the provider served it."""
     fingerprint: str | None

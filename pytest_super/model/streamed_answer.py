@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_super.model.explanation import explain, failed_within
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.protocols.protocol import END_MARK, NOT_STATED, StreamError
+from pytest_super.model.protocols.protocol import END_MARK, StreamError
 from pytest_super.model.provider import NotSpokenError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from contextlib import AbstractAsyncContextManager
 
-    from pytest_super.model.protocols.protocol import Body, Event, Tokens, WireProtocol
+    from pytest_super.model.protocols.protocol import Body, Event, WireProtocol
     from pytest_super.model.provider import Relay
 
     Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
@@ -33,17 +32,13 @@ ENDLESS = f"no end of the answer within {LONGEST_STREAM:g} s"
 class BrokenStreamError(ModelCallError):
     """A stream failed after a part of the answer had come, which the provider charges for."""
 
-    def __init__(
-        self, failure: ModelCallError, events: list[Event], tokens: Tokens, *, is_relayed: bool
-    ) -> None:
+    def __init__(self, failure: ModelCallError, events: list[Event], *, is_relayed: bool) -> None:
         # What was relayed cannot be taken back.
         is_final = failure.is_final or is_relayed
         # Whoever begins to answer does not deny every call.
         kind = Failure.REFUSED if failure.failure is Failure.DENIED else failure.failure
         super().__init__(kind, failure.message, retry_after=failure.retry_after, is_final=is_final)
         self.events = events
-        self.tokens = tokens
-        """What the events state, with 0 for what they do not."""
 
 
 class Relaying:
@@ -74,11 +69,7 @@ class Relaying:
         """The failure of this answer."""
         if not self.has_part:
             return failure
-        tokens = NOT_STATED
-        # Whatever broke the stream can have broken this.
-        with suppress(Exception):
-            tokens = self.protocol.used(self.events)
-        return BrokenStreamError(failure, self.events, tokens, is_relayed=self._relay is not None)
+        return BrokenStreamError(failure, self.events, is_relayed=self._relay is not None)
 
     def patience(self, silence: float | None) -> float:
         """How long the answer can be silent now, in seconds; None for what is usual."""

@@ -32,6 +32,8 @@ PROMPT_PRICE = re.compile(r"input_cost_per_\w*token|\w*cache_\w+_cost")
 ANSWER_PRICE = re.compile(r"output_cost_per_\w*token")
 # Prices per second, image or query, which a number of tokens does not bound.
 OTHER_PRICE = re.compile(r"((in|out)put_)?cost_per_(?!\w*token)")
+# The user's prices, as litellm calls them.
+PRICE = re.compile(r"\w*_cost(_per_\w+)?|\w*cost_per_\w+")
 USER_PRICES = {"input_cost_per_token", "output_cost_per_token"}
 
 
@@ -115,6 +117,11 @@ def media(request: Request, *types: str) -> list[Any]:
     contents = [message.get("content") for message in messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     return [part.get(part["type"]) for part in parts if isinstance(part, dict) and part.get("type") in types]
+
+
+def prices_in(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The user's prices."""
+    return {name: value for name, value in parameters.items() if PRICE.fullmatch(name)}
 
 
 def prices_of(entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> Prices:

@@ -205,12 +205,12 @@ IMPOSSIBLE = {"prompt_tokens": 0, "completion_tokens": 0}
 @pytest.mark.parametrize(
     ("reply", "completion"),
     [
-        (Fault("no_usage"), 2),
-        ({"text": "an answer", "usage": {"prompt_tokens": -5, "completion_tokens": 3}}, 2),
+        (Fault("no_usage"), 3),
+        ({"text": "an answer", "usage": {"prompt_tokens": -5, "completion_tokens": 3}}, 3),
         ({"text": None, "tool_calls": [TOOL_CALL], "usage": IMPOSSIBLE}, pytest.approx(12, abs=8)),
-        ({"text": "an answer", "usage": {"prompt_tokens": 10**400}}, 2),
-        ({"text": "an answer", "usage": {"completion_tokens": 10**12}}, 2),
-        ({"text": "an answer", "usage": {"completion_tokens_details": {"reasoning_tokens": 10**30}}}, 2),
+        ({"text": "an answer", "usage": {"prompt_tokens": 10**400}}, 3),
+        ({"text": "an answer", "usage": {"completion_tokens": 10**12}}, 3),
+        ({"text": "an answer", "usage": {"completion_tokens_details": {"reasoning_tokens": 10**30}}}, 3),
     ],
     ids=["none", "negative", "zero", "too large for a float", "too large", "too large in its details"],
 )

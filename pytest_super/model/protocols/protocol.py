@@ -34,6 +34,8 @@ END_MARK: Event = {"data": "[DONE]"}
 """Stands for `[DONE]`, the last line of a stream of chat completions."""
 # Clients that read line by line have limits, some of 64 KiB.
 PIECE = 4096
+# A hundred times the longest window of any model. A single higher figure would spend every limit of a run.
+MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,8 @@ class Tokens:
     """Of the prompt: read from a cache."""
     cache_writes: int = 0
     """Of the prompt: written to a cache."""
-
-
-NOT_STATED = Tokens(prompt=0, completion=0)
+    thought: int = 0
+    """Of the completion: what the client does not see of the model's thoughts."""
 
 
 class WireProtocol(Protocol):
@@ -116,8 +117,8 @@ class WireProtocol(Protocol):
         """The request; where it is silent, with the user's parameters, named as in chat completions."""
         ...
 
-    def tokens(self, body: Body) -> Tokens | None:
-        """What the answer used, as the provider says; None if it does not."""
+    def tokens(self, usage: Any) -> Tokens:
+        """What the usage of an answer says, with 0 for what it does not."""
         ...
 
     # How an answer comes as a stream
@@ -130,9 +131,9 @@ class WireProtocol(Protocol):
         """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
         ...
 
-    def used(self, events: list[Event]) -> Tokens:
-        """What the events of a broken stream say that it used, with 0 for what they do not."""
-        ...
+    def usage_of(self, events: list[Event]) -> Any:
+        """The usage that the events of a broken stream state."""
+        return latest(events, self.usage_field)
 
     # What clients ask and get
 
@@ -277,13 +278,24 @@ def plain_error(code: str, message: str) -> Body:
 
 
 def count(value: Any) -> int:
-    """A number of tokens; 0 for what is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """A number of tokens; 0 for what is none, and for what is more than any answer uses."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_TOKENS
+    return value if is_count else 0
 
 
 def detail(usage: Any, group: str, name: str) -> int:
     """A number of tokens among the details of a usage; 0 if none is stated."""
     return count(object_in(usage, group).get(name))
+
+
+def chat_tokens(usage: Any) -> Tokens:
+    """What the usage of a chat completion says."""
+    return Tokens(
+        prompt=count(usage.get("prompt_tokens")),
+        completion=count(usage.get("completion_tokens")),
+        cached=detail(usage, "prompt_tokens_details", "cached_tokens"),
+        thought=detail(usage, "completion_tokens_details", "reasoning_tokens"),
+    )
 
 
 def load_object(text: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_super.model.protocols.chat import chunks, stream
 from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
-    count,
+    chat_tokens,
     invalid,
     is_list_of_objects,
     objects,
@@ -23,7 +23,7 @@ from pytest_super.model.protocols.route import Route
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.model.protocols.protocol import Body, Event, Request, Tokens
+    from pytest_super.model.protocols.protocol import Body, Event, Request
 
 # The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because the
 # gateway decides that, `web_search_options`, because the model could find a task's solution, and
@@ -52,6 +52,9 @@ class ChatCompletions(OpenAI):
     relayed_end = "data: [DONE]\n\n"
     said_in = "choices"
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}]}
+    tokens = staticmethod(chat_tokens)
+    has_part = staticmethod(chunks.has_part)
+    whole = staticmethod(chunks.whole)
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
         return f"{base}/chat/completions"
@@ -62,12 +65,6 @@ class ChatCompletions(OpenAI):
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
         return {**parameters, **request}
-
-    def tokens(self, body: Body) -> Tokens | None:
-        usage = body.get("usage")
-        if not isinstance(usage, dict) or not count(usage.get("prompt_tokens")):
-            return None
-        return chunks.used([body])
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         result = self.seen(request)
@@ -99,15 +96,6 @@ class ChatCompletions(OpenAI):
     def relayed(self, event: Event, request: Request) -> str:
         is_of_interest = objects(event.get("choices")) or stream.wants_usage(request)
         return "" if event.get("error") or not is_of_interest else f"data: {json.dumps(event)}\n\n"
-
-    def has_part(self, event: Event) -> bool:
-        return chunks.has_part(event)
-
-    def whole(self, events: list[Event]) -> Body | None:
-        return chunks.whole(events)
-
-    def used(self, events: list[Event]) -> Tokens:
-        return chunks.used(events)
 
     def error_event(self, code: str, message: str) -> str:
         return f"data: {json.dumps(plain_error(code, message))}\n\n"

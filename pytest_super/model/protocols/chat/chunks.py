@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.protocols.protocol import (
     END_MARK,
     StreamError,
-    Tokens,
-    count,
-    detail,
     is_list_of_objects,
-    latest,
     objects,
 )
 
@@ -42,14 +38,14 @@ class Indexed(dict[int, dict[str, Any]]):
     """A list whose items come in pieces."""
 
 
-def whole(chunks: list[Event]) -> Body | None:
+def whole(events: list[Event]) -> Body | None:
     """The `chat.completion` object; None if the stream broke off.
 
     Raises StreamError, and TypeError if a part of the answer has a wrong type.
     """
     body: Body = {}
     choices: dict[int, dict[str, Any]] = {}
-    for chunk in (chunk for chunk in chunks if chunk != END_MARK):
+    for chunk in (chunk for chunk in events if chunk != END_MARK):
         if chunk.get("error"):
             raise StreamError(chunk)
         # Azure sends chunks of a content filter, without an id and a model.
@@ -58,7 +54,7 @@ def whole(chunks: list[Event]) -> Body | None:
             add(choices.setdefault(choice.get("index") or 0, {"message": {}}), renamed(choice))
     has_reasons = all(choice.get("finish_reason") for choice in choices.values())
     # The end of a stream without an answer still states what it cost.
-    is_ended = has_reasons or END_MARK in chunks if choices else "usage" in body
+    is_ended = has_reasons or END_MARK in events if choices else "usage" in body
     if not is_ended:
         return None
     finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
@@ -77,20 +73,13 @@ def check_types(usage: Any, messages: list[dict[str, Any]]) -> None:
             raise TypeError("the tool calls are not a list")
 
 
-def has_part(chunk: Event) -> bool:
-    """Whether the chunk has a part of the answer; a whole message is none, as no client expects it."""
+def has_part(event: Event) -> bool:
+    """Whether an event has a part of the answer; a whole message is none, as no client expects it."""
     return any(
         ("message" not in choice and choice.get("finish_reason"))
         or any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
-        for choice in objects(chunk.get("choices"))
+        for choice in objects(event.get("choices"))
     )
-
-
-def used(chunks: list[Event]) -> Tokens:
-    """What the latest usage states; some servers have one in every chunk."""
-    usage = latest(chunks, "usage")
-    cached = detail(usage, "prompt_tokens_details", "cached_tokens")
-    return Tokens(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), cached)
 
 
 def renamed(choice: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pytest_super.model.protocols.route import Route
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_super.model.protocols.protocol import Body, Event, Request, Tokens
+    from pytest_super.model.protocols.protocol import Body, Event, Request
 
 MODEL = "/v1beta/models/{model}"
 STATUSES = {
@@ -57,6 +57,13 @@ class Gemini(WireProtocol):
         "contents": [{"role": "user", "parts": [{"text": "Say yes."}]}],
         "generationConfig": {"maxOutputTokens": 16},
     }
+    with_defaults = staticmethod(conversion.with_defaults)
+    to_chat = staticmethod(conversion.to_chat)
+    said = staticmethod(conversion.said)
+    has_files = staticmethod(has_files)
+    has_part = staticmethod(stream.has_part)
+    whole = staticmethod(stream.whole)
+    tokens = staticmethod(stream.tokens)
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:
         return method(base, model, "streamGenerateContent?alt=sse" if is_stream else "generateContent")
@@ -73,13 +80,6 @@ class Gemini(WireProtocol):
     def count_content(self, request: Request, model: str) -> Request:
         return {"generateContentRequest": {"model": f"models/{model}", **request}}
 
-    def with_defaults(self, request: Request, parameters: Request) -> Request:
-        return conversion.with_defaults(request, parameters)
-
-    def tokens(self, body: Body) -> Tokens | None:
-        used = stream.used([body])
-        return used if used.prompt else None
-
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         given = canonical(request)
         # Clients that count state the whole request there.
@@ -90,32 +90,14 @@ class Gemini(WireProtocol):
         check_parts([given["contents"], given.get("systemInstruction")])
         return result, [] if is_open else remove_hosted_tools(result)
 
-    def has_files(self, request: Request) -> bool:
-        return has_files(request)
-
-    def to_chat(self, request: Request) -> Request:
-        return conversion.to_chat(request)
-
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
         return conversion.from_chat(body)
-
-    def said(self, body: Body, request: Request) -> dict[str, Any]:
-        return conversion.said(body, request)
 
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
         return map(event_of, stream.events(body))
 
     def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
         return "" if event.get("error") else event_of(event)
-
-    def has_part(self, event: Event) -> bool:
-        return stream.has_part(event)
-
-    def whole(self, events: list[Event]) -> Body | None:
-        return stream.whole(events)
-
-    def used(self, events: list[Event]) -> Tokens:
-        return stream.used(events)
 
     def error(self, status: int, code: str, message: str) -> Body:
         kind = STATUSES.get(status, "INTERNAL")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
 from pytest_super.model.protocols.gemini.stream import parts_of
 from pytest_super.model.protocols.protocol import (
-    count,
-    detail,
+    chat_tokens,
     json_text,
     load_object,
     object_in,
@@ -20,7 +19,7 @@ from pytest_super.model.protocols.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.model.protocols.protocol import Body, Request
+    from pytest_super.model.protocols.protocol import Body, Request, Tokens
 
 # Fields of generationConfig with the same meaning, and their names in chat completions.
 NAMES = {
@@ -218,7 +217,7 @@ def said(body: Body, request: Request) -> dict[str, Any]:
 def from_chat(body: Body) -> Body:
     return {
         "candidates": [candidate(choice, index) for index, choice in enumerate(body["choices"])],
-        "usageMetadata": usage(object_in(body, "usage")),
+        "usageMetadata": usage(chat_tokens(object_in(body, "usage"))),
         "modelVersion": body.get("model"),
         "responseId": body.get("id"),
     }
@@ -250,13 +249,12 @@ def thought_parts(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"text": thought, "thought": True}
 
 
-def usage(chat: dict[str, Any]) -> dict[str, Any]:
-    prompt, completion = count(chat.get("prompt_tokens")), count(chat.get("completion_tokens"))
-    thought = min(completion, detail(chat, "completion_tokens_details", "reasoning_tokens"))
+def usage(used: Tokens) -> dict[str, Any]:
+    thought = min(used.completion, used.thought)
     return {
-        "promptTokenCount": prompt,
-        "cachedContentTokenCount": detail(chat, "prompt_tokens_details", "cached_tokens"),
-        "candidatesTokenCount": completion - thought,
+        "promptTokenCount": used.prompt,
+        "cachedContentTokenCount": used.cached,
+        "candidatesTokenCount": used.completion - thought,
         "thoughtsTokenCount": thought,
-        "totalTokenCount": prompt + completion,
+        "totalTokenCount": used.prompt + used.completion,
     }

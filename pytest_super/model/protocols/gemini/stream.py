@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import StreamError, Tokens, count, latest, objects, pieces
+from pytest_super.model.protocols.protocol import StreamError, Tokens, count, objects, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,12 +61,15 @@ def whole(events: list[Event]) -> Body | None:
     return {**body, "candidates": candidates}
 
 
-def used(events: list[Event]) -> Tokens:
-    """What the latest usage states: each is of all that has come."""
-    usage = latest(events, "usageMetadata")
-    said, thought = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
-    cached = count(usage.get("cachedContentTokenCount"))
-    return Tokens(count(usage.get("promptTokenCount")), said + thought, cached)
+def tokens(usage: Any) -> Tokens:
+    """What a usage says. Those of a stream are each of all that has come."""
+    thought = count(usage.get("thoughtsTokenCount"))
+    return Tokens(
+        prompt=count(usage.get("promptTokenCount")),
+        completion=count(usage.get("candidatesTokenCount")) + thought,
+        cached=count(usage.get("cachedContentTokenCount")),
+        thought=thought,
+    )
 
 
 def joined(pieces: list[dict[str, Any]]) -> dict[str, Any]:

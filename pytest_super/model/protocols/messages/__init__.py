@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols.messages import conversion, stream
 from pytest_super.model.protocols.protocol import (
-    NOT_STATED,
     Tokens,
     WireProtocol,
     count,
@@ -21,7 +20,7 @@ from pytest_super.model.protocols.route import Route
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_super.model.protocols.protocol import Body, Event, Request
+    from pytest_super.model.protocols.protocol import Body, Request
 
 NAMES = """
     messages system max_tokens metadata stop_sequences temperature top_k top_p thinking tools tool_choice
@@ -67,6 +66,9 @@ class Messages(WireProtocol):
     key_variables = ("ANTHROPIC_API_KEY",)
     said_in = "delta"
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
+    to_chat = staticmethod(conversion.to_chat)
+    whole = staticmethod(stream.whole)
+    usage_of = staticmethod(stream.usage_of)
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
         return f"{base.removesuffix('/v1')}/v1/messages"
@@ -94,9 +96,6 @@ class Messages(WireProtocol):
         # A length is required; this is what litellm takes when nobody states one.
         return {"max_tokens": 4096} | {name: parameters[name] for name in names & set(parameters)} | request
 
-    def to_chat(self, request: Request) -> Request:
-        return conversion.to_chat(request)
-
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
         return conversion.from_chat(body)
 
@@ -106,22 +105,11 @@ class Messages(WireProtocol):
     def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
         return map(named_event, stream.events(body))
 
-    def whole(self, events: list[Event]) -> Body | None:
-        return stream.whole(events)
-
-    def used(self, events: list[Event]) -> Tokens:
-        return self.tokens({"usage": stream.usage_of_part(events)}) or NOT_STATED
-
-    def tokens(self, body: Body) -> Tokens | None:
-        usage = body.get("usage")
-        if not isinstance(usage, dict):
-            return None
-        read, written = (
-            count(usage.get("cache_read_input_tokens")),
-            count(usage.get("cache_creation_input_tokens")),
-        )
-        prompt = count(usage.get("input_tokens")) + read + written
-        return Tokens(prompt, count(usage.get("output_tokens")), read, written) if prompt else None
+    def tokens(self, usage: Any) -> Tokens:
+        cached = count(usage.get("cache_read_input_tokens"))
+        written = count(usage.get("cache_creation_input_tokens"))
+        prompt = count(usage.get("input_tokens")) + cached + written
+        return Tokens(prompt, count(usage.get("output_tokens")), cached, written)
 
     def error(self, status: int, code: str, message: str) -> Body:
         kind = STATUS_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
 from pytest_super.model.protocols.protocol import (
-    count,
-    detail,
+    chat_tokens,
     is_list_of_objects,
     load_object,
     object_in,
@@ -18,7 +17,7 @@ from pytest_super.model.protocols.protocol import (
 )
 
 if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Body, Request
+    from pytest_super.model.protocols.protocol import Body, Request, Tokens
 
 # Fields with the same meaning, and their names in chat completions.
 NAMES = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_sequences": "stop"}
@@ -171,7 +170,7 @@ def from_chat(body: Body) -> Body:
         "content": content_of(chosen["message"]),
         "stop_reason": stop_reason(chosen),
         "stop_sequence": None,
-        "usage": usage(object_in(body, "usage")),
+        "usage": usage(chat_tokens(object_in(body, "usage"))),
     }
 
 
@@ -207,11 +206,10 @@ def whole_thought(block: dict[str, Any]) -> dict[str, Any]:
     return {**block, **{name: text_of(block.get(name)) for name in ("thinking", "signature")}}
 
 
-def usage(chat: dict[str, Any]) -> dict[str, Any]:
-    cached = detail(chat, "prompt_tokens_details", "cached_tokens")
+def usage(used: Tokens) -> dict[str, Any]:
     return {
-        "input_tokens": max(0, count(chat.get("prompt_tokens")) - cached),
-        "cache_read_input_tokens": cached,
+        "input_tokens": max(0, used.prompt - used.cached),
+        "cache_read_input_tokens": used.cached,
         "cache_creation_input_tokens": 0,
-        "output_tokens": count(chat.get("completion_tokens")),
+        "output_tokens": used.completion,
     }

@@ -78,13 +78,13 @@ def deltas(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces(text))
 
 
-def whole(stream: list[Event]) -> Body | None:
+def whole(events: list[Event]) -> Body | None:
     """The answer; None if the stream broke off. Raises StreamError."""
     body: dict[str, Any] = {}
     content: dict[int, dict[str, Any]] = {}
     # By the block and its field, joined in the end: one by one would take quadratic time.
     added: dict[int, dict[str, list[Any]]] = {}
-    for event in stream:
+    for event in events:
         kind = event.get("type")
         if kind == "error":
             raise StreamError(event)
@@ -111,13 +111,13 @@ def merged(begun: Any, ended: Any) -> dict[str, Any]:
     return {**(begun or {}), **stated}
 
 
-def usage_of_part(stream: list[Event]) -> dict[str, Any]:
+def usage_of(events: list[Event]) -> dict[str, Any]:
     """What a broken stream says that it used."""
     usage: dict[str, Any] = {}
-    for event in stream:
+    for event in events:
         if event.get("type") == "message_start":
             # Nothing of the answer has come by then.
-            usage = {**(event["message"].get("usage") or {}), "output_tokens": 0}
+            usage = {**object_in(event.get("message"), "usage"), "output_tokens": 0}
         elif event.get("type") == "message_delta":
             usage = merged(usage, event.get("usage"))
     return usage

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
-    NOT_STATED,
     StreamError,
     Tokens,
     count,
@@ -54,6 +53,8 @@ class Responses(OpenAI):
     routes = (Route("/v1/responses"),)
     said_in = "delta"
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
+    to_chat = staticmethod(conversion.to_chat)
+    from_chat = staticmethod(conversion.from_chat)
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
         return f"{base}/responses"
@@ -77,12 +78,6 @@ class Responses(OpenAI):
             result["reasoning"] = {"effort": effort, **(request.get("reasoning") or {})}
         return result
 
-    def to_chat(self, request: Request) -> Request:
-        return conversion.to_chat(request)
-
-    def from_chat(self, body: Body, request: Request) -> Body:
-        return conversion.from_chat(body, request)
-
     def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
         return conversion.said(body["output"])
 
@@ -102,16 +97,9 @@ class Responses(OpenAI):
                 return {**event["response"], "output": event["response"].get("output") or items}
         return None
 
-    def used(self, events: list[Event]) -> Tokens:  # noqa: ARG002
-        # Only the last event states it.
-        return NOT_STATED
-
-    def tokens(self, body: Body) -> Tokens | None:
-        usage = body.get("usage")
-        if not isinstance(usage, dict) or not count(usage.get("input_tokens")):
-            return None
+    def tokens(self, usage: Any) -> Tokens:
         cached = detail(usage, "input_tokens_details", "cached_tokens")
-        return Tokens(count(usage["input_tokens"]), count(usage.get("output_tokens")), cached)
+        return Tokens(count(usage.get("input_tokens")), count(usage.get("output_tokens")), cached)
 
     def error_event(self, code: str, message: str) -> str:
         response = {"object": "response", "status": "failed", "error": {"code": code, "message": message}}

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
 from pytest_super.model.protocols.protocol import (
-    count,
-    detail,
+    chat_tokens,
     is_list_of_objects,
     load_object,
     object_in,
@@ -25,7 +24,7 @@ from pytest_super.model.protocols.responses.tools import (
 )
 
 if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Body, Request
+    from pytest_super.model.protocols.protocol import Body, Request, Tokens
     from pytest_super.model.protocols.responses.tools import Tools
 
 # Fields that mean the same in both.
@@ -190,7 +189,7 @@ def from_chat(body: Body, request: Request) -> Body:
         "error": None,
         "model": body.get("model"),
         "output": output_items(choice["message"], body.get("id", ""), tools_by_name(request)),
-        "usage": usage(body),
+        "usage": usage(chat_tokens(object_in(body, "usage"))),
         "instructions": request.get("instructions"),
         "metadata": request.get("metadata") or {},
         "parallel_tool_calls": request.get("parallel_tool_calls", True),
@@ -233,15 +232,11 @@ def reasoning_item(text: str, blocks: list[dict[str, Any]], name: str) -> dict[s
     return item
 
 
-def usage(body: Body) -> dict[str, Any]:
-    chat = object_in(body, "usage")
-    prompt, completion = count(chat.get("prompt_tokens")), count(chat.get("completion_tokens"))
-    cached = detail(chat, "prompt_tokens_details", "cached_tokens")
-    thought = detail(chat, "completion_tokens_details", "reasoning_tokens")
+def usage(used: Tokens) -> dict[str, Any]:
     return {
-        "input_tokens": prompt,
-        "input_tokens_details": {"cached_tokens": cached},
-        "output_tokens": completion,
-        "output_tokens_details": {"reasoning_tokens": thought},
-        "total_tokens": prompt + completion,
+        "input_tokens": used.prompt,
+        "input_tokens_details": {"cached_tokens": used.cached},
+        "output_tokens": used.completion,
+        "output_tokens_details": {"reasoning_tokens": used.thought},
+        "total_tokens": used.prompt + used.completion,
     }
