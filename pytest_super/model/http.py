@@ -15,6 +15,7 @@ import httpx
 
 from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_api
 from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.like_openai import LIKE_OPENAI
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.server_sent_events import events_of, limited_bytes
@@ -25,24 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from pytest_super.model.known_model import KnownModel
-    from pytest_super.model.protocols.protocol import Body, Event, Request, WireProtocol
+    from pytest_super.model.protocols.protocol import Body, Event, Request, Site, WireProtocol
     from pytest_super.model.provider import Relay
 
-# Those that speak chat completions as OpenAI does and state what a stream has used.
-LIKE_OPENAI = """
-    openai custom_openai dashscope deepseek github groq hosted_vllm litellm_proxy lm_studio moonshot nebius
-    openrouter sambanova together_ai xai zai
-"""
-# Those without an address of their own: it is OpenAI's, or that of its variables.
-AT_OPENAI = ("openai", "custom_openai")
-# Who pays, for keys of several organizations.
-PAYING = {
-    "openai-organization": ("OPENAI_ORG_ID", "OPENAI_ORGANIZATION"),
-    "openai-project": ("OPENAI_PROJECT_ID",),
-}
-# litellm's look-up of a provider says neither its address nor its key.
-OPENROUTER = "https://openrouter.ai/api/v1"
-OPENROUTER_BASE, OPENROUTER_KEY = ("OPENROUTER_API_BASE",), ("OPENROUTER_API_KEY", "OR_API_KEY")
 COUNT_SECONDS = 30.0
 CONNECT_SECONDS = 60.0
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
@@ -72,9 +58,7 @@ class ProviderServer:
         """Whether the provider does, as far as its name and its answers until now say."""
         if protocol is COMMON:
             # Some models of OpenAI speak Responses alone, to which litellm converts.
-            return (
-                self._known.provider in LIKE_OPENAI.split() and self._known.entry.get("mode") != "responses"
-            )
+            return self._known.provider in LIKE_OPENAI and self._known.entry.get("mode") != "responses"
         return self._known.provider == protocol.provider and protocol.name not in self._unspoken
 
     async def ask(
@@ -152,31 +136,27 @@ class ProviderServer:
                 raise denied(self._known.model, response, text, self._secrets)
             yield events_of(response)
 
+    def _site(self, protocol: WireProtocol) -> Site:
+        return LIKE_OPENAI.get(self._known.provider, protocol.site)
+
     def _base(self, protocol: WireProtocol) -> str:
-        base = self._known.base
-        if base is None and self._known.provider in (*AT_OPENAI, protocol.provider):
-            base = first(protocol.base_variables) or protocol.base_url
-        elif base is None and self._known.provider == "openrouter":
-            base = first(OPENROUTER_BASE) or OPENROUTER
+        site = self._site(protocol)
+        base = self._known.base or first(site.base_variables) or site.base_url
         if not base:
             text = f"{self._known.model}: its address is not known: state --super-model-arg=api_base=URL"
             raise ModelCallError(Failure.FATAL, text)
-        return str(base).rstrip("/")
+        return base.rstrip("/")
 
     def _headers(self, protocol: WireProtocol, passed: Mapping[str, str]) -> httpx.Headers:
-        key = self._parameters.get("api_key") or self._known.key
-        if not key and self._known.provider in (*AT_OPENAI, protocol.provider):
-            key = first(protocol.key_variables)
-        elif not key and self._known.provider == "openrouter":
-            key = first(OPENROUTER_KEY)
+        site = self._site(protocol)
+        key = self._parameters.get("api_key") or self._known.key or first(site.key_variables)
         extra = self._parameters.get("extra_headers") or {}
         if not key and not any(map(is_secret_name, extra)):
             names = ", ".join(self._known.missing_keys()) or "the variable that litellm reads"
             raise ModelCallError(Failure.FATAL, f"{self._known.model}: its key is missing: set {names}")
         # No header can end with a blank, as one without a key would.
         headers = httpx.Headers(protocol.headers(key or "-"))
-        if self._known.provider in AT_OPENAI:
-            headers.update({name: value for name, names in PAYING.items() if (value := first(names))})
+        headers.update({name: value for name, names in site.headers.items() if (value := first(names))})
         headers.update(passed)
         headers.update(extra)
         return headers

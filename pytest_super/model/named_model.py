@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.chat_request import written
 from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
+from pytest_super.model.like_openai import written
 from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens, object_in
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 # Not `splitlines`: JSON can have other separators as they are.
 LINE_END = re.compile(r"\r\n|\n|\r")
 BETWEEN = re.compile(r"\r?\n\r?\n")
-# A line of an event, or a comment.
-FIELD = re.compile(r"(data|event|id|retry)?:")
-# The begin of JSON or of a web page.
-DOCUMENT = re.compile(r"\s*[\[{<]")
+# How JSON and web pages begin.
+DOCUMENTS = ("[", "{", "<")
 # What remains of a response after the mark of its end, before its connection can be used again.
 REST_SECONDS = 1.0
 MEBIBYTE = 2**20
@@ -38,7 +36,7 @@ async def events_of(response: httpx.Response) -> AsyncIterator[list[Event]]:
     """The events, those that came together in one list; comments are left out.
 
     A server that cannot stream answers with one JSON value, which is then the only event. Raises ValueError
-    if the response is neither.
+    for a web page.
     """
     parser = EventParser()
     pieces = limited_bytes(response)
@@ -69,32 +67,28 @@ class EventParser:
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._unfinished: list[str] = []
-        self._last = ""
-        self._are_events = self._is_document = False
+        self._last = self._begin = ""
 
     def feed(self, piece: bytes) -> list[Event] | None:
         """The events that end in this piece; None if nothing does, not even a comment."""
-        text = self._last + self._decode(piece)
-        self._unfinished.append(text[len(self._last) :])
+        text = self._decode(piece)
+        self._unfinished.append(text)
+        # Some servers send blank lines before an answer.
+        self._begin = self._begin or text.lstrip()[:1]
         # The end of an event can come in several pieces.
-        self._last, is_between = text[-3:], BETWEEN.search(text)
-        if self._is_document or not is_between:
+        text = self._last + text
+        self._last = text[-3:]
+        if self._begin in DOCUMENTS or not BETWEEN.search(text):
             return None
         *blocks, rest = BETWEEN.split("".join(self._unfinished))
-        # Documents have blank lines, too.
-        self._is_document = not self._are_events and any(map(DOCUMENT.match, blocks))
-        if self._is_document:
-            return None
-        # Some servers send blank lines before an answer.
-        self._are_events = self._are_events or any(map(str.strip, blocks))
         self._unfinished = [rest]
         return events_in(blocks)
 
     def end(self) -> list[Event]:
-        """What the response had after its last event. Raises ValueError if it had neither events nor JSON."""
+        """What the response had after its last event. Raises ValueError for a document that is not JSON."""
         rest = "".join(self._unfinished)
-        if not self._are_events and not FIELD.match(rest):
-            return [plain(json.loads(rest))] if rest.strip() else []
+        if self._begin in DOCUMENTS:
+            return [plain(json.loads(rest))]
         # Without a blank line after it, it is an event or a part of one.
         with suppress(ValueError):
             return events_in([rest])

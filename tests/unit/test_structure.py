@@ -88,9 +88,9 @@ def strings_of(file: Path) -> Iterator[str]:
 def declared_by_protocols() -> set[str]:
     """The paths, the headers, the addresses and the variables of all protocols."""
     paths = {route.path.rpartition("{model}")[2] for route in ROUTES}
-    variables = {name for each in PROTOCOLS for name in (*each.environment, *each.base_variables)}
+    variables = {name for each in PROTOCOLS for name in (*each.environment, *each.site.base_variables)}
     models = {each.models for each in PROTOCOLS}
-    addresses = {each.base_url for each in PROTOCOLS}
+    addresses = {each.site.base_url for each in PROTOCOLS}
     return {text.lower() for text in (*paths, *models, *CLIENT_HEADERS, *KEY_HEADERS, *variables, *addresses)}
 
 

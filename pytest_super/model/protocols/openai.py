@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.protocols.protocol import WireProtocol, plain_error
+from pytest_super.model.protocols.protocol import Site, WireProtocol, plain_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +20,17 @@ class OpenAI(WireProtocol):
         "OPENAI_API_KEY": "{key}",
     }
     provider = "openai"
-    base_url = "https://api.openai.com/v1"
-    base_variables = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    key_variables = ("OPENAI_API_KEY",)
+    site = Site(
+        base_url="https://api.openai.com/v1",
+        base_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        key_variables=("OPENAI_API_KEY",),
+        # Who pays, for keys of several organizations.
+        headers={
+            "openai-organization": ("OPENAI_ORG_ID", "OPENAI_ORGANIZATION"),
+            "openai-project": ("OPENAI_PROJECT_ID",),
+        },
+        takes_parts=True,
+    )
 
     def headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pytest_super.model.failures import Failure, ModelCallError
@@ -53,6 +53,22 @@ class Tokens:
     """Of the completion: what the client does not see of the model's thoughts."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where a provider is asked, with which key, and what it takes; litellm knows what is left out."""
+
+    base_url: str = ""
+    base_variables: tuple[str, ...] = ()
+    """Of the environment: those that name another base URL."""
+    key_variables: tuple[str, ...] = ()
+    headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The variables from which further headers come."""
+    takes_parts: bool = False
+    """In chat completions: whether a text can be a list of parts."""
+    takes_marks: bool = False
+    """Whether parts can have marks of what to cache, for models of other providers."""
+
+
 class WireProtocol(Protocol):
     """One protocol of the model door. Its methods have no state and need no library."""
 
@@ -82,10 +98,8 @@ class WireProtocol(Protocol):
     """What a client expects after the last event that was relayed."""
     provider: str
     """Its own provider, as litellm calls it."""
-    base_url: str
-    """Of its own provider. `base_variables` are those of the environment that name another."""
-    base_variables: tuple[str, ...]
-    key_variables: tuple[str, ...]
+    site: Site
+    """That of its own provider."""
     said_in: str
     """The field of events that holds what the model says."""
     harmless: ClassVar[Request]

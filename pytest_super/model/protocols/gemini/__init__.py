@@ -12,7 +12,7 @@ from pytest_super.model.protocols.gemini.canonical import (
     has_files,
     remove_hosted_tools,
 )
-from pytest_super.model.protocols.protocol import WireProtocol, count, invalid, is_list_of_objects
+from pytest_super.model.protocols.protocol import Site, WireProtocol, count, invalid, is_list_of_objects
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
@@ -49,9 +49,11 @@ class Gemini(WireProtocol):
     key_header = "x-goog-api-key"
     model_field, usage_field = "modelVersion", "usageMetadata"
     provider = "gemini"
-    base_url = "https://generativelanguage.googleapis.com"
-    base_variables = ("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL")
-    key_variables = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    site = Site(
+        base_url="https://generativelanguage.googleapis.com",
+        base_variables=("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
+        key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    )
     said_in = "candidates"
     harmless: ClassVar[Request] = {
         "contents": [{"role": "user", "parts": [{"text": "Say yes."}]}],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols.messages import conversion, stream
 from pytest_super.model.protocols.protocol import (
+    Site,
     Tokens,
     WireProtocol,
     count,
@@ -61,9 +62,11 @@ class Messages(WireProtocol):
     # It chooses features of the API.
     client_headers = ("anthropic-beta",)
     provider = "anthropic"
-    base_url = "https://api.anthropic.com"
-    base_variables = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
-    key_variables = ("ANTHROPIC_API_KEY",)
+    site = Site(
+        base_url="https://api.anthropic.com",
+        base_variables=("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
+        key_variables=("ANTHROPIC_API_KEY",),
+    )
     said_in = "delta"
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
     to_chat = staticmethod(conversion.to_chat)

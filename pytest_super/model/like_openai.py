@@ -1,10 +1,13 @@
-"""A chat completion as servers with OpenAI's protocol take it: without what only litellm knows."""
+"""Providers that speak chat completions as OpenAI does, and state what a stream has used.
+
+A request is written as they take it: without what only litellm knows.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import text_of
+from pytest_super.model.protocols.protocol import Site, text_of
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.token_estimate import prices_in
 
@@ -12,30 +15,42 @@ if TYPE_CHECKING:
     from pytest_super.model.known_model import KnownModel
     from pytest_super.model.protocols.protocol import Request
 
+OPENROUTER = Site(
+    base_url="https://openrouter.ai/api/v1",
+    base_variables=("OPENROUTER_API_BASE",),
+    key_variables=("OPENROUTER_API_KEY", "OR_API_KEY"),
+    takes_parts=True,
+    takes_marks=True,
+)
+# Of most, litellm knows the address and the key.
+OTHERS = "dashscope deepseek github groq hosted_vllm lm_studio moonshot nebius sambanova together_ai xai zai"
+LIKE_OPENAI = {
+    **dict.fromkeys(OTHERS.split(), Site()),
+    **dict.fromkeys((COMMON.provider, "custom_openai"), COMMON.site),
+    "openrouter": OPENROUTER,
+    "litellm_proxy": Site(takes_parts=True, takes_marks=True),
+}
 # litellm's parameters, which the user can state: they are about the call, and no server knows them.
 ABOUT_THE_CALL = """
     additional_drop_params allowed_openai_params api_base api_key api_version base_model base_url
     custom_llm_provider drop_params extra_body extra_headers headers max_retries num_retries ssl_verify
     timeout request_timeout
 """
-# They take contents as they are.
-WITH_PARTS = ("openai", "openrouter", "litellm_proxy")
-# These pass the marks of what to cache on to models of other providers. Others refuse them.
-WITH_MARKS = ("openrouter", "litellm_proxy")
 
 
 def written(known: KnownModel, request: Request) -> Request:
     """The request with the parameters that the model takes. `request` has the user's, too."""
+    site = LIKE_OPENAI[known.provider]
     given = {name: value for name, value in request.items() if value is not None}
     supported = known.supported | set(given.get("allowed_openai_params") or ())
     unknown = {*ABOUT_THE_CALL.split(), *prices_in(given), *(given.get("additional_drop_params") or ())}
     # An empty list says that nothing is known.
     unknown |= COMMON.fields - supported - {"messages"} if supported else set()
     result = {name: value for name, value in given.items() if name not in unknown}
-    result["messages"] = [taken(message, known.provider) for message in given["messages"]]
-    if "tools" in result and known.provider not in WITH_MARKS:
+    result["messages"] = [taken(message, site) for message in given["messages"]]
+    if "tools" in result and not site.takes_marks:
         result["tools"] = list(map(unmarked, result["tools"]))
-    if known.provider == "openai" and known.entry.get("supports_reasoning"):
+    if known.provider == COMMON.provider and known.entry.get("supports_reasoning"):
         result = for_reasoning(known, result)
     return result | (given.get("extra_body") or {})
 
@@ -51,16 +66,16 @@ def for_reasoning(known: KnownModel, request: Request) -> Request:
     return result
 
 
-def taken(message: dict[str, Any], provider: str) -> dict[str, Any]:
+def taken(message: dict[str, Any], site: Site) -> dict[str, Any]:
     """The message as the provider takes it."""
     parts = message.get("content")
-    if provider in WITH_MARKS:
+    if site.takes_marks:
         return message
     message = unmarked(message)
     if not isinstance(parts, list):
         return message
     parts = list(map(unmarked, parts))
-    if provider not in WITH_PARTS and all(part.get("type") == "text" for part in parts):
+    if not site.takes_parts and all(part.get("type") == "text" for part in parts):
         return {**message, "content": text_of(parts)}
     return {**message, "content": parts}
 
