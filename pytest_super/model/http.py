@@ -18,8 +18,7 @@ from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.like_openai import LIKE_OPENAI
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import NotSpokenError
-from pytest_super.model.server_sent_events import events_of, limited_bytes
-from pytest_super.model.streamed_answer import Relaying, read_answer
+from pytest_super.model.streamed_answer import Relaying, events_of, limited_bytes, read_answer
 from pytest_super.redaction import is_secret_name, secrets_in
 
 if TYPE_CHECKING:

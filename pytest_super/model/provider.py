@@ -64,14 +64,12 @@ class ModelProvider(Protocol):
 
     def max_usage(self, request: Request) -> MaxUsage:
         """The most that one call with this request can use."""
-        ...
 
     async def complete(self, request: Request, *, task: str, call: int) -> Answer:
         """One chat completion, without a retry; `call` is its number within its trial, from 1.
 
         Raises ModelCallError.
         """
-        ...
 
     def speaks(self, protocol: WireProtocol) -> bool:  # noqa: ARG002
         """Whether `stream` can be asked in this protocol."""

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.protocols.chat import stream as chat_events
-from pytest_super.model.protocols.chat.chunks import whole
+from pytest_super.model.protocols.chat.stream import replay, whole
 from pytest_super.model.protocols.protocol import END_MARK, StreamError
 
 TEXT = st.text(max_size=20)
@@ -51,7 +50,8 @@ def test_the_chunks_of_an_answer_add_up_to_it(messages: list[dict[str, Any]]) ->
     ]
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
     body = {**COMMON, "choices": choices, "usage": usage}
-    chunks = list(chat_events.chunks(body, usage=True))
+    *chunks, done = replay(body, {"stream_options": {"include_usage": True}})
+    assert done == END_MARK
     assert whole(chunks) == body
     # Without the last choice's end, the stream has broken off.
     assert whole(chunks[:-2]) is None

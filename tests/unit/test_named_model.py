@@ -20,7 +20,7 @@ from pytest_super.model.known_model import import_litellm
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.protocols.registry import COMMON
-from pytest_super.model.server_sent_events import LARGEST_ANSWER
+from pytest_super.model.streamed_answer import LARGEST_ANSWER
 from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, running_server
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.protocols.protocol import END_MARK
-from pytest_super.model.server_sent_events import events_of
+from pytest_super.model.streamed_answer import events_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
-from pytest_super.model.protocols.chat.stream import chunks, events, wants_usage
+from pytest_super.model.protocols.chat.stream import replay, wants_usage
 from pytest_super.model.protocols.protocol import PIECE
+from pytest_super.model.protocols.registry import COMMON
 
+WITH_USAGE = {"stream_options": {"include_usage": True}}
 TEXTS = st.text(max_size=20) | st.integers(0, 3 * PIECE).map(lambda size: "x" * size)
 CALLS = st.lists(
     st.fixed_dictionaries(
@@ -50,7 +52,8 @@ def completion(*messages: dict[str, Any]) -> dict[str, Any]:
 @given(st.lists(MESSAGES, min_size=1, max_size=2))
 def test_openais_client_gets_the_answer_from_the_stream(messages: list[dict[str, Any]]) -> None:
     state = ChatCompletionStreamState()
-    for chunk in chunks(completion(*messages), usage=True):
+    *chunks, _done = replay(completion(*messages), WITH_USAGE)
+    for chunk in chunks:
         state.handle_chunk(ChatCompletionChunk.model_validate(chunk))
     made = state.get_final_completion()
     assert made.usage is not None
@@ -67,14 +70,14 @@ def test_openais_client_gets_the_answer_from_the_stream(messages: list[dict[str,
 
 @given(MESSAGES)
 def test_no_line_is_too_long_for_readers_of_lines(message: dict[str, Any]) -> None:
-    assert all(len(event.encode()) < 2**16 for event in events(completion(message)))
+    assert all(len(event.encode()) < 2**16 for event in COMMON.events(completion(message), {}))
 
 
 def test_usage_is_sent_on_request() -> None:
     body = completion({"role": "assistant", "content": "text"})
-    *_, last = chunks(body, usage=True)
+    *_, last, _done = replay(body, WITH_USAGE)
     assert (last["choices"], last["usage"]) == ([], body["usage"])
-    assert all("usage" not in chunk for chunk in chunks(body))
+    assert all("usage" not in chunk for chunk in replay(body, {}))
 
 
 @pytest.mark.parametrize(
@@ -86,8 +89,8 @@ def test_asking_for_usage_has_one_form(options: Any, wanted: bool) -> None:
 
 
 def test_the_stream_is_one_of_server_sent_events_and_says_that_it_is_done() -> None:
-    *parts, done, nothing = "".join(events(completion({"role": "assistant", "content": "a\n\nb"}))).split(
-        "\n\n"
-    )
+    *parts, done, nothing = "".join(
+        COMMON.events(completion({"role": "assistant", "content": "a\n\nb"}), {})
+    ).split("\n\n")
     assert (done, nothing) == ("data: [DONE]", "")
     assert all(json.loads(part.removeprefix("data: "))["object"] == "chat.completion.chunk" for part in parts)

@@ -109,7 +109,6 @@ class WireProtocol(Protocol):
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:
         """The URL of requests below a base URL. Some protocols name the model there, or the stream."""
-        ...
 
     def count_address(self, base: str, model: str) -> str:  # noqa: ARG002
         """The URL of requests for a number of tokens; "" if the provider does not count."""
@@ -117,7 +116,6 @@ class WireProtocol(Protocol):
 
     def headers(self, key: str) -> dict[str, str]:
         """Those of each request."""
-        ...
 
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
         """The body of a request for a stream, or for the whole answer at once."""
@@ -129,11 +127,9 @@ class WireProtocol(Protocol):
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
         """The request; where it is silent, with the user's parameters, named as in chat completions."""
-        ...
 
     def tokens(self, usage: Any) -> Tokens:
         """What the usage of an answer says, with 0 for what it does not."""
-        ...
 
     # How an answer comes as a stream
 
@@ -143,7 +139,6 @@ class WireProtocol(Protocol):
 
     def whole(self, events: list[Event]) -> Body | None:
         """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
-        ...
 
     def usage_of(self, events: list[Event]) -> Any:
         """The usage that the events of a broken stream state."""
@@ -157,7 +152,6 @@ class WireProtocol(Protocol):
         A provider runs hosted tools itself: they lead to the web, so they are removed unless the task's
         network is open (`is_open`). Raises ModelCallError, INVALID.
         """
-        ...
 
     def seen(self, request: Request) -> Request:
         """The fields that a provider may see. Raises ModelCallError, INVALID."""
@@ -177,32 +171,36 @@ class WireProtocol(Protocol):
 
     def to_chat(self, request: Request) -> Request:
         """An accepted request as one of chat completions. What these have no place for is left out."""
-        ...
 
     def from_chat(self, body: Body, request: Request) -> Body:
         """The answer to `request` from a `chat.completion` object."""
-        ...
 
     def said(self, body: Body, request: Request) -> dict[str, Any]:
         """The message of a whole answer to `request`, as one of chat completions."""
-        ...
+
+    def replay(self, body: Body, request: Request) -> Iterator[Event]:
+        """A whole answer to `request` as the events of its stream."""
+
+    def written(self, event: Event) -> str:
+        """A server-sent event, as clients expect it."""
+        return named_event(event)
 
     def events(self, body: Body, request: Request) -> Iterator[str]:
         """A whole answer as the server-sent events that a client of the protocol expects."""
-        ...
+        return map(self.written, self.replay(body, request))
 
     def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
         """An event of the provider's stream as the client's server-sent event; "" if it gets none of it."""
         # An error ends the stream, which has an event of ours for it.
-        return "" if event.get("type") in ERRORS else named_event(event)
+        is_error = event.get("type") in ERRORS or event.get("error")
+        return "" if is_error else self.written(event)
 
     def error(self, status: int, code: str, message: str) -> Body:
         """The body of a response with this HTTP status."""
-        ...
 
     def error_event(self, code: str, message: str) -> str:
         """What ends a stream that cannot go on."""
-        ...
+        return self.written(self.error(500, code, message))
 
     def counted(self, tokens: int) -> Body:  # noqa: ARG002
         """The answer to a request for a number of tokens."""
@@ -210,7 +208,6 @@ class WireProtocol(Protocol):
 
     def card(self, name: str) -> dict[str, Any]:
         """What clients are told of a model. Protocols with one path of models share one card and list."""
-        ...
 
     def model_list(self, card: dict[str, Any]) -> Body: ...
 
@@ -274,12 +271,17 @@ def reading() -> Iterator[None]:
         raise invalid("the request", "has a field of a wrong type") from None
 
 
-def named_event(data: Event) -> str:
+def named_event(event: Event) -> str:
     """A server-sent event that is named by its `type`."""
-    kind = str(data.get("type"))
+    kind = str(event.get("type"))
     # A provider's type could begin another line.
     name = f"event: {kind}\n" if TYPE.fullmatch(kind) else ""
-    return f"{name}data: {json.dumps(data)}\n\n"
+    return f"{name}data: {json.dumps(event)}\n\n"
+
+
+def data_event(event: Event) -> str:
+    """A server-sent event without a name."""
+    return f"data: {'[DONE]' if event == END_MARK else json.dumps(event)}\n\n"
 
 
 def pieces(text: str) -> Iterator[str]:

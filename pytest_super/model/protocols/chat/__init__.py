@@ -6,23 +6,21 @@ send the key to whoever asked for it, and the host would fetch an image from any
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_super.model.protocols.chat import chunks, stream
+from pytest_super.model.protocols.chat import stream
 from pytest_super.model.protocols.openai import OpenAI
 from pytest_super.model.protocols.protocol import (
+    END_MARK,
     chat_tokens,
+    data_event,
     invalid,
     is_list_of_objects,
     objects,
-    plain_error,
 )
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_super.model.protocols.protocol import Body, Event, Request
 
 # The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because the
@@ -49,12 +47,14 @@ class ChatCompletions(OpenAI):
     fields = FIELDS
     name = "chat completions"
     routes = (Route("/v1/chat/completions"),)
-    relayed_end = "data: [DONE]\n\n"
+    relayed_end = data_event(END_MARK)
     said_in = "choices"
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}]}
     tokens = staticmethod(chat_tokens)
-    has_part = staticmethod(chunks.has_part)
-    whole = staticmethod(chunks.whole)
+    has_part = staticmethod(stream.has_part)
+    whole = staticmethod(stream.whole)
+    replay = staticmethod(stream.replay)
+    written = staticmethod(data_event)
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
         return f"{base}/chat/completions"
@@ -90,15 +90,9 @@ class ChatCompletions(OpenAI):
         message: dict[str, Any] = body["choices"][0]["message"]
         return message
 
-    def events(self, body: Body, request: Request) -> Iterator[str]:
-        return stream.events(body, usage=stream.wants_usage(request))
-
     def relayed(self, event: Event, request: Request) -> str:
         is_of_interest = objects(event.get("choices")) or stream.wants_usage(request)
-        return "" if event.get("error") or not is_of_interest else f"data: {json.dumps(event)}\n\n"
-
-    def error_event(self, code: str, message: str) -> str:
-        return f"data: {json.dumps(plain_error(code, message))}\n\n"
+        return super().relayed(event, request) if is_of_interest else ""
 
 
 def remove_hosted_tools(request: Request) -> list[str]:

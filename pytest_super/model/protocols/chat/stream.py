@@ -1,27 +1,39 @@
-"""A whole chat completion as the server-sent events of a stream, for an answer that did not come as one."""
+"""A chat completion as the chunks of its stream, and back.
+
+Servers differ from OpenAI's in what they leave out, repeat and add, so the rules know few fields by name.
+"""
 
 from __future__ import annotations
 
-import json
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import pieces
+from pytest_super.model.protocols.protocol import (
+    END_MARK,
+    StreamError,
+    is_list_of_objects,
+    objects,
+    pieces,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_super.model.protocols.protocol import Body, Event, Request
+
 # The fields of a message that arrive in pieces, which the client joins.
 TEXTS = ("reasoning_content", "content", "refusal")
+# The texts that come whole; some servers repeat them in every chunk.
+WHOLE = frozenset(("id", "type", "name", "role", "signature", "finish_reason"))
+COUNTS = ("prompt_tokens", "completion_tokens")
+# How models without a parser for their thoughts begin.
+THOUGHT = re.compile(r"<(think|thinking)>(.*?)</\1>(.*)", re.DOTALL)
+NO_CALL = {"name": "", "arguments": ""}
 
 
-def events(body: dict[str, Any], *, usage: bool = False) -> Iterator[str]:
-    """The events of the stream of a `chat.completion` object; `usage` adds an event with its usage."""
-    for chunk in chunks(body, usage=usage):
-        yield f"data: {json.dumps(chunk)}\n\n"
-    yield "data: [DONE]\n\n"
-
-
-def chunks(body: dict[str, Any], *, usage: bool = False) -> Iterator[dict[str, Any]]:
+def replay(body: Body, request: Request) -> Iterator[Event]:
+    """The chunks of a `chat.completion` object."""
     common = {"object": "chat.completion.chunk"}
     common |= {key: body[key] for key in ("id", "created", "model", "system_fingerprint") if key in body}
     for choice in body["choices"]:
@@ -32,8 +44,9 @@ def chunks(body: dict[str, Any], *, usage: bool = False) -> Iterator[dict[str, A
         if choice.get("logprobs"):
             last["logprobs"] = choice["logprobs"]
         yield {**common, "choices": [last]}
-    if usage:
+    if wants_usage(request):
         yield {**common, "choices": [], "usage": body.get("usage")}
+    yield END_MARK
 
 
 def deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -52,6 +65,141 @@ def deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def wants_usage(request: dict[str, Any]) -> bool:
+def wants_usage(request: Request) -> bool:
     options = request.get("stream_options")
     return isinstance(options, dict) and bool(options.get("include_usage"))
+
+
+@dataclass(slots=True)
+class Pieces:
+    """A text that comes in pieces."""
+
+    texts: list[str] = field(default_factory=list)
+
+
+class Indexed(dict[int, dict[str, Any]]):
+    """A list whose items come in pieces."""
+
+
+def whole(events: list[Event]) -> Body | None:
+    """The `chat.completion` object; None if the stream broke off.
+
+    Raises StreamError, and TypeError if a part of the answer has a wrong type.
+    """
+    body: Body = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for chunk in (chunk for chunk in events if chunk != END_MARK):
+        if chunk.get("error"):
+            raise StreamError(chunk)
+        # Azure sends chunks of a content filter, without an id and a model.
+        body |= {name: value for name, value in chunk.items() if value not in (None, "")}
+        for choice in objects(chunk.get("choices")):
+            add(choices.setdefault(choice.get("index") or 0, {"message": {}}), renamed(choice))
+    has_reasons = all(choice.get("finish_reason") for choice in choices.values())
+    # The end of a stream without an answer still states what it cost.
+    is_ended = has_reasons or END_MARK in events if choices else "usage" in body
+    if not is_ended:
+        return None
+    finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
+    check_types(body.get("usage"), [choice["message"] for choice in finished])
+    return {**body, "object": "chat.completion", "choices": finished}
+
+
+def check_types(usage: Any, messages: list[dict[str, Any]]) -> None:
+    counts = usage if usage is not None else {}
+    if not isinstance(counts, dict) or not all(isinstance(counts.get(name, 0), int) for name in COUNTS):
+        raise TypeError("the usage has no numbers")
+    for message in messages:
+        if not isinstance(message["content"], str | None):
+            raise TypeError("the content is not text")
+        if not is_list_of_objects(message.get("tool_calls") or []):
+            raise TypeError("the tool calls are not a list")
+
+
+def has_part(event: Event) -> bool:
+    """Whether an event has a part of the answer; a whole message is none, as no client expects it."""
+    return any(
+        ("message" not in choice and choice.get("finish_reason"))
+        or any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
+        for choice in objects(event.get("choices"))
+    )
+
+
+def renamed(choice: dict[str, Any]) -> dict[str, Any]:
+    """A server that cannot stream sends the whole message where others send a part of it."""
+    rest = {name: value for name, value in choice.items() if name not in ("delta", "index")}
+    return rest if "message" in rest else {**rest, "message": choice.get("delta") or {}}
+
+
+def add(whole: dict[str, Any], part: dict[str, Any]) -> None:
+    """Add a part's fields: texts and lists get longer, anything else is replaced."""
+    for name, value in part.items():
+        if isinstance(value, str) and name not in WHOLE:
+            whole.setdefault(name, Pieces()).texts.append(value)
+        elif isinstance(value, dict):
+            add(whole.setdefault(name, {}), value)
+        elif isinstance(value, list):
+            add_items(whole, name, value)
+        elif value is not None and value != "":
+            whole[name] = value
+
+
+def add_items(whole: dict[str, Any], name: str, items: list[Any]) -> None:
+    if not all(isinstance(item, dict) and ("index" in item or name == "tool_calls") for item in items):
+        whole.setdefault(name, []).extend(items)
+        return
+    indexed = whole.setdefault(name, Indexed())
+    for item in items:
+        # Without an index, the calls are whole. Gemini's all have the same.
+        index = item.get("index")
+        if index is None or is_another(indexed.get(index, {}), item):
+            index = max(indexed, default=-1) + 1
+        add(indexed.setdefault(index, {}), item)
+
+
+def is_another(call: dict[str, Any], item: dict[str, Any]) -> bool:
+    """Whether the item begins another call: some servers state an id, or a name, in every piece of one."""
+    function = item.get("function")
+    is_named = isinstance(function, dict) and bool(function.get("name"))
+    return is_named and bool(call.get("id") and item.get("id")) and call["id"] != item["id"]
+
+
+def joined(value: Any) -> Any:
+    if isinstance(value, Pieces):
+        return "".join(value.texts)
+    if isinstance(value, Indexed):
+        return [joined(value[index]) for index in sorted(value)]
+    if isinstance(value, dict):
+        return {name: joined(item) for name, item in value.items()}
+    return value
+
+
+def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": None, **choice["message"]}
+    message |= thought_of(message)
+    if isinstance(message.get("tool_calls"), list):
+        message["tool_calls"] = list(map(whole_call, objects(message["tool_calls"])))
+    # For servers that give none.
+    reason = "tool_calls" if message.get("tool_calls") else "stop"
+    return {"finish_reason": reason, **choice, "message": message}
+
+
+def thought_of(message: dict[str, Any]) -> dict[str, Any]:
+    """The fields that set a thought apart from the text, where the server has not done so."""
+    if message.get("reasoning_content"):
+        return {}
+    # OpenRouter's name, and Groq's.
+    if isinstance(thought := message.get("reasoning"), str):
+        return {"reasoning_content": thought}
+    text = message["content"]
+    found = THOUGHT.match(text) if isinstance(text, str) else None
+    return {"reasoning_content": found[2], "content": found[3]} if found else {}
+
+
+def whole_call(call: dict[str, Any]) -> dict[str, Any]:
+    rest = {"type": "function", **call}
+    # It says where a piece belongs, and a whole answer's calls have none.
+    rest.pop("index", None)
+    if rest["type"] == "function":
+        rest["function"] = {**NO_CALL, **call.get("function", {})}
+    return rest

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.model.protocols.gemini import conversion, stream
-from pytest_super.model.protocols.gemini.canonical import (
-    canonical,
-    check_parts,
-    has_files,
-    remove_hosted_tools,
+from pytest_super.model.protocols.protocol import (
+    Site,
+    WireProtocol,
+    count,
+    data_event,
+    invalid,
+    is_list_of_objects,
+    objects,
+    parts_in,
 )
-from pytest_super.model.protocols.protocol import Site, WireProtocol, count, invalid, is_list_of_objects
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from pytest_super.model.protocols.protocol import Body, Event, Request
+    from pytest_super.model.protocols.protocol import Body, Request
 
 MODEL = "/v1beta/models/{model}"
 STATUSES = {
@@ -28,6 +31,14 @@ STATUSES = {
     404: "NOT_FOUND",
     429: "RESOURCE_EXHAUSTED",
 }
+# Google reads `system_instruction` and `systemInstruction` alike. The values of these are the client's own.
+SCHEMAS = ("parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema")
+FREE = frozenset(("args", "response", *SCHEMAS))
+UNDERSCORE = re.compile(r"(?<=[a-z])_([a-z])")
+# Tools that the client runs itself. Any other is the provider's: `googleSearch`, `codeExecution`, …
+CLIENT_TOOLS = ("functionDeclarations", "computerUse")
+# Types of data whose tokens can be measured.
+MEASURED = ("image/", "text/")
 
 
 class Gemini(WireProtocol):
@@ -62,8 +73,9 @@ class Gemini(WireProtocol):
     with_defaults = staticmethod(conversion.with_defaults)
     to_chat = staticmethod(conversion.to_chat)
     said = staticmethod(conversion.said)
-    has_files = staticmethod(has_files)
     has_part = staticmethod(stream.has_part)
+    replay = staticmethod(stream.replay)
+    written = staticmethod(data_event)
     whole = staticmethod(stream.whole)
     tokens = staticmethod(stream.tokens)
 
@@ -92,22 +104,18 @@ class Gemini(WireProtocol):
         check_parts([given["contents"], given.get("systemInstruction")])
         return result, [] if is_open else remove_hosted_tools(result)
 
+    def has_files(self, request: Request) -> bool:
+        parts = parts_in(request["contents"], ("parts", "functionResponse"))
+        data = [found for part in parts for found in objects([part.get("inlineData")])]
+        return not all(str(each.get("mimeType")).startswith(MEASURED) for each in data)
+
     def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
         return conversion.from_chat(body)
-
-    def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
-        return map(event_of, stream.events(body))
-
-    def relayed(self, event: Event, request: Request) -> str:  # noqa: ARG002
-        return "" if event.get("error") else event_of(event)
 
     def error(self, status: int, code: str, message: str) -> Body:
         kind = STATUSES.get(status, "INTERNAL")
         reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code}
         return {"error": {"code": status, "message": message, "status": kind, "details": [reason]}}
-
-    def error_event(self, code: str, message: str) -> str:
-        return event_of(self.error(500, code, message))
 
     def counted(self, tokens: int) -> Body:
         return {"totalTokens": count(tokens)}
@@ -124,5 +132,29 @@ def method(base: str, model: str, name: str) -> str:
     return f"{base.removesuffix('/v1beta')}{MODEL.format(model=model)}:{name}"
 
 
-def event_of(data: Event) -> str:
-    return f"data: {json.dumps(data)}\n\n"
+def canonical(value: Any) -> Any:
+    """The same with all names as `systemInstruction`."""
+    if isinstance(value, list):
+        return list(map(canonical, value))
+    if not isinstance(value, dict):
+        return value
+    named = {UNDERSCORE.sub(lambda found: found[1].upper(), name): item for name, item in value.items()}
+    return {name: item if name in FREE else canonical(item) for name, item in named.items()}
+
+
+def check_parts(contents: Any) -> None:
+    """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
+    for part in parts_in(contents, ("parts", "functionResponse")):
+        if part.get("fileData"):
+            raise invalid("fileData", "is not offered: send inlineData; nothing is fetched for a model")
+
+
+def remove_hosted_tools(request: Request) -> list[str]:
+    """Remove from a request the tools that the provider would run; returns their names."""
+    tools = request.pop("tools", [])
+    kept = [{name: tool[name] for name in CLIENT_TOOLS if tool.get(name)} for tool in tools]
+    if any(kept):
+        request["tools"] = list(filter(None, kept))
+    else:
+        request.pop("toolConfig", None)
+    return [name for tool in tools for name in tool if name not in CLIENT_TOOLS]

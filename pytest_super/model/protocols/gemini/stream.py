@@ -13,13 +13,13 @@ from pytest_super.model.protocols.protocol import StreamError, Tokens, count, ob
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.model.protocols.protocol import Body, Event
+    from pytest_super.model.protocols.protocol import Body, Event, Request
 
 # The fields of a part that is nothing but text; other parts are whole.
 TEXT = {"text", "thought"}
 
 
-def events(body: Body) -> Iterator[Event]:
+def replay(body: Body, request: Request) -> Iterator[Event]:  # noqa: ARG001
     """A whole answer as the events of its stream. Each has a part; only the last has an end and a usage."""
     rest = {name: value for name, value in body.items() if name not in ("candidates", "usageMetadata")}
     for candidate in objects(body.get("candidates")):

@@ -13,13 +13,12 @@ from pytest_super.model.protocols.protocol import (
     count,
     invalid,
     is_list_of_objects,
-    named_event,
     parts_in,
 )
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pytest_super.model.protocols.protocol import Body, Request
 
@@ -69,6 +68,7 @@ class Messages(WireProtocol):
     )
     said_in = "delta"
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
+    replay = staticmethod(stream.replay)
     to_chat = staticmethod(conversion.to_chat)
     whole = staticmethod(stream.whole)
     usage_of = staticmethod(stream.usage_of)
@@ -105,9 +105,6 @@ class Messages(WireProtocol):
     def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
         return conversion.turn(body["content"])
 
-    def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
-        return map(named_event, stream.events(body))
-
     def tokens(self, usage: Any) -> Tokens:
         cached = count(usage.get("cache_read_input_tokens"))
         written = count(usage.get("cache_creation_input_tokens"))
@@ -118,9 +115,6 @@ class Messages(WireProtocol):
         kind = STATUS_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
         text = f"{TOO_LONG}: {message}" if code == "context_length_exceeded" else message
         return {"type": "error", "error": {"type": kind, "message": text, "code": code}}
-
-    def error_event(self, code: str, message: str) -> str:
-        return named_event(self.error(500, code, message))
 
     def counted(self, tokens: int) -> Body:
         return {"input_tokens": tokens}

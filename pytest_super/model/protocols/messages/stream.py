@@ -18,7 +18,7 @@ from pytest_super.model.protocols.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.model.protocols.protocol import Body, Event
+    from pytest_super.model.protocols.protocol import Body, Event, Request
 
 # The field of a block that each kind of delta makes longer, and the field of the delta.
 DELTAS = {
@@ -41,7 +41,7 @@ EMPTY: dict[str, dict[str, Any]] = {
 }
 
 
-def events(body: Body) -> Iterator[Event]:
+def replay(body: Body, request: Request) -> Iterator[Event]:  # noqa: ARG001
     usage = object_in(body, "usage")
     used = {**usage, "output_tokens": 0}
     begun = {**body, "content": [], "stop_reason": None, "usage": used}

@@ -19,7 +19,7 @@ from pytest_super.model.protocols.responses import conversion, stream
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pytest_super.model.protocols.protocol import Body, Event, Request
 
@@ -53,6 +53,7 @@ class Responses(OpenAI):
     routes = (Route("/v1/responses"),)
     said_in = "delta"
     harmless: ClassVar[Request] = {"input": "Say yes.", "store": False, "max_output_tokens": 16}
+    replay = staticmethod(stream.replay)
     to_chat = staticmethod(conversion.to_chat)
     from_chat = staticmethod(conversion.from_chat)
 
@@ -80,9 +81,6 @@ class Responses(OpenAI):
 
     def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
         return conversion.said(body["output"])
-
-    def events(self, body: Body, request: Request) -> Iterator[str]:  # noqa: ARG002
-        return map(named_event, stream.events(body))
 
     def whole(self, events: list[Event]) -> Body | None:
         for event in reversed(events):

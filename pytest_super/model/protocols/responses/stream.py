@@ -9,7 +9,7 @@ from pytest_super.model.protocols.protocol import objects, pieces, text_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.model.protocols.protocol import Body, Event
+    from pytest_super.model.protocols.protocol import Body, Event, Request
 
 # An item before its first part.
 EMPTY: dict[str, dict[str, Any]] = {
@@ -20,7 +20,7 @@ EMPTY: dict[str, dict[str, Any]] = {
 }
 
 
-def events(body: Body) -> Iterator[Event]:
+def replay(body: Body, request: Request) -> Iterator[Event]:  # noqa: ARG001
     begun = {**body, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
     for number, event in enumerate(unnumbered(body, begun)):
         yield {**event, "sequence_number": number}
