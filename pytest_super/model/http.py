@@ -15,7 +15,7 @@ import httpx
 
 from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_api
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.like_openai import LIKE_OPENAI
+from pytest_super.model.like_openai import LIKE_OPENAI, written
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.streamed_answer import Relaying, events_of, limited_bytes, read_answer
@@ -104,6 +104,7 @@ class ProviderServer:
         is_stream: bool,
     ) -> Body:
         headers = self._headers(protocol, passed)
+        request = written(self._known, request) if protocol is COMMON else request
         response = self._client.stream(
             "POST",
             protocol.address(self._base(protocol), self._known.name, is_stream=is_stream),

@@ -9,7 +9,6 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
-from pytest_super.model.like_openai import written
 from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens, object_in
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
@@ -110,20 +109,14 @@ class NamedModel(ModelProvider):
         # The user's parameters for every call; what the request states wins.
         asked = protocol.with_defaults(request, self.parameters)
         try:
-            body = await self._ask(protocol, asked, headers, relay)
+            if protocol is COMMON and not self.speaks(COMMON):
+                body = await self._known.ask(asked, self._timeout)
+            else:
+                body = await self._server.ask(protocol, asked, headers, relay)
         except BrokenStreamError as broken:
             broken.usage = self._usage_of_part(protocol, asked, broken)
             raise
         return self._read(protocol, asked, body)
-
-    async def _ask(
-        self, protocol: WireProtocol, asked: Request, headers: Mapping[str, str], relay: Relay | None
-    ) -> Body:
-        if protocol is not COMMON:
-            return await self._server.ask(protocol, asked, headers, relay)
-        if self.speaks(COMMON):
-            return await self._server.ask(COMMON, written(self._known, asked), {}, relay)
-        return await self._known.ask(asked, self._timeout)
 
     def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
         """The answer. Raises ModelCallError if it has no message."""

@@ -72,6 +72,7 @@ class Gemini(WireProtocol):
     }
     with_defaults = staticmethod(conversion.with_defaults)
     to_chat = staticmethod(conversion.to_chat)
+    from_chat = staticmethod(conversion.from_chat)
     said = staticmethod(conversion.said)
     has_part = staticmethod(stream.has_part)
     replay = staticmethod(stream.replay)
@@ -108,9 +109,6 @@ class Gemini(WireProtocol):
         parts = parts_in(request["contents"], ("parts", "functionResponse"))
         data = [found for part in parts for found in objects([part.get("inlineData")])]
         return not all(str(each.get("mimeType")).startswith(MEASURED) for each in data)
-
-    def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
-        return conversion.from_chat(body)
 
     def error(self, status: int, code: str, message: str) -> Body:
         kind = STATUSES.get(status, "INTERNAL")

@@ -214,7 +214,7 @@ def said(body: Body, request: Request) -> dict[str, Any]:
 # The answer
 
 
-def from_chat(body: Body) -> Body:
+def from_chat(body: Body, request: Request) -> Body:  # noqa: ARG001
     return {
         "candidates": [candidate(choice, index) for index, choice in enumerate(body["choices"])],
         "usageMetadata": usage(chat_tokens(object_in(body, "usage"))),

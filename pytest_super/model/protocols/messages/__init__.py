@@ -70,6 +70,7 @@ class Messages(WireProtocol):
     harmless: ClassVar[Request] = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 16}
     replay = staticmethod(stream.replay)
     to_chat = staticmethod(conversion.to_chat)
+    from_chat = staticmethod(conversion.from_chat)
     whole = staticmethod(stream.whole)
     usage_of = staticmethod(stream.usage_of)
 
@@ -98,9 +99,6 @@ class Messages(WireProtocol):
         names = {"max_tokens", "temperature", "top_p", "top_k", "thinking", "service_tier"}
         # A length is required; this is what litellm takes when nobody states one.
         return {"max_tokens": 4096} | {name: parameters[name] for name in names & set(parameters)} | request
-
-    def from_chat(self, body: Body, request: Request) -> Body:  # noqa: ARG002
-        return conversion.from_chat(body)
 
     def said(self, body: Body, request: Request) -> dict[str, Any]:  # noqa: ARG002
         return conversion.turn(body["content"])

@@ -159,7 +159,7 @@ def is_image(block: dict[str, Any]) -> bool:
 # The answer
 
 
-def from_chat(body: Body) -> Body:
+def from_chat(body: Body, request: Request) -> Body:  # noqa: ARG001
     chosen = body["choices"][0]
     return {
         # Claude Code takes answers with one id for one answer, and some servers use an id again.
