@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -40,3 +41,44 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value if value is None or isinstance(value, bool | int) else plain(str(value))
+
+
+def is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none in anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def object_in(value: Any, name: str) -> dict[str, Any]:
+    """The object in a field; an empty one if there is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def parts_in(value: Any, fields: tuple[str, ...] | None = None) -> Iterator[dict[str, Any]]:
+    """The objects of a prompt: those in its lists, and in these fields of each; None for all fields."""
+    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left.extend(item)
+        elif isinstance(item, dict):
+            yield item
+            left.extend(item.values() if fields is None else (item[name] for name in fields if name in item))
+
+
+def load_object(text: Any) -> dict[str, Any]:
+    """The arguments of a tool as an object, which some protocols state as text."""
+    try:
+        value = json.loads(text or "{}")
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def json_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.json_values import object_in, objects
 from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
-from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens, object_in
+from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.streamed_answer import BrokenStreamError
@@ -191,10 +192,8 @@ def is_plausible(usage: Mapping[str, Any]) -> bool:
 
 def has_message(body: Body) -> bool:
     """Whether the answer has a message; its content may be missing."""
-    choices = body.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, dict) else None
-    return isinstance(message, dict) and isinstance(message.get("content"), str | None)
+    messages = [choice.get("message") for choice in objects(body.get("choices"))[:1]]
+    return any(isinstance(each, dict) and isinstance(each.get("content"), str | None) for each in messages)
 
 
 def text_in(body: dict[str, Any], name: str) -> str | None:

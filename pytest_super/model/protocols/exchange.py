@@ -6,7 +6,8 @@ import hashlib
 import json
 from typing import Any
 
-from pytest_super.model.protocols.protocol import json_text, objects, text_of
+from pytest_super.json_values import json_text, object_in, objects
+from pytest_super.model.protocols.protocol import text_of
 
 # Characters of a text that are kept, as of an observation.
 LONGEST = 50_000
@@ -64,8 +65,7 @@ def calls_in(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def call_of(call: dict[str, Any]) -> dict[str, Any]:
-    function = call.get("function")
-    function = function if isinstance(function, dict) else {}
+    function = object_in(call, "function")
     arguments = function.get("arguments")
     arguments = "{}" if arguments in (None, "") else json_text(arguments)
     return {"id": call.get("id"), "name": text_of(function.get("name")), "arguments": arguments}

@@ -1,7 +1,7 @@
 """What a protocol of the model door says and does; nothing outside this folder names one.
 
 A request in a protocol that the provider does not speak is converted to chat completions, and the whole
-answer back: see `Converted protocols` in docs/models.md.
+answer back: see `What programs speak` in docs/models.md.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from pytest_super.json_values import is_list_of_objects, object_in, parts_in
 from pytest_super.model.failures import Failure, ModelCallError
 
 if TYPE_CHECKING:
@@ -229,34 +230,6 @@ def invalid(place: str, reason: str) -> ModelCallError:
     return ModelCallError(Failure.INVALID, f"{place} {reason}")
 
 
-def is_list_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
-
-
-def parts_in(value: Any, fields: tuple[str, ...] | None = None) -> Iterator[dict[str, Any]]:
-    """The objects of a prompt: those in its lists, and in these fields of each; None for all fields."""
-    # Iterative, because a request from a sandbox can be nested as deep as the JSON reader allows.
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, list):
-            left.extend(item)
-        elif isinstance(item, dict):
-            yield item
-            left.extend(item.values() if fields is None else (item[name] for name in fields if name in item))
-
-
-def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; none in anything else."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def object_in(value: Any, name: str) -> dict[str, Any]:
-    """The object in a field; an empty one if there is none."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
 def latest(events: list[Event], name: str) -> dict[str, Any]:
     """The last object that an event has under this name; an empty one if none has."""
     return next((event[name] for event in reversed(events) if isinstance(event.get(name), dict)), {})
@@ -314,22 +287,9 @@ def chat_tokens(usage: Any) -> Tokens:
     )
 
 
-def load_object(text: Any) -> dict[str, Any]:
-    """The arguments of a tool as an object, which some protocols state as text."""
-    try:
-        value = json.loads(text or "{}")
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def text_of(content: Any) -> str:
     """The text of a content, which is a text or a list of parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
     return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
-
-
-def json_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

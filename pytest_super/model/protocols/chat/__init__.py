@@ -8,16 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_super.json_values import is_list_of_objects, objects
 from pytest_super.model.protocols.chat import stream
 from pytest_super.model.protocols.openai import OpenAI
-from pytest_super.model.protocols.protocol import (
-    END_MARK,
-    chat_tokens,
-    data_event,
-    invalid,
-    is_list_of_objects,
-    objects,
-)
+from pytest_super.model.protocols.protocol import END_MARK, chat_tokens, data_event, invalid
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:

@@ -9,13 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import (
-    END_MARK,
-    StreamError,
-    is_list_of_objects,
-    objects,
-    pieces,
-)
+from pytest_super.json_values import is_list_of_objects, object_in, objects
+from pytest_super.model.protocols.protocol import END_MARK, StreamError, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +61,7 @@ def deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def wants_usage(request: Request) -> bool:
-    options = request.get("stream_options")
-    return isinstance(options, dict) and bool(options.get("include_usage"))
+    return bool(object_in(request, "stream_options").get("include_usage"))
 
 
 @dataclass(slots=True)
@@ -159,8 +153,7 @@ def add_items(whole: dict[str, Any], name: str, items: list[Any]) -> None:
 
 def is_another(call: dict[str, Any], item: dict[str, Any]) -> bool:
     """Whether the item begins another call: some servers state an id, or a name, in every piece of one."""
-    function = item.get("function")
-    is_named = isinstance(function, dict) and bool(function.get("name"))
+    is_named = bool(object_in(item, "function").get("name"))
     return is_named and bool(call.get("id") and item.get("id")) and call["id"] != item["id"]
 
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_super.json_values import is_list_of_objects, objects, parts_in
 from pytest_super.model.protocols.gemini import conversion, stream
-from pytest_super.model.protocols.protocol import (
-    Site,
-    WireProtocol,
-    count,
-    data_event,
-    invalid,
-    is_list_of_objects,
-    objects,
-    parts_in,
-)
+from pytest_super.model.protocols.protocol import Site, WireProtocol, count, data_event, invalid
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:

@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.json_values import json_text, load_object, object_in, objects
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
 from pytest_super.model.protocols.gemini.stream import parts_of
-from pytest_super.model.protocols.protocol import (
-    chat_tokens,
-    json_text,
-    load_object,
-    object_in,
-    objects,
-    text_of,
-)
+from pytest_super.model.protocols.protocol import chat_tokens, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

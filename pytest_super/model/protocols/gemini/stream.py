@@ -8,7 +8,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import StreamError, Tokens, count, objects, pieces
+from pytest_super.json_values import object_in, objects
+from pytest_super.model.protocols.protocol import StreamError, Tokens, count, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,5 +106,4 @@ def text_fields(part: dict[str, Any]) -> frozenset[str]:
 
 
 def parts_of(candidate: dict[str, Any]) -> list[dict[str, Any]]:
-    content = candidate.get("content")
-    return objects(content.get("parts")) if isinstance(content, dict) else []
+    return objects(object_in(candidate, "content").get("parts"))

@@ -5,16 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_super.json_values import is_list_of_objects, parts_in
 from pytest_super.model.protocols.messages import conversion, stream
-from pytest_super.model.protocols.protocol import (
-    Site,
-    Tokens,
-    WireProtocol,
-    count,
-    invalid,
-    is_list_of_objects,
-    parts_in,
-)
+from pytest_super.model.protocols.protocol import Site, Tokens, WireProtocol, count, invalid
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:

@@ -6,15 +6,9 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.json_values import is_list_of_objects, load_object, object_in, objects
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
-from pytest_super.model.protocols.protocol import (
-    chat_tokens,
-    is_list_of_objects,
-    load_object,
-    object_in,
-    objects,
-    text_of,
-)
+from pytest_super.model.protocols.protocol import chat_tokens, text_of
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Request, Tokens

@@ -6,14 +6,8 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import (
-    StreamError,
-    load_object,
-    object_in,
-    objects,
-    pieces,
-    text_of,
-)
+from pytest_super.json_values import load_object, object_in, objects
+from pytest_super.model.protocols.protocol import StreamError, pieces, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_super.json_values import is_list_of_objects, parts_in
 from pytest_super.model.protocols.openai import OpenAI
-from pytest_super.model.protocols.protocol import (
-    StreamError,
-    Tokens,
-    count,
-    detail,
-    invalid,
-    is_list_of_objects,
-    named_event,
-    parts_in,
-)
+from pytest_super.model.protocols.protocol import StreamError, Tokens, count, detail, invalid, named_event
 from pytest_super.model.protocols.responses import conversion, stream
 from pytest_super.model.protocols.route import Route
 

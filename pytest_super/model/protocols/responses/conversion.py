@@ -6,15 +6,9 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.json_values import is_list_of_objects, load_object, object_in, objects
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
-from pytest_super.model.protocols.protocol import (
-    chat_tokens,
-    is_list_of_objects,
-    load_object,
-    object_in,
-    objects,
-    text_of,
-)
+from pytest_super.model.protocols.protocol import chat_tokens, text_of
 from pytest_super.model.protocols.responses.tools import (
     as_function,
     call_item,

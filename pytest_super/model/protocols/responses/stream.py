@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import objects, pieces, text_of
+from pytest_super.json_values import objects
+from pytest_super.model.protocols.protocol import pieces, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,13 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.protocol import (
-    is_list_of_objects,
-    json_text,
-    load_object,
-    object_in,
-    objects,
-)
+from pytest_super.json_values import is_list_of_objects, json_text, load_object, object_in, objects
 
 if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Request
