@@ -26,11 +26,10 @@ from pytest_super.store.trajectory import now
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_super.model.api import CallingTrial
     from pytest_super.model.protocols.protocol import Request, WireProtocol
     from pytest_super.model.provider import Answer, ModelProvider, Relay
     from pytest_super.model.retry import RetryPolicy
-    from pytest_super.model.settings import ModelSettings
+    from pytest_super.model.settings import CallingTrial, ModelSettings
     from pytest_super.model.token_estimate import MaxUsage
 
 NO_PRICE = (
@@ -148,7 +147,7 @@ class Caller:
         account.cost.allow(trial.cost_limit)
         call = self._new_call(trial, asked)
         try:
-            # Shielded, because aiohttp cancels this when the client leaves.
+            # Shielded, because this is cancelled when the client leaves.
             return await asyncio.shield(call.result)
         except asyncio.CancelledError:
             call.abandon()
