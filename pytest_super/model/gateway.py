@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.inside.process_control import refuse_tracers
 from pytest_super.model.caller import Caller
 from pytest_super.model.gateway_server import GatewayServer
-from pytest_super.model.rate_limit import FIRST, HIGHEST, RateLimiter
+from pytest_super.model.rate_limit import FIRST, HEAD_START, HIGHEST, RateLimiter
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 
@@ -108,7 +108,8 @@ def make_caller(settings: ModelSettings) -> Caller:
     if calls cannot be booked, SuperError if a script is wrong.
     """
     gc.disable()
-    limiter = RateLimiter(max(1, FIRST // settings.machines), max(1, HIGHEST // settings.machines))
+    first, highest = (max(1, calls // settings.machines) for calls in (FIRST, HIGHEST))
+    limiter = RateLimiter(first, highest, HEAD_START)
     retry = RetryPolicy(limiter, has_answers=lambda: has_answers(Path(settings.calls).parent))
     caller = Caller(settings, make_provider(settings), retry)
     gc.freeze()

@@ -181,6 +181,7 @@ class GatewayServer:
         is_stream = route.wants_stream(given)
 
         async def relay(events: list[Event]) -> None:
+            self.caller.retry.limiter.end_head_start()
             lines.relay("".join(protocol.relayed(event, given) for event in events))
 
         asked = Asked(protocol, request, chat, headers_for(protocol, headers), relay if is_stream else None)

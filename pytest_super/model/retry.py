@@ -39,6 +39,8 @@ class Tries:
     """Why the last try failed."""
     resume_at: float = 0.0
     """The end of the pause before the next try, on the loop's clock."""
+    is_asked: bool = False
+    """Whether the provider is working on it at this moment."""
 
 
 class RetryPolicy:
@@ -80,7 +82,7 @@ class RetryPolicy:
         tries, unclear = tries or Tries(), 0
         while True:
             async with reserve():
-                result, seconds = await self._try(attempt)
+                result, seconds = await self._try(attempt, tries)
             if not isinstance(result, ModelCallError):
                 return result
             if result.is_final:
@@ -98,21 +100,19 @@ class RetryPolicy:
                 raise self._gave_up(result, tries.failed, loop_time() - began)
             await asyncio.sleep(pause)
 
-    def waits_for(self, tries: Tries, *, is_asked: bool) -> str:
-        """What a call waits for; "" if for nothing but the provider's first answer.
-
-        `is_asked` is whether the provider is working on it.
-        """
-        resume_at = 0.0 if is_asked else max(tries.resume_at, self.limiter.resume_at)
-        wait = resume_at - loop_time()
+    def waits_for(self, tries: Tries) -> str:
+        """What a call waits for; "" if for nothing but the provider's first answer."""
+        wait = max(tries.resume_at, self.limiter.resume_at) - loop_time()
         parts = [tries.failure]
-        if not is_asked:
+        if not tries.is_asked:
             parts.append(f"waits {wait:.0f} s" if wait > 0 else "waits for other calls")
         if tries.failed:
             parts.append(f"try {tries.failed + 1} of {MAX_TRIES}")
         return ", ".join(filter(None, parts))
 
-    async def _try(self, attempt: Callable[[], Awaitable[T]]) -> tuple[T | ModelCallError, float]:
+    async def _try(
+        self, attempt: Callable[[], Awaitable[T]], tries: Tries
+    ) -> tuple[T | ModelCallError, float]:
         """The result or the error of one attempt, and its seconds without the wait for a slot."""
         # Checked before the slot as well, because the limiter may be in a long pause.
         if fatal := self._known_fatal():
@@ -120,12 +120,14 @@ class RetryPolicy:
         async with self.limiter.slot() as decreases:
             if fatal := self._known_fatal():
                 return fatal, 0.0
-            began = loop_time()
+            began, tries.is_asked = loop_time(), True
             try:
                 result = await attempt()
             except ModelCallError as error:
                 self._learn(error, decreases)
                 return error, loop_time() - began
+            finally:
+                tries.is_asked = False
             self._has_connected = True
             self.limiter.increase()
             return result, loop_time() - began

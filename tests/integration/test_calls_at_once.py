@@ -326,7 +326,7 @@ def test_a_call_whose_client_leaves_while_the_provider_is_asked_is_booked_and_no
         await until(lambda: provider.under_way == 1)
         (made,) = served.gateway.caller.under_way["a"]
         call.cancel()
-        await until(lambda: made.is_abandoned)
+        await until(lambda: made.task is not None and made.task.cancelling() > 0)
         provider.let.set()
         return await served.used()
 
