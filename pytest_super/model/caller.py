@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -88,15 +88,20 @@ class Caller:
         self.ledger = Ledger(Path(settings.calls), settings.max_cost, settings.machines)
         self.under_way: dict[str, set[ModelCall]] = defaultdict(set)
         """By the names of trials."""
-        self.failures: dict[str, str] = {}
-        """By the names of trials: the provider's last failure, if it has not answered the trial since."""
+        self._failures: dict[str, str] = {}
 
-    async def usage(self, trial: str, timeout: float) -> Usage:
-        """What the trial has used, once its calls have ended or `timeout` seconds have passed."""
+    async def usage(self, trial: str, timeout: float) -> dict[str, Any]:
+        """What the trial has used, once its calls have ended or `timeout` seconds have passed.
+
+        With it, how long the trial has waited for anything but answers, and the provider's last failure if it
+        has not answered the trial since.
+        """
         if tasks := [call.task for call in self.under_way[trial] if call.task]:
             # Not `wait_for`, which would cancel the calls at the time-out.
             await asyncio.wait(tasks, timeout=timeout)
-        return self.ledger.account(trial).usage
+        account = self.ledger.account(trial)
+        waited = account.waiting.seconds
+        return {**asdict(account.usage), "failure": self._failures.get(trial), "waited_seconds": waited}
 
     def waits_for(self, trial: str) -> str:
         """What the trial's oldest call waits for; "" if for nothing but an answer."""
@@ -166,12 +171,12 @@ class Caller:
             account.answered += error.is_final
             # A final one is about the request: the provider works.
             if not error.is_final:
-                self.failures[trial] = error.message
+                self._failures[trial] = error.message
             if error.usage != NO_USAGE:
                 self._book(call, error.usage, started=call.started)
                 self._check_price(error.usage, self.settings.name)
             raise
-        self.failures.pop(trial, None)
+        self._failures.pop(trial, None)
         seconds = monotonic() - call.began
         answer = replace(answer, started=call.started, seconds=seconds, attempts=call.tries.failed + 1)
         waited = round(account.waiting.seconds, 3)

@@ -86,7 +86,7 @@ class GatewayModel:
         # A Completion is a whole answer, never a stream.
         parameters.pop("stream", None)
         request = {"messages": [dict(message) for message in messages], **parameters}
-        answer = self._ask(COMMON.routes[0], json.dumps(request).encode())
+        answer = self.forward(COMMON.routes[0], json.dumps(request).encode(), is_program=False)
         if "error" in answer:
             raise error_of(answer["error"])
         return completion_from(answer)
@@ -98,6 +98,8 @@ class GatewayModel:
         opened: Callable[[Connection], None] = lambda _: None,
         relay: Callable[[bytes], None] = lambda _: None,
         headers: Mapping[str, str] | None = None,
+        *,
+        is_program: bool = True,
     ) -> dict[str, Any]:
         """Pass a program's request on as it is, from any thread, with those of its headers that matter.
 
@@ -106,18 +108,6 @@ class GatewayModel:
         Returns the `error`, or what a provider.Answer says of itself, with its `body` if it was no stream.
         Raises BudgetSpentError at the wall limit, and ModelError if the gateway gives no answer.
         """
-        return self._ask(route, body, headers, is_program=True, opened=opened, relay=relay)
-
-    def _ask(
-        self,
-        route: Route,
-        body: bytes,
-        headers: Mapping[str, str] | None = None,
-        *,
-        is_program: bool = False,
-        opened: Callable[[Connection], None] = lambda _: None,
-        relay: Callable[[bytes], None] = lambda _: None,
-    ) -> dict[str, Any]:
         began = monotonic()
         call_left = countdown(LONGEST_CALL)
 

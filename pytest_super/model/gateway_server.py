@@ -9,7 +9,6 @@ import asyncio
 import hmac
 import json
 import traceback
-from dataclasses import asdict
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -141,21 +140,11 @@ class GatewayServer:
         # Not validated: only our own clients write the line, since programs choose only the body.
         trial, headers = CallingTrial(**asked["trial"]), asked["headers"]
         if asked["route"] is None:
-            return await self._usage(trial.name, asked["timeout"])
+            return await self.caller.usage(trial.name, asked["timeout"])
         route, given = Route(**asked["route"]), plain(load_request(body))
         if route.is_count:
             return await self._count(route, given, headers)
         return await self._call(trial, route, given, headers, lines)
-
-    async def _usage(self, trial: str, timeout: float) -> Line:
-        """What a trial has used, once its calls have ended or `timeout` seconds have passed.
-
-        With it, how long the trial has waited for anything but answers, and the provider's last failure if it
-        has not answered the trial since.
-        """
-        usage = await self.caller.usage(trial, timeout)
-        waited = self.caller.ledger.account(trial).waiting.seconds
-        return {**asdict(usage), "failure": self.caller.failures.get(trial), "waited_seconds": waited}
 
     async def _count(self, route: Route, given: Request, headers: Mapping[str, str]) -> Line:
         """By an estimate where the provider does not count."""

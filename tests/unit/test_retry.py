@@ -257,8 +257,10 @@ def test_each_attempt_has_its_own_reservation_which_ends_before_the_pause() -> N
         if len(seen) == 9:
             raise PermissionError("spent")
         note("reserved")
-        yield
-        note("freed")
+        try:
+            yield
+        finally:
+            note("freed")
 
     async def attempt() -> str:
         note("attempt")
