@@ -32,9 +32,6 @@ from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 from rows import print_row
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.model.api import FACTS, USAGE
-from pytest_super.model.unix_http import HttpResponse
-from pytest_super.model.waiting import Downtime
 from pytest_super.session.models import GATEWAY
 from pytest_super.testing import FakeKernel
 
@@ -109,22 +106,17 @@ class PreparedKernel(FakeKernel):
 class ReadyGateway:
     """Replaces the gateway's process behind the model's client. All answers are prepared."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.replies = [self.reply(text) for text in texts]
-        self.downtime = Downtime()
+    downtime = 0.0
 
-    @staticmethod
-    def reply(text: str) -> HttpResponse:
+    def __init__(self, texts: Sequence[str]) -> None:
         known = {"prompt_tokens": 1, "completion_tokens": 1, "is_counted": False, "cost_usd": None}
         facts = {**known, "model": "ready", "fingerprint": None, "waited_seconds": 0.0}
-        headers = http.client.HTTPMessage()
-        headers[FACTS] = json.dumps(facts)
-        return HttpResponse(status=200, headers=headers, body=json.dumps(completion(text, b"")).encode())
+        self.lines = [json.dumps({**facts, "body": completion(text, b"")}) for text in texts]
 
-    def send(self, _method: str, path: str, *_: Any, **__: Any) -> HttpResponse:
-        if path == USAGE:
-            return HttpResponse(status=404, headers=http.client.HTTPMessage(), body=b"")
-        return self.replies.pop(0)
+    def ask(self, request: dict[str, Any], *_: Any) -> dict[str, Any]:
+        line = '{"error": {}}' if request["route"] is None else self.lines.pop(0)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
 
 @dataclass

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.api import TRIAL, USAGE, CallingTrial
 from pytest_super.model.completion import (
     BudgetSpentError,
     Completion,
@@ -19,8 +18,9 @@ from pytest_super.model.completion import (
 )
 from pytest_super.model.failures import Failure
 from pytest_super.model.protocols.registry import COMMON
-from pytest_super.model.stream_reader import StreamReader, body_and_facts
+from pytest_super.model.settings import CallingTrial
 from pytest_super.model.waiting import Waiting
+from pytest_super.model.wire import EVENTS, WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_super.model.completion import Message
     from pytest_super.model.gateway_process import Gateway
     from pytest_super.model.protocols.route import Route
-    from pytest_super.model.unix_http import HttpResponse, UnixConnection
+    from pytest_super.model.wire import Connection, Line
 
 # Seconds. All retries of a call take less; one that waits longer for the rate limit of others is given up.
 LONGEST_CALL = 3600.0
@@ -36,27 +36,6 @@ LONGEST_CALL = 3600.0
 REPORT_SECONDS = 10.0
 # A call that has taken this many times as long as the trial's longest answer will probably get none.
 PATIENCE = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Forwarded:
-    """The gateway's answer to a request that was passed on unread."""
-
-    body: bytes
-    """Of a stream: empty."""
-    facts: dict[str, Any]
-    """The `error`, or what a provider.Answer says of itself."""
-    seconds: float
-
-    @property
-    def error(self) -> dict[str, str] | None:
-        """Its `code` and its `message`; None if the model answered."""
-        return self.facts.get("error")
-
-    @property
-    def usage(self) -> Usage:
-        """Of an answer."""
-        return Usage.from_data(self.facts)
 
 
 class GatewayModel:
@@ -93,7 +72,7 @@ class GatewayModel:
             is_open=is_open,
         )
         self._has_asked = False
-        self._downtime_before = gateway.downtime.seconds
+        self._downtime_before = gateway.downtime
         self.ends_at_wall_limit = True
         """`complete` ends when no `seconds_left`."""
 
@@ -104,52 +83,54 @@ class GatewayModel:
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
         """Raises BudgetSpentError, FilteredError, ModelError, and ValueError for a malformed request."""
-        began = monotonic()
         # A Completion is a whole answer, never a stream.
         parameters.pop("stream", None)
         request = {"messages": [dict(message) for message in messages], **parameters}
-        with self._waiting.call():
-            response = self._send_in_time(COMMON.routes[0].path, json.dumps(request).encode())
-            answer, facts = self._read(response)
-        if "error" in facts:
-            raise error_of(facts["error"])
-        return completion_from(json.loads(answer), facts, seconds=monotonic() - began)
+        answer = self.forward(COMMON.routes[0], json.dumps(request).encode(), is_program=False)
+        if "error" in answer:
+            raise error_of(answer["error"])
+        return completion_from(answer)
 
     def forward(
         self,
         route: Route,
         body: bytes,
-        opened: Callable[[UnixConnection], None],
-        relay: Callable[[bytes], None],
+        opened: Callable[[Connection], None] = lambda _: None,
+        relay: Callable[[bytes], None] = lambda _: None,
         headers: Mapping[str, str] | None = None,
-    ) -> Forwarded:
+        *,
+        is_program: bool = True,
+    ) -> dict[str, Any]:
         """Pass a program's request on as it is, from any thread, with those of its headers that matter.
 
         An exception that `opened` or `relay` raises ends the call. `relay` gets the events of a stream.
 
-        Raises BudgetSpentError at the wall limit, and ModelError if the gateway gives no answer; other
-        failures are in the result.
+        Returns the `error`, or what a provider.Answer says of itself, with its `body` if it was no stream.
+        Raises BudgetSpentError at the wall limit, and ModelError if the gateway gives no answer.
         """
         began = monotonic()
-        reader = StreamReader(relay, self._seconds_left)
+        call_left = countdown(LONGEST_CALL)
+
+        def left() -> float:
+            if (seconds := self._seconds_left()) <= 0:
+                raise BudgetSpentError("wall")
+            return min(seconds, call_left())
+
+        def hear(line: Line) -> None:
+            nonlocal call_left
+            if EVENTS in line:
+                call_left = countdown(LONGEST_CALL)
+                relay(line[EVENTS].encode())
+            else:
+                self._waits_for(line[WAITS])
+
+        request = {"route": asdict(route), "headers": dict(headers or {})}
         with self._waiting.call():
-            response = self._send_in_time(
-                place_of(route), body, headers=headers, is_program=True, opened=opened, read=reader.read
-            )
-            answer, facts = self._read(response)
-        return Forwarded(answer, facts, monotonic() - began)
-
-    def count_tokens(self, route: Route, body: bytes, headers: Mapping[str, str]) -> bytes | None:
-        """The gateway's answer to a request for a number of tokens; None if it is wrong."""
-        response = self._send_in_time(place_of(route), body, headers=headers)
-        return response.body if response.status == 200 else None
-
-    def _read(self, response: HttpResponse) -> tuple[bytes, dict[str, Any]]:
-        """The body of an answer and its facts, or its `error`. Called in the call whose pauses they state."""
-        answer, facts = body_and_facts(response)
-        if "waited_seconds" in facts:
-            self._waiting.paused = self._paused(facts["waited_seconds"])
-        return answer, facts
+            answer = self._send(request, body, left, hear, opened, is_program=is_program)
+            if "waited_seconds" in answer:
+                self._waiting.paused = self._paused(answer["waited_seconds"])
+        self._waits_for("")
+        return {**answer, "seconds": monotonic() - began}
 
     def booked_usage(self, timeout: float) -> Usage | None:
         """What the trial has used by the gateway's ledger, which includes calls whose client has left.
@@ -165,7 +146,7 @@ class GatewayModel:
         return self._paused(account["waited_seconds"] if account else 0.0)
 
     def _paused(self, by_the_gateway: float) -> float:
-        return by_the_gateway + self._gateway.downtime.seconds - self._downtime_before
+        return by_the_gateway + self._gateway.downtime - self._downtime_before
 
     def outage(self) -> str | None:
         """Why the provider, and not the agent, is to blame for the end of the trial at its wall limit.
@@ -185,66 +166,44 @@ class GatewayModel:
         # The question alone would start a gateway.
         if not self._has_asked:
             return None
-        body = json.dumps({"timeout": timeout}).encode()
+        request: Line = {"route": None, "headers": {}, "timeout": timeout}
         try:
-            response = self._send("POST", USAGE, body, seconds_left=countdown(timeout + REPORT_SECONDS))
-        except (ModelError, TimeoutError):
+            account = self._send(request, b"", countdown(timeout + REPORT_SECONDS))
+        except ModelError:
             return None
-        return json.loads(response.body) if response.status == 200 else None
+        return None if "error" in account else account
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: bytes,
-        headers: Mapping[str, str] | None = None,
-        *,
-        is_program: bool = False,
-        **how: Any,
-    ) -> HttpResponse:
-        """The gateway's answer; `how` are parameters of Gateway.send. Raises ModelError, TimeoutError."""
+    def _send(self, request: Line, body: bytes, *how: Any, is_program: bool = False) -> dict[str, Any]:
+        """The gateway's answer; `how` are parameters of Gateway.ask, whose exceptions are raised."""
         self._has_asked = True
         trial = replace(self.trial, token_limit=self._token_limit(), is_program=is_program)
-        given = {**(headers or {}), TRIAL: json.dumps(asdict(trial))}
-        return self._gateway.send(method, path, body, given, **how)
-
-    def _send_in_time(self, path: str, body: bytes, **how: Any) -> HttpResponse:
-        call_left = countdown(LONGEST_CALL)
-        how["seconds_left"] = lambda: min(self._seconds_left(), call_left())
-        try:
-            response = self._send("POST", path, body, waits_for=self._waits_for, **how)
-        except TimeoutError:
-            # Then the time-out was the trial's own limit.
-            if call_left() > 0:
-                raise BudgetSpentError("wall") from None
-            raise ModelError(f"the model gateway gave no answer in {LONGEST_CALL:.0f} s") from None
-        self._waits_for("")
-        return response
-
-
-def place_of(route: Route) -> str:
-    # No request chooses its model.
-    return route.path.format(model="-")
+        return self._gateway.ask({**request, "trial": asdict(trial)}, body, *how)
 
 
 def countdown(seconds: float) -> Callable[[], float]:
-    """A function that returns the seconds left of these."""
+    """A function that returns the seconds left of these, and then raises ModelError."""
     deadline = monotonic() + seconds
-    return lambda: deadline - monotonic()
+
+    def left() -> float:
+        if (remaining := deadline - monotonic()) <= 0:
+            raise ModelError(f"the model gateway gave no answer in {seconds:.0f} s")
+        return remaining
+
+    return left
 
 
-def completion_from(body: dict[str, Any], facts: dict[str, Any], *, seconds: float) -> Completion:
-    """The answer as an agent gets it, from the body and the facts of a provider.Answer."""
-    choice = body["choices"][0]
+def completion_from(answer: dict[str, Any]) -> Completion:
+    """The answer as an agent gets it."""
+    choice = answer["body"]["choices"][0]
     return Completion(
         # The content is null in an answer that consists of tool calls.
         text=choice["message"].get("content") or "",
         tool_calls=choice["message"].get("tool_calls") or [],
         finish_reason=choice.get("finish_reason") or "stop",
         # Not the body's own usage, which is that of the last attempt alone.
-        usage=Usage.from_data(facts),
-        model=facts["model"],
-        seconds=seconds,
+        usage=Usage.from_data(answer),
+        model=answer["model"],
+        seconds=answer["seconds"],
     )
 
 

@@ -7,15 +7,29 @@ every client keeps a connection open.
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
 import shutil
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
 
 from pytest_super.kernel.inside.process_control import refuse_tracers
-from pytest_super.model.settings import ModelSettings
+from pytest_super.model.caller import Caller
+from pytest_super.model.gateway_server import GatewayServer
+from pytest_super.model.rate_limit import FIRST, HEAD_START, HIGHEST, RateLimiter
+from pytest_super.model.retry import RetryPolicy
+from pytest_super.model.settings import SCRIPTED, ModelSettings
+
+if TYPE_CHECKING:
+    from pytest_super.model.provider import ModelProvider
+
+IDLE_SECONDS = 3.0
 
 
 def main() -> None:
@@ -23,17 +37,11 @@ def main() -> None:
     folder = Path(sys.argv[1])
     socket = folder / "socket"
     socket.unlink(missing_ok=True)
-    # Before the socket exists, because a client that finds this gateway hanging kills it by this id.
     (folder / "pid").write_text(str(os.getpid()))
     # Linux hides our memory and environment from the user's other processes, such as code in a local sandbox.
     refuse_tracers()
     given = json.loads(sys.stdin.buffer.readline())
     starter_is_gone = watch_starter(folder, socket)
-    # Imported here, because the imports take seconds, in which the starter can end.
-    import asyncio
-
-    from pytest_super.model.gateway_server import serve
-
     asyncio.run(serve(ModelSettings(**given["settings"]), given["token"], socket, starter_is_gone))
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -54,6 +62,64 @@ def watch_starter(folder: Path, socket: Path) -> threading.Event:
     # A daemon thread, because its read lasts as long as the starter lives.
     threading.Thread(target=watch, daemon=True).start()
     return is_gone
+
+
+async def serve(settings: ModelSettings, token: str, socket: Path, starter_is_gone: threading.Event) -> None:
+    """Serve until the starter is gone and no client has been connected for some seconds."""
+    # It imports litellm, which takes seconds, in which the starter can end.
+    server = GatewayServer(make_caller(settings), token)
+    await server.listen(socket)
+    idle_since = monotonic()
+    while monotonic() - idle_since < IDLE_SECONDS:
+        await asyncio.sleep(0.2)
+        # The folder can disappear meanwhile.
+        with suppress(OSError):
+            if is_cut_off(socket):
+                await server.listen(socket)
+        if not starter_is_gone.is_set() or server.connections:
+            idle_since = monotonic()
+
+
+def is_cut_off(socket: Path) -> bool:
+    """Whether somebody, such as a cleaner of temporary files, has removed the socket, and it alone.
+
+    If the whole folder is gone, clients start another gateway, which has its id there.
+    """
+    pid = socket.with_name("pid")
+    return not socket.exists() and pid.exists() and pid.read_text() == str(os.getpid())
+
+
+def make_provider(settings: ModelSettings) -> ModelProvider:
+    """Raises SuperError if a script is wrong."""
+    # Imported here: a scripted run must not wait for litellm, whose import takes seconds.
+    if settings.name.startswith(SCRIPTED):
+        from pytest_super.model.scripted import ScriptedProvider
+
+        return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
+    from pytest_super.model.named_model import NamedModel
+
+    return NamedModel(settings.name, settings.parameters)
+
+
+def make_caller(settings: ModelSettings) -> Caller:
+    """The caller, with litellm's 300,000 objects exempt from garbage collection.
+
+    They live as long as the process, and scanning them takes a seventh of the import's time. Raises OSError
+    if calls cannot be booked, SuperError if a script is wrong.
+    """
+    gc.disable()
+    first, highest = (max(1, calls // settings.machines) for calls in (FIRST, HIGHEST))
+    limiter = RateLimiter(first, highest, HEAD_START)
+    retry = RetryPolicy(limiter, has_answers=lambda: has_answers(Path(settings.calls).parent))
+    caller = Caller(settings, make_provider(settings), retry)
+    gc.freeze()
+    gc.enable()
+    return caller
+
+
+def has_answers(folder: Path) -> bool:
+    """Whether a gateway of the run has booked an answer; each of its machines has a file of calls there."""
+    return any(path.stat().st_size for path in folder.glob("calls*.jsonl"))
 
 
 if __name__ == "__main__":

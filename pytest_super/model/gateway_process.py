@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import fcntl
-import http.client
 import os
 import signal
 import sys
 import tempfile
 import threading
-import time
 from contextlib import closing, suppress
 from dataclasses import asdict
-from math import inf
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, BinaryIO
 
-from pytest_super.model.api import WAIT, credentials
 from pytest_super.model.completion import ModelError
-from pytest_super.model.unix_http import UnixConnection, connected
-from pytest_super.model.waiting import Downtime
+from pytest_super.model.wire import EVENTS, LAST, Connection
 from pytest_super.store.json_lines import to_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_super.model.settings import ModelSettings
-    from pytest_super.model.unix_http import HttpResponse
+    from pytest_super.model.wire import Line
 
 READY_SECONDS = 60.0
 MAX_STARTS = 3
-# A call takes as long as its provider does, so a late answer alone proves nothing, and the gateway is asked
-# what the call waits for, often enough for the live display of the run.
-# The time-out is much longer than one request keeps the gateway's event loop busy.
-HEALTH_CHECK_AFTER, HEALTH_TIMEOUT = 3.0, 60.0
+# Much longer than one request keeps the gateway's event loop busy.
+LONGEST_SILENCE = 60.0
+# Of that silence: often enough for the live display of the run.
+SIGNS_OF_LIFE = 20
 # A socket's path has at most 107 bytes.
 LONGEST_FOLDER = 50
 
@@ -45,31 +41,24 @@ class Gateway:
     """
 
     def __init__(
-        self,
-        run_id: str,
-        settings: ModelSettings,
-        token: str,
-        *,
-        health_check_after: float = HEALTH_CHECK_AFTER,
-        health_timeout: float = HEALTH_TIMEOUT,
+        self, run_id: str, settings: ModelSettings, token: str, *, longest_silence: float = LONGEST_SILENCE
     ) -> None:
         """`token` is known to the gateway and to all its clients.
 
-        While a call waits, the gateway's health is checked every `health_check_after` seconds.
-        A gateway that does not answer the check within `health_timeout` seconds is killed and replaced.
+        A call takes as long as its provider does, but while it waits the gateway gives signs of life. One
+        that is silent for `longest_silence` seconds is killed and replaced.
         """
         self.settings = settings
         self.run_id = run_id
         self._token = token
         self.folder = private_folder(run_id)
-        self._health_check_after = health_check_after
-        self._health_timeout = health_timeout
+        self._longest_silence = longest_silence
         self._starts = 0
-        self._lease: UnixConnection | None = None
+        self._lock = threading.Lock()
+        self._lease: Connection | None = None
         """An open connection, which keeps the gateway from ending between calls."""
-        self._leasing = threading.Lock()
-        self.downtime = Downtime()
-        """Of gateways that start, or are replaced."""
+        self._downtime = 0.0
+        self._down_since: float | None = None
         self._starter_pipes: list[BinaryIO] = []
         """Our ends of pipes to the gateways, which are closed when this process ends."""
 
@@ -115,103 +104,97 @@ class Gateway:
         with suppress(BrokenPipeError):
             pipe.write(to_line(given).encode())
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        data: bytes,
-        headers: dict[str, str],
-        seconds_left: Callable[[], float] = lambda: inf,
-        opened: Callable[[UnixConnection], None] = lambda _: None,
-        waits_for: Callable[[str], None] = lambda _: None,
-        read: Callable[[UnixConnection], HttpResponse] = UnixConnection.read_response,
-    ) -> HttpResponse:
-        """The gateway's answer. A gateway that died or hangs is replaced, and the request is sent again.
+    @property
+    def downtime(self) -> float:
+        """Seconds for which gateways started, or were replaced, while this process waited for them."""
+        with self._lock:
+            return self._downtime + (0.0 if self._down_since is None else monotonic() - self._down_since)
 
-        `opened` is called before each try; an exception that it raises ends the request. `waits_for` is told
-        from time to time what keeps the answer, and `read` reads it. Raises ModelError, and TimeoutError when
-        no `seconds_left`, which can rise meanwhile.
+    def ask(
+        self,
+        request: Line,
+        body: bytes,
+        left: Callable[[], float],
+        hear: Callable[[Line], None] = lambda _: None,
+        opened: Callable[[Connection], None] = lambda _: None,
+    ) -> Line:
+        """What the gateway's last line says; `hear` gets the lines before it.
+
+        A gateway that died or hangs is replaced, and asked again unless it has begun a stream. `left` returns
+        the seconds left, which can rise, and raises an exception that ends the request when there are none.
+        So does `opened`, which is called before each try. Raises ModelError.
         """
-        headers = {**headers, **credentials(self._token)}
+        request = {**request, "sign_of_life": self._longest_silence / SIGNS_OF_LIFE}
+        is_stream = False
         for _ in range(MAX_STARTS):
             with closing(self.connect()) as connection:
                 opened(connection)
                 # A start of the gateway takes seconds, after which the call can be too late.
-                if seconds_left() <= 0:
-                    raise TimeoutError
+                left()
                 try:
-                    self._send_request(connection, method, path, data, headers)
-                    if self._is_answered(connection, seconds_left, headers, waits_for):
-                        return read(connection)
-                except (OSError, http.client.HTTPException):
+                    connection.send(self._token, request, body)
+                    while True:
+                        for line in self._next_lines(connection, left):
+                            if LAST in line:
+                                answer: Line = line[LAST]
+                                return answer
+                            is_stream |= EVENTS in line
+                            hear(line)
+                except TimeoutError:
+                    self._kill(connection.process)
+                except OSError:
                     self.drop_lease()
-                    continue
-            # Only a lack of time leads here: an answer has returned, and a broken connection has continued.
-            raise TimeoutError
+            if is_stream:
+                # What was relayed cannot be asked for again.
+                raise ModelError("the model gateway died while it answered")
         raise ModelError(f"the model gateway died {MAX_STARTS} times on one call: {self.last_log_line()}")
 
-    def connect(self) -> UnixConnection:
+    def _next_lines(self, connection: Connection, left: Callable[[], float]) -> list[Line]:
+        """Raises TimeoutError if the gateway hangs, and ConnectionError if it died."""
+        seconds = left()
+        try:
+            return connection.read(min(seconds, self._longest_silence))
+        except TimeoutError:
+            if seconds >= self._longest_silence:
+                raise
+            return []
+
+    def _kill(self, process: int) -> None:
+        """Kill a gateway that hangs."""
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        self._log(f"the gateway answered nothing for {self._longest_silence:g} s and was killed")
+        self.drop_lease()
+
+    def connect(self) -> Connection:
         """A connection to the gateway, once it is up. Raises ModelError."""
-        deadline = time.monotonic() + READY_SECONDS
+        deadline = monotonic() + READY_SECONDS
         while True:
             try:
-                with self._leasing:
-                    if self._lease is None:
-                        self._lease = connected(self.socket)
-                connection = connected(self.socket, self._health_timeout)
+                return self._connected()
             except OSError:
-                self.downtime.begin()
                 self.drop_lease()
-                if time.monotonic() > deadline:
+                if monotonic() > deadline:
                     raise ModelError(f"the model gateway does not answer: {self.last_log_line()}") from None
                 self.start()
-                time.sleep(0.05)
-            else:
-                # A gateway that answered was able to start, whatever happened to it later.
-                self._starts = 0
-                self.downtime.end()
-                return connection
+                sleep(0.05)
 
-    def _send_request(
-        self, connection: UnixConnection, method: str, path: str, data: bytes, headers: dict[str, str]
-    ) -> None:
-        try:
-            connection.request(method, path, data, headers)
-        except TimeoutError:
-            # The buffer of a hanging gateway's socket is full.
-            self._wait_of(headers)
-            raise
-
-    def _is_answered(
-        self,
-        connection: UnixConnection,
-        seconds_left: Callable[[], float],
-        headers: dict[str, str],
-        waits_for: Callable[[str], None],
-    ) -> bool:
-        """Wait for the answer; False if no time is left. Raises ConnectionError if the gateway hangs."""
-        while not connection.is_answered_within(min(self._health_check_after, seconds_left())):
-            if seconds_left() <= 0:
-                return False
-            waits_for(self._wait_of(headers))
-        return True
-
-    def _wait_of(self, headers: dict[str, str]) -> str:
-        """What the call waits for. Raises ConnectionError after killing a gateway that does not answer."""
-        try:
-            # Read before the check: later it could be the next gateway's, which another client has started.
-            process = int((self.folder / "pid").read_text())
-            with closing(connected(self.socket, self._health_timeout)) as connection:
-                connection.request("GET", WAIT, headers=headers)
-                response = connection.read_response()
-                # Any answer is a sign of life.
-                return response.body.decode() if response.status == 200 else ""
-        # Any other OSError means that it has died, and `send` tries again.
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-            self._log(f"the gateway answered nothing for {self._health_timeout:g} s and was killed")
-            raise ConnectionError from None
+    def _connected(self) -> Connection:
+        """Raises OSError."""
+        with self._lock:
+            now = monotonic()
+            try:
+                self._lease = self._lease or Connection(self.socket, self._longest_silence)
+                connection = Connection(self.socket, self._longest_silence)
+            except OSError:
+                self._down_since = self._down_since or now
+                raise
+            # A gateway that answered was able to start, whatever happened to it later.
+            self._starts = 0
+            if self._down_since is not None:
+                self._downtime += now - self._down_since
+                self._down_since = None
+            return connection
 
     def _log(self, line: str) -> None:
         with suppress(OSError), self.log.open("a", encoding="utf-8") as file:

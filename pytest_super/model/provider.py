@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Relay = Callable[[list[Event]], Awaitable[None]]
     """Passes events of a stream on to the client."""
 
-# A provider chooses its model's name, and one line of an HTTP header must stay far below 64 KiB.
+# A provider chooses its model's name, which is in each result.
 MAX_NAME = 200
 
 
@@ -23,8 +23,8 @@ MAX_NAME = 200
 class Answer:
     """What a model said, and what the call used.
 
-    Over HTTP the body is sent unchanged, because programs in sandboxes read it as OpenAI's; `facts` travel in
-    a header. The client makes a Completion of both.
+    A program gets the body as it is. The client of our own agents makes a Completion of the body and the
+    `facts`.
     """
 
     body: dict[str, Any]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from pytest_super.model.protocols.protocol import Event
-    from pytest_super.model.provider import Relay
-
-# Seconds that all other calls wait for the answer to the very first.
-HEAD_START_SECONDS = 5.0
+# Seconds that all other calls wait for the first answer: a wrong key then costs one request and not sixteen.
+HEAD_START = 5.0
 
 # Calls at once, in a run on one machine: at its start, and at most.
 FIRST, HIGHEST = 32, 256
@@ -24,45 +21,20 @@ def loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
-class HeadStart:
-    """Holds other calls until the first is answered: a wrong key then costs one request and not sixteen.
-
-    The first part of a stream is an answer.
-    """
-
-    def __init__(self) -> None:
-        self._has_begun = False
-        self._is_over = asyncio.Event()
-
-    async def wait(self) -> None:
-        if self._has_begun and not self._is_over.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_over.wait(), HEAD_START_SECONDS)
-        self._has_begun = True
-
-    def end(self) -> None:
-        self._is_over.set()
-
-    def ended_by(self, relay: Relay) -> Relay:
-        """`relay`, which also ends the head start."""
-
-        async def relay_and_end(events: list[Event]) -> None:
-            self.end()
-            await relay(events)
-
-        return relay_and_end
-
-
 class RateLimiter:
     """One limit for all trials of a machine: additive increase, multiplicative decrease.
 
     When the provider says "too many", the limit becomes half of the calls that were really under way. It
     grows by one whenever as many calls as the limit have succeeded. Belongs to one event loop.
+
+    At first calls are made one by one, until one succeeds or `head_start` seconds have passed.
     """
 
-    def __init__(self, limit: int = FIRST, highest: int = HIGHEST) -> None:
+    def __init__(self, limit: int = FIRST, highest: int = HIGHEST, head_start: float = 0.0) -> None:
         self.limit = limit
         self.highest = highest
+        self._head_start = head_start
+        """0 once it is over."""
         self.under_way = 0
         self.resume_at = 0.0
         """The end of the pause of all calls, on the loop's clock."""
@@ -76,6 +48,8 @@ class RateLimiter:
 
         Yields the number of decreases until now, which `decrease` needs.
         """
+        if self._head_start:
+            asyncio.get_running_loop().call_later(self._head_start, self.end_head_start)
         await self._enter()
         while (wait := self.resume_at - loop_time()) > 0:
             # The place is free during the pause, because the limit can fall meanwhile.
@@ -89,7 +63,7 @@ class RateLimiter:
 
     async def _enter(self) -> None:
         # Nothing is awaited after the last check: a call that is cancelled here has taken no place.
-        while self.under_way >= self.limit:
+        while self.under_way >= (1 if self._head_start else self.limit):
             self._changed.clear()
             await self._changed.wait()
         self.under_way += 1
@@ -98,12 +72,18 @@ class RateLimiter:
         self.under_way -= 1
         self._changed.set()
 
+    def end_head_start(self) -> None:
+        """The provider works, or takes its time. The first part of a stream shows the former as well."""
+        self._head_start = 0.0
+        self._changed.set()
+
     def pause(self, seconds: float) -> None:
         """Let no call begin in the next `seconds`: the provider's 429 for one call applies to all."""
         self.resume_at = max(self.resume_at, loop_time() + seconds)
 
     def increase(self) -> None:
         """Count a success. Call this inside the slot."""
+        self.end_head_start()
         self._successes += 1
         if self._successes >= self.limit:
             self._successes = 0

@@ -39,6 +39,10 @@ class Tries:
     """Why the last try failed."""
     resume_at: float = 0.0
     """The end of the pause before the next try, on the loop's clock."""
+    is_asked: bool = False
+    """Whether the provider is working on it at this moment."""
+    seconds: float = 0.0
+    """For which the provider worked on the last try."""
 
 
 class RetryPolicy:
@@ -79,61 +83,58 @@ class RetryPolicy:
         began, spent = loop_time(), 0.0
         tries, unclear = tries or Tries(), 0
         while True:
-            async with reserve():
-                result, seconds = await self._try(attempt)
-            if not isinstance(result, ModelCallError):
-                return result
-            if result.is_final:
-                raise result
+            try:
+                async with reserve():
+                    return await self._try(attempt, tries)
+            except ModelCallError as error:
+                if error.is_final:
+                    raise
+                failed = error
             tries.failed += 1
-            tries.failure = SHORT.get(result.failure, result.message)
-            unclear += result.failure is Failure.UNCLEAR
+            tries.failure = SHORT.get(failed.failure, failed.message)
+            unclear += failed.failure is Failure.UNCLEAR
             # Also for the last try: after a 429, the other calls have to pause.
-            pause = self._pause(result, tries.failed)
+            pause = self._pause(failed, tries.failed)
             tries.resume_at = loop_time() + pause
             # The first attempt does not count, so that a provider that hangs until the time-out is tried
             # twice.
-            spent += pause + (seconds if tries.failed > 1 else 0.0)
+            spent += pause + (tries.seconds if tries.failed > 1 else 0.0)
             if tries.failed >= MAX_TRIES or spent > MAX_SECONDS or unclear >= MAX_UNCLEAR:
-                raise self._gave_up(result, tries.failed, loop_time() - began)
+                raise self._gave_up(failed, tries.failed, loop_time() - began)
             await asyncio.sleep(pause)
 
-    def waits_for(self, tries: Tries, *, is_asked: bool) -> str:
-        """What a call waits for; "" if for nothing but the provider's first answer.
-
-        `is_asked` is whether the provider is working on it.
-        """
-        resume_at = 0.0 if is_asked else max(tries.resume_at, self.limiter.resume_at)
-        wait = resume_at - loop_time()
+    def waits_for(self, tries: Tries) -> str:
+        """What a call waits for; "" if for nothing but the provider's first answer."""
+        wait = max(tries.resume_at, self.limiter.resume_at) - loop_time()
         parts = [tries.failure]
-        if not is_asked:
+        if not tries.is_asked:
             parts.append(f"waits {wait:.0f} s" if wait > 0 else "waits for other calls")
         if tries.failed:
             parts.append(f"try {tries.failed + 1} of {MAX_TRIES}")
         return ", ".join(filter(None, parts))
 
-    async def _try(self, attempt: Callable[[], Awaitable[T]]) -> tuple[T | ModelCallError, float]:
-        """The result or the error of one attempt, and its seconds without the wait for a slot."""
+    async def _try(self, attempt: Callable[[], Awaitable[T]], tries: Tries) -> T:
+        """The result of one attempt, made in a slot. Raises ModelCallError."""
         # Checked before the slot as well, because the limiter may be in a long pause.
-        if fatal := self._known_fatal():
-            return fatal, 0.0
+        self._raise_known_fatal()
         async with self.limiter.slot() as decreases:
-            if fatal := self._known_fatal():
-                return fatal, 0.0
-            began = loop_time()
+            self._raise_known_fatal()
+            began, tries.is_asked = loop_time(), True
             try:
                 result = await attempt()
             except ModelCallError as error:
                 self._learn(error, decreases)
-                return error, loop_time() - began
+                raise
+            finally:
+                tries.is_asked, tries.seconds = False, loop_time() - began
             self._has_connected = True
             self.limiter.increase()
-            return result, loop_time() - began
+            return result
 
-    def _known_fatal(self) -> ModelCallError | None:
-        # A new exception, because one that is raised several times mixes up its tracebacks.
-        error = self._fatal
-        return error and ModelCallError(error.failure, error.message)
+    def _raise_known_fatal(self) -> None:
+        if self._fatal:
+            # A new exception, because one that is raised several times mixes up its tracebacks.
+            raise ModelCallError(self._fatal.failure, self._fatal.message)
 
     def _learn(self, error: ModelCallError, decreases: int) -> None:
         """Apply what the failure of one call means for all calls."""

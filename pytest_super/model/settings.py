@@ -1,4 +1,4 @@
-"""Which model a run asks, and how."""
+"""Which model a run asks, and how; and which trial asks it, under which limits."""
 
 from __future__ import annotations
 
@@ -24,3 +24,20 @@ class ModelSettings:
     """The folder for whole calls, with one file a trial."""
     machines: int = 1
     """The run's machines. Each has a gateway, which gets an equal part of the run's limits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallingTrial:
+    """A trial and its present limits, which each of its requests states."""
+
+    name: str
+    """`TASK/EPOCH.RERUN`, unique in the run."""
+    task: str
+    epoch: int
+    token_limit: int | None
+    """Prompt tokens in total."""
+    cost_limit: float | None
+    is_open: bool = False
+    """Whether the task's network is open, so that the provider may run its own tools."""
+    is_program: bool = False
+    """Whether a program asks, whose parameters win over the user's."""

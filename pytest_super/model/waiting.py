@@ -1,39 +1,13 @@
-"""How long calls wait: tells a provider that does not answer, or a gateway that starts, from a slow agent."""
+"""How long a trial's calls wait: tells a provider that does not answer from a slow agent."""
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-class Downtime:
-    """How long a service was away, for all threads of this process together."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ended = 0.0
-        self._since: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        with self._lock:
-            return self._ended + (0.0 if self._since is None else monotonic() - self._since)
-
-    def begin(self) -> None:
-        with self._lock:
-            if self._since is None:
-                self._since = monotonic()
-
-    def end(self) -> None:
-        with self._lock:
-            if self._since is not None:
-                self._ended += monotonic() - self._since
-                self._since = None
 
 
 class Waiting:

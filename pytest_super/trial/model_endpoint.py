@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.kernel.http_requests import EVENTS, Gone, Reply
 from pytest_super.model.client import error_of
-from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
+from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError, Usage
 from pytest_super.model.failures import RETRIED, ModelCallError
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.protocol import headers_for, reading
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.http_requests import HttpRequest
     from pytest_super.model.client import GatewayModel
-    from pytest_super.model.completion import Model, Usage
+    from pytest_super.model.completion import Model
     from pytest_super.model.protocols.route import Route
-    from pytest_super.model.unix_http import UnixConnection
+    from pytest_super.model.wire import Connection
     from pytest_super.trial.budget import Budget
 
     OnCall = Callable[[dict[str, Any], Usage, str], None]
@@ -155,7 +155,7 @@ class ModelEndpoint:
             if limit := self.spent or self._budget.spent_besides_compute():
                 raise BudgetSpentError(limit)
             with self._clocked():
-                return self._count(request, route) if route.is_count else self._call(request, route, stream)
+                return self._call(request, route, stream)
         except Gone:
             raise
         except BudgetSpentError as spent:
@@ -173,39 +173,36 @@ class ModelEndpoint:
     def _call(self, request: HttpRequest, route: Route, stream: HeldStream) -> Reply | None:
         if hasattr(self._model, "forward"):
             return self._forward(cast("GatewayModel", self._model), request, route, stream)
+        if route.is_count:
+            return reply(ROUTES[route].counted(len(request.body) // CHARACTERS_PER_TOKEN))
         return self._complete(self._model, request, route)
 
     def _forward(
         self, model: GatewayModel, request: HttpRequest, route: Route, stream: HeldStream
     ) -> Reply | None:
-        def opened(connection: UnixConnection) -> None:
+        def opened(connection: Connection) -> None:
             # A client that leaves cancels its call.
             request.when_gone(connection.break_off)
 
-        forwarded = model.forward(route, request.body, opened, stream.send, request.headers)
-        if forwarded.error is not None:
-            code = forwarded.error["code"]
-            self._broken += stream.has_begun and code in RETRIED
-            # Nothing of it can be retried here, but the program can ask again.
-            is_forgiven = stream.has_begun and code in RETRIED and self._broken <= MOST_BROKEN
-            if code in CODES or is_forgiven:
-                raise RefusedError(CODES.get(code, code), forwarded.error["message"])
-            raise error_of(forwarded.error)
-        self._broken = 0
-        for tool in forwarded.facts["removed"]:
-            self._name(self._removed, tool)
-        told = forwarded.facts["exchange"], forwarded.usage, forwarded.facts["started"]
-        self._charge(forwarded.usage, forwarded.seconds, told)
-        return None if stream.end() else Reply(status=200, body=forwarded.body)
+        answer = model.forward(route, request.body, opened, stream.send, request.headers)
+        if "error" in answer:
+            raise self._error_of(answer["error"], route, stream)
+        if not route.is_count:
+            self._broken = 0
+            for tool in answer["removed"]:
+                self._name(self._removed, tool)
+            usage = Usage.from_data(answer)
+            self._charge(usage, answer["seconds"], (answer["exchange"], usage, answer["started"]))
+        return None if stream.end() else reply(answer["body"])
 
-    def _count(self, request: HttpRequest, route: Route) -> Reply:
-        count, protocol = getattr(self._model, "count_tokens", None), ROUTES[route]
-        if count is None:
-            return reply(protocol.counted(len(request.body) // CHARACTERS_PER_TOKEN))
-        counted = count(route, request.body, request.headers)
-        if counted is None:
-            raise RefusedError("invalid_request", f"the body must be a request of {protocol.name}")
-        return Reply(status=200, body=counted)
+    def _error_of(self, error: dict[str, str], route: Route, stream: HeldStream) -> Exception:
+        code = error["code"]
+        self._broken += stream.has_begun and code in RETRIED
+        # Nothing of it can be retried here, but the program can ask again.
+        is_forgiven = stream.has_begun and code in RETRIED and self._broken <= MOST_BROKEN
+        if code in CODES or is_forgiven or route.is_count:
+            return RefusedError(CODES.get(code, code), error["message"])
+        return error_of(error)
 
     def _charge(self, usage: Usage, seconds: float, told: tuple[dict[str, Any], Usage, str]) -> None:
         """Charge a request, and tell of it.

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.http_requests import Reply
 from pytest_super.model.protocols.protocol import plain_error
-from pytest_super.model.stream_reader import BETWEEN
 
 if TYPE_CHECKING:
     from pytest_super.kernel.http_requests import HttpRequest
     from pytest_super.model.completion import Completion
     from pytest_super.model.protocols.protocol import WireProtocol
+
+# The end of each event.
+BETWEEN = b"\n\n"
 
 
 class RefusedError(Exception):

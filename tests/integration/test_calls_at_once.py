@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
-from pytest_super.model.api import FACTS, TRIAL, USAGE, CallingTrial, credentials
 from pytest_super.model.caller import Caller
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
@@ -21,20 +21,20 @@ from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.retry import RetryPolicy
-from pytest_super.model.settings import ModelSettings
+from pytest_super.model.settings import CallingTrial, ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
+from pytest_super.model.wire import LAST, token_line
+from pytest_super.store.json_lines import to_line
 from tests.integration.conftest import read_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from pytest_super.model.protocols.protocol import Request
     from tests.openai_server import OpenAIServer
 
 T = TypeVar("T")
 ASK = [{"role": "user", "content": "step " * 100}]
-PATH = COMMON.routes[0].path
 TOKEN = "the clients' token"
 SMALL = Usage(prompt_tokens=100, completion_tokens=2, cost_usd=0.001)
 MOST = MaxUsage(prompt_tokens=500, cost_usd=0.01)
@@ -84,22 +84,31 @@ class Served:
     """A gateway and a client of it, which asks for trials by their names."""
 
     gateway: GatewayServer
-    client: TestClient[Any, Any]
+    socket: Path
     limits: dict[str, Any]
     """Of each trial."""
 
-    def headers(self, name: str) -> dict[str, str]:
-        limits = {"token_limit": None, "cost_limit": None, **self.limits}
-        trial = CallingTrial(name=name, task=name, epoch=1, **limits)
-        return {TRIAL: json.dumps(asdict(trial)), **credentials(TOKEN)}
+    async def lines(self, name: str, **asked: Any) -> AsyncIterator[dict[str, Any]]:
+        """The lines of an answer. The client leaves if this is cancelled."""
+        trial = CallingTrial(
+            name=name, task=name, epoch=1, **{"token_limit": None, "cost_limit": None, **self.limits}
+        )
+        body = json.dumps({"messages": ASK}).encode()
+        common = {"trial": asdict(trial), "headers": {}, "sign_of_life": 0.05, "size": len(body)}
+        reader, writer = await asyncio.open_unix_connection(self.socket)
+        try:
+            writer.write(token_line(TOKEN) + to_line({**common, **asked}).encode() + body)
+            while line := await reader.readline():
+                yield json.loads(line)
+        finally:
+            writer.close()
 
     async def ask(self, name: str = "a") -> dict[str, Any]:
         """The call's facts, or its error."""
-        answer = await self.client.post(PATH, json={"messages": ASK}, headers=self.headers(name))
-        facts: dict[str, Any] = (
-            json.loads(answer.headers[FACTS]) if answer.status == 200 else (await answer.json())["error"]
-        )
-        return facts
+        *_, last = [line async for line in self.lines(name, route=asdict(COMMON.routes[0]))]
+        answer: dict[str, Any] = last[LAST]
+        error: dict[str, Any] = answer.get("error", answer)
+        return error
 
     async def ask_together(self, *names: str) -> list[dict[str, Any]]:
         return await asyncio.gather(*map(self.ask, names))
@@ -108,8 +117,8 @@ class Served:
         return Usage.from_data(await self.account(name))
 
     async def account(self, name: str) -> dict[str, Any]:
-        answer = await self.client.post(USAGE, json={"timeout": 30}, headers=self.headers(name))
-        account: dict[str, Any] = await answer.json()
+        *_, last = [line async for line in self.lines(name, route=None, timeout=30)]
+        account: dict[str, Any] = last[LAST]
         return account
 
 
@@ -128,9 +137,11 @@ def serve(
 
     async def main() -> T:
         gateway = GatewayServer(Caller(settings, provider, RetryPolicy(draw=draw)), TOKEN)
-        server = TestServer(gateway.application(), handler_cancellation=True)
-        async with asyncio.timeout(60), TestClient(server) as client:
-            return await play(Served(gateway, client, limits))
+        # A socket's path must be short.
+        with tempfile.TemporaryDirectory() as short:
+            socket = Path(short, "socket")
+            async with asyncio.timeout(60), await gateway.listen(socket):
+                return await play(Served(gateway, socket, limits))
 
     return asyncio.run(main())
 
@@ -315,7 +326,7 @@ def test_a_call_whose_client_leaves_while_the_provider_is_asked_is_booked_and_no
         await until(lambda: provider.under_way == 1)
         (made,) = served.gateway.caller.under_way["a"]
         call.cancel()
-        await until(lambda: made.is_abandoned)
+        await until(lambda: made.task is not None and made.task.cancelling() > 0)
         provider.let.set()
         return await served.used()
 

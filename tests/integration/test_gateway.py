@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.inside.processes import parents
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.model import client
-from pytest_super.model.client import GatewayModel, countdown
+from pytest_super.model.client import GatewayModel
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.protocols.registry import COMMON
@@ -32,7 +32,7 @@ from tests.openai_server import OpenAIServer, running_server
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ASK = [{"role": "user", "content": "step " * 100}]
 TOKEN = "t0ken-of-the-run"
@@ -41,10 +41,10 @@ PROMPT_TOKENS = 104
 
 
 @contextmanager
-def opened(settings: ModelSettings, run_id: str = "", **health: float) -> Iterator[Gateway]:
+def opened(settings: ModelSettings, run_id: str = "", **silence: float) -> Iterator[Gateway]:
     """A gateway of its own, or a further connection to that of a run. It is started by the first call."""
     run_id = run_id or f"test-{uuid.uuid4().hex[:8]}"
-    with closing(Gateway(run_id, settings, TOKEN, **health)) as gateway:
+    with closing(Gateway(run_id, settings, TOKEN, **silence)) as gateway:
         yield gateway
 
 
@@ -94,6 +94,12 @@ def trial(gateway: Gateway, **limits: Any) -> GatewayModel:
     return GatewayModel(gateway, task=uuid.uuid4().hex[:8], rerun=0, token_limit=lambda: tokens, **limits)
 
 
+def countdown(seconds: float) -> Callable[[], float]:
+    """The seconds left of these."""
+    deadline = time.monotonic() + seconds
+    return lambda: deadline - time.monotonic()
+
+
 def ask_on(model: GatewayModel) -> None:
     for _ in range(100):
         model.complete(ASK)
@@ -123,10 +129,9 @@ def test_the_facts_of_a_call_do_not_change_the_providers_answer_whatever_its_mod
     server.always({"text": "hi", "model": name})
     assert trial(gateway).complete(ASK).model == name[:200]
     body = json.dumps({"messages": ASK}).encode()
-    forwarded = trial(gateway).forward(COMMON.routes[0], body, lambda _: None, lambda _: None)
-    assert forwarded.usage.prompt_tokens == PROMPT_TOKENS
-    answer = json.loads(forwarded.body)
-    assert (answer["model"], "super" in answer) == (name, False)
+    answer = trial(gateway).forward(COMMON.routes[0], body)
+    assert answer["prompt_tokens"] == PROMPT_TOKENS
+    assert (answer["body"]["model"], "super" in answer["body"]) == (name, False)
 
 
 def test_the_users_parameters_win_over_the_agents_and_each_epoch_has_its_seed(
@@ -201,7 +206,7 @@ def test_a_call_that_no_limit_ends_is_given_up(
     with pytest.raises(ModelError, match="no answer in 0 s"):
         trial(gateway).complete(ASK)
     with pytest.raises(ModelError, match="no answer in 0 s"):
-        trial(gateway).forward(COMMON.routes[0], body, lambda _: None, lambda _: None)
+        trial(gateway).forward(COMMON.routes[0], body)
 
 
 def ask_for(gateway: Gateway, seconds: float) -> GatewayModel:
@@ -342,7 +347,7 @@ def test_starts_of_gateways_are_not_wall_time(scripted: ModelSettings) -> None:
 
 @pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
 def test_a_gateway_that_hangs_is_killed_and_replaced(scripted: ModelSettings, characters: int) -> None:
-    with opened(scripted, health_check_after=0.05, health_timeout=0.5) as gateway:
+    with opened(scripted, longest_silence=0.5) as gateway:
         model = trial(gateway)
         assert model.complete(ASK).text == "one"
         process = int((gateway.folder / "pid").read_text())
@@ -351,6 +356,28 @@ def test_a_gateway_that_hangs_is_killed_and_replaced(scripted: ModelSettings, ch
         assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
         assert len(read_lines(Path(scripted.calls))) == 2
         assert "the gateway answered nothing for 0.5 s" in gateway.log.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signalled", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "hangs"])
+def test_a_stream_whose_gateway_is_gone_fails_and_is_not_asked_for_again(
+    settings: ModelSettings, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, signalled: signal.Signals
+) -> None:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    server.always({"text": "one two", "stops_at": "usage"})
+    body = json.dumps({"messages": ASK, "stream": True}).encode()
+    relayed = []
+    with opened(settings, longest_silence=1.0) as gateway:
+
+        def relay(events: bytes) -> None:
+            relayed.append(events)
+            os.kill(int((gateway.folder / "pid").read_text()), signalled)
+
+        with pytest.raises(ModelError, match="died while it answered"):
+            trial(gateway).forward(COMMON.routes[0], body, relay=relay)
+    server.release()
+    assert (len(relayed), len(server.requests)) == (1, 1)
 
 
 def test_a_gateway_whose_socket_somebody_removed_makes_another_and_stays(scripted: ModelSettings) -> None:
@@ -368,7 +395,7 @@ def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
 ) -> None:
     trial(gateway).complete(ASK)
     server.latency = 1.5
-    with opened(settings, gateway.run_id, health_check_after=0.05, health_timeout=1.0) as hasty:
+    with opened(settings, gateway.run_id, longest_silence=1.0) as hasty:
         assert trial(hasty).complete(ASK).text == "an answer"
     assert len(server.requests) == 2
 
@@ -422,7 +449,7 @@ def test_a_gateway_that_is_still_importing_ends_with_its_starter(tmp_path: Path)
 
 # Does in a cell what code of a model could do to spend: it looks for sockets, tokens and keys, and asks.
 INTRUDER = """
-import glob, http.client, json, socket
+import glob, json, socket
 
 def read(path):
     try:
@@ -430,17 +457,17 @@ def read(path):
     except OSError:
         return b""
 
-def ask(path, **headers):
-    connection = http.client.HTTPConnection("localhost")
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.connect(path)
-    trial = {"name": "mine/1.0", "task": "mine", "epoch": 1, "token_limit": None, "cost_limit": None}
-    connection.request("POST", "/v1/chat/completions", json.dumps({"messages": []}),
-                       {"X-Pytest-Super-Trial": json.dumps(trial), **headers})
-    return connection.getresponse().status
+def ask(token):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(FOLDER + "/socket")
+    try:
+        connection.sendall(b"\\n".join([token, ASKED.encode(), b'{"messages": []}']))
+        return connection.recv(1000)
+    except ConnectionError:
+        return b""
 
 paths = [*glob.glob(FOLDER + "/*"), *glob.glob("/proc/[0-9]*/environ"), *glob.glob("/proc/[0-9]*/cmdline")]
-print(ask(FOLDER + "/socket"), ask(FOLDER + "/socket", Authorization="Bearer "),
+print(ask(b""), ask(b"t0ken"), ask(b"x" * 10_000_000),
       [path for path in paths if b"t0ken" + b"-of-the-run" in read(path)])
 """
 
@@ -449,7 +476,16 @@ def test_code_in_a_local_sandbox_cannot_spend(scripted: ModelSettings) -> None:
     with opened(scripted) as gateway, started(LocalSandbox()) as kernel:
         model = trial(gateway)
         assert model.complete(ASK).text == "one"
-        said = kernel.execute(f"FOLDER = {str(gateway.folder)!r}\n{INTRUDER}", timeout=30)
-        assert said.text == "401 401 []\n"
+        mine = {"name": "mine/1.0", "task": "mine", "epoch": 1, "token_limit": None, "cost_limit": None}
+        asked = {
+            "route": asdict(COMMON.routes[0]),
+            "headers": {},
+            "trial": mine,
+            "sign_of_life": 1,
+            "size": 16,
+        }
+        given = f"FOLDER, ASKED = {str(gateway.folder)!r}, {json.dumps(asked)!r}"
+        said = kernel.execute(f"{given}\n{INTRUDER}", timeout=30)
+        assert said.text == "b'' b'' b'' []\n"
         assert model.complete(ASK).text == "two"
     assert len(read_lines(Path(scripted.calls))) == 2

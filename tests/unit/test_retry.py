@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.rate_limit import RateLimiter
+from pytest_super.model.rate_limit import HEAD_START, RateLimiter
 from pytest_super.model.retry import MAX_SECONDS, RetryPolicy
 
 if TYPE_CHECKING:
@@ -257,8 +257,10 @@ def test_each_attempt_has_its_own_reservation_which_ends_before_the_pause() -> N
         if len(seen) == 9:
             raise PermissionError("spent")
         note("reserved")
-        yield
-        note("freed")
+        try:
+            yield
+        finally:
+            note("freed")
 
     async def attempt() -> str:
         note("attempt")
@@ -331,6 +333,19 @@ def test_thirty_two_calls_start_at_once() -> None:
     script = Script(ANSWER, seconds=1.0)
     run(call_all(retry_policy(), [script] * 100))
     assert script.times.count(0.0) == 32
+
+
+@pytest.mark.parametrize(("seconds", "others_ask_at"), [(2.0, 2.0), (60.0, 5.0)], ids=["answered", "slow"])
+def test_the_first_call_has_a_head_start_of_five_seconds(seconds: float, others_ask_at: float) -> None:
+    script = Script(ANSWER, seconds=seconds)
+    run(call_all(retry_policy(RateLimiter(8, head_start=HEAD_START)), [script] * 4))
+    assert script.times == [0.0, *[others_ask_at] * 3]
+
+
+def test_a_wrong_key_costs_one_request_of_many_at_once() -> None:
+    script = Script(FATAL, seconds=1.0)
+    run(call_all(retry_policy(RateLimiter(8, head_start=HEAD_START)), [script] * 16))
+    assert script.times == [0.0]
 
 
 def test_after_as_many_successes_as_the_limit_the_limit_grows_by_one() -> None:
