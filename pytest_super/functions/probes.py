@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.functions.definitions import definitions, find
-from pytest_super.functions.edits import Edit, applied, as_ended, kept_line, with_ends
+from pytest_super.functions.edits import applied
 from pytest_super.functions.regions import find_region
 from pytest_super.functions.source import PythonSource
 from pytest_super.functions.spans import parts_of
-from pytest_super.functions.splicing import body_lines
+from pytest_super.functions.splicing import body_lines, new_body
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_super.functions.definitions import Definition
+    from pytest_super.functions.edits import Edit
 
 
 def probed(name: str, data: bytes, probes: Mapping[str, str]) -> bytes:
@@ -39,9 +40,5 @@ def probed(name: str, data: bytes, probes: Mapping[str, str]) -> bytes:
 
 def probe_edit(source: PythonSource, definition: Definition, statements: list[str]) -> Edit:
     parts = parts_of(source, definition)
-    kept_to = parts.docstring[1] if parts.docstring else parts.colon
     lines = [f"{parts.indent}{one}\n" for one in statements]
-    text = kept_line(source, kept_to) + with_ends(
-        source, definition.node.lineno, [*lines, *body_lines(source, definition, parts.indent)]
-    )
-    return Edit(kept_to.line, parts.last_line, as_ended(source, parts.last_line, text), ())
+    return new_body(source, definition, parts, [*lines, *body_lines(source, definition, parts.indent)])

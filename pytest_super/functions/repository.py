@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.names import by_file, of_file
+from pytest_super.functions.source import PythonSource
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ def masked_files(
     """The same without writing anything."""
     return {
         path: mask_file(
-            path,
-            read(repository, path),
+            PythonSource.read(path, read(repository, path)),
             names,
             docstrings=docstrings if isinstance(docstrings, str) else of_file(docstrings, path),
             stub=stub,
