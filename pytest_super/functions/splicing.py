@@ -1,4 +1,6 @@
-"""Puts the bodies of functions from one version of a file into another, with what they need around them."""
+"""Puts other bodies into functions: those of another version of the file, with what they need around them, or
+their own ones with probes, which tell that they were executed.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,13 @@ from pytest_super.functions.spans import (
     begin_of,
     first_line,
     last_line,
+    parts_of,
     parts_of_any,
     statements_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_super.functions.comparison import Lists
     from pytest_super.functions.definitions import Definition
@@ -137,3 +140,29 @@ def refuse_changed(
         is_same = False
     if not is_same:
         raise SourceError(f"{source.name}: the body of `{definition.name}` cannot be indented otherwise")
+
+
+def probed(name: str, data: bytes, probes: Mapping[str, str]) -> bytes:
+    """The file with a statement, one line, at the beginning of the bodies of some functions.
+
+    `probes` has the statement for each target; that of a region is at the beginning of its function. `name`
+    is the file's path, for messages. Raises SourceError.
+    """
+    source = PythonSource.read(name, data)
+    known = definitions(source)
+    statements: dict[str, list[str]] = {}
+    for target, statement in probes.items():
+        function, _, region = target.partition("@")
+        definition = find(source, function, known)
+        if region:
+            find_region(source, definition, region)
+        statements.setdefault(definition.name, []).append(statement)
+    found = {one.name: one for one in known}
+    edits = [probe_edit(source, found[one], lines) for one, lines in statements.items()]
+    return source.encode(applied(source, edits))
+
+
+def probe_edit(source: PythonSource, definition: Definition, statements: list[str]) -> Edit:
+    parts = parts_of(source, definition)
+    lines = [f"{parts.indent}{one}\n" for one in statements]
+    return new_body(source, definition, parts, [*lines, *body_lines(source, definition, parts.indent)])

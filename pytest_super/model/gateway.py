@@ -14,7 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
-from pytest_super.kernel.inside.process_control import refuse_tracers
+from pytest_super.kernel.inside.supervision import refuse_tracers
 from pytest_super.model.settings import ModelSettings
 
 

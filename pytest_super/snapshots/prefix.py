@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.snapshots.covered_steps import plan_of
-from pytest_super.snapshots.naming import owner_name, snapshot_name
 from pytest_super.snapshots.record import (
     SnapshotRecord,
     archive_of,
     lock,
+    owner_name,
     read_record,
     replace_snapshot,
+    snapshot_name,
     write_record,
 )
 from pytest_super.snapshots.state import State, state_of, unsaved_change

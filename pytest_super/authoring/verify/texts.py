@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.sources.tree import MOST_READ, Tree
-from pytest_super.tasks.notebook import NotebookError, cell_source, read_cells
+from pytest_super.tasks.solution import NotebookError, cell_source, read_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

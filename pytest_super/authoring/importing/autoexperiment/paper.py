@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_super.authoring.importing.autoexperiment.code import code_of, copied
 from pytest_super.authoring.importing.autoexperiment.located import locate
 from pytest_super.authoring.importing.autoexperiment.needs import gpu_lines, gpu_words, missing_paths
 from pytest_super.authoring.importing.autoexperiment.records import read_experiments, read_functions
 from pytest_super.authoring.importing.autoexperiment.results import EXIT_ONLY, checks_of, recorded_numbers
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import SuperError
+from pytest_super.functions.leaks import OLD_FOLDERS, is_old_file
 from pytest_super.functions.repository import masked_files
+from pytest_super.sources.beside import TASK_FILES
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pytest_super.authoring.importing.autoexperiment.code import Code
     from pytest_super.authoring.importing.autoexperiment.records import (
         ExperimentRecord,
         FunctionRecord,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 DATASET = "AutoExperiment (arXiv 2506.19724)"
 CODE, PAPER = "code", "paper.txt"
 Fields = dict[str, Any]
+# In which agents of the published runs worked.
+_WORKSPACE = ("agents", "workspace")
 
 
 def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
@@ -214,3 +217,38 @@ def expectations(record: ExperimentRecord, report: PaperReport) -> Fields:
             f"{', '.join(zeros)} is recorded as 0, and no other number is within 5 % of it: set `abs`",
         )
     return {"provenance": "gold-run", "result": checks_of(numbers)}
+
+
+class Code(NamedTuple):
+    files: dict[str, Path]
+    """By their paths in the code."""
+    others: list[str]
+    """Paths that are not copied: links, and what can contain solutions or old versions of the code."""
+
+
+def code_of(folder: Path) -> Code:
+    found = Code({}, [])
+    for top, folders, names in os.walk(folder):
+        for name in sorted([*folders, *names]):
+            path = Path(top, name)
+            shown = path.relative_to(folder).as_posix()
+            if is_left_out(path):
+                found.others.append(shown)
+            elif name in names and path.is_file():
+                found.files[shown] = path
+        folders[:] = sorted(name for name in folders if not is_left_out(Path(top, name)))
+    return found
+
+
+def is_left_out(path: Path) -> bool:
+    return (
+        path.is_symlink()
+        or path.name in OLD_FOLDERS
+        or is_old_file(path.name)
+        or path.parts[-2:] == _WORKSPACE
+        or path.match(TASK_FILES)
+    )
+
+
+def copied(code: Code, folder: str) -> Iterator[tuple[str, Path]]:
+    return ((f"{folder}/{name}", path) for name, path in code.files.items())

@@ -25,7 +25,7 @@ from pytest_super.tasks.combinations import Items
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.authoring.verify.papers.contents import Originals
+    from pytest_super.authoring.verify.papers.runs import Originals
     from pytest_super.functions.leaks import Leak
     from pytest_super.kernel.client import Kernel
     from pytest_super.session.start_ahead import ReadyKernel

@@ -1,27 +1,36 @@
-"""The proof of a paper as findings, and as the text that the command prints."""
+"""Proves papers, and prints the proof of each, as findings and as text, as soon as it is known."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.authoring.verify.lines import finding_line
+from pytest_super.authoring.verify.papers.leaks import paper_leaks
 from pytest_super.authoring.verify.papers.proof import (
     FLAKY,
     GOLD_FAILS,
     INSENSITIVE,
     NOT_EXECUTED,
     VALID,
+    prove,
 )
+from pytest_super.authoring.verify.papers.runs import Runs, read_originals
+from pytest_super.authoring.verify.verification import finding_line
+from pytest_super.errors import SuperError
+from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.table import table_lines
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, Spread
+    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.tasks.task import Task
+
+    Start = Callable[[Task], ReadyKernel]
 
 
 def findings_of(proof: PaperProof) -> Iterator[Finding]:
@@ -90,3 +99,36 @@ def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]
 
 def proof_data(proof: PaperProof) -> dict[str, object]:
     return {**asdict(proof), "valid": all(one.verdict == VALID for one in proof.functions)}
+
+
+def prove_papers(
+    papers: Sequence[Task], start: Start, *, epochs: int, functions: int | None, workers: int
+) -> dict[str, Any]:
+    """The findings and the evidence as plain JSON values."""
+    findings: list[Finding] = []
+    proofs: list[PaperProof] = []
+    done = ""
+
+    def show(what: str) -> None:
+        nonlocal done
+        done = what
+
+    with LiveCommand(lambda: f"{len(proofs)}/{len(papers)} papers proven; last run: {done}") as live:
+        for paper in papers:
+            with live.activity(paper.id, "its runs"):
+                try:
+                    code = read_originals(paper)
+                    proof = prove(code, Runs(paper, start, workers, show), epochs=epochs, sample=functions)
+                    found = [*findings_of(proof), *paper_leaks(code, start)]
+                except SuperError as error:
+                    findings.append(Finding(kind="unknown", task=paper.id, text=f"{paper.id}: {error}"))
+                    live.print_line(findings[-1].text)
+                    continue
+            proofs.append(proof)
+            findings += found
+            for line in proof_lines(proof, found):
+                live.print_line(line)
+    return {
+        "findings": [asdict(finding) for finding in findings],
+        "papers": [proof_data(proof) for proof in proofs],
+    }

@@ -20,8 +20,7 @@ from pytest_super.tasks.paper import SEED_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_super.authoring.verify.papers.contents import Files, Originals
-    from pytest_super.authoring.verify.papers.runs import Outcome, Runs
+    from pytest_super.authoring.verify.papers.runs import Files, Originals, Outcome, Runs
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
