@@ -72,16 +72,25 @@ def later_releases(project: str, version: str, most: int) -> list[tuple[str, Ind
 
     Withdrawn files are among them. Raises InfrastructureError.
     """
-    found: dict[Version, IndexFile] = {}
     with Index(read_pip_settings()) as index:
-        for url in index.urls:
-            for file in index.files(url, normalized(project)):
-                name, _, text = _without_suffix(file.name).rpartition("-")
-                if file.name.endswith(SUFFIXES) and normalized(name) == normalized(project):
-                    with suppress(InvalidVersion):
-                        found.setdefault(Version(text), file)
+        found = source_distributions(index, project)
     later = sorted((one for one in found if one > Version(version)), reverse=True)
     return [(str(one), found[one]) for one in later[:most]]
+
+
+def source_distributions(index: Index, project: str) -> dict[Version, IndexFile]:
+    """Those of a project, one for each version. Raises InfrastructureError."""
+    found: dict[Version, IndexFile] = {}
+    for url in index.urls:
+        for file in index.files(url, normalized(project)):
+            name, _, text = _without_suffix(file.name).rpartition("-")
+            if file.name.endswith(SUFFIXES) and normalized(name) == normalized(project):
+                with suppress(InvalidVersion):
+                    version = Version(text)
+                    # Of two files of one release, the one that was not yanked is used.
+                    if version not in found or found[version].yanked > file.yanked:
+                        found[version] = file
+    return found
 
 
 def normalized(name: str) -> str:

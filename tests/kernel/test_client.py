@@ -496,7 +496,7 @@ class Answering:
 
 def test_unsolicited_frames_are_not_kept() -> None:
     sandbox = Answering("data", "more", "data")
-    assert len(sandbox.channel.read("x", 200)) == 200
+    assert len(sandbox.channel.data("read", "x", 200)) == 200
     assert sandbox.accepted == [True, False, True, True]
     assert not any(sandbox.answer(kind, 1) for kind in ("data", "more", "done", "failed"))
     assert not sandbox.answer("data", 2)
@@ -505,14 +505,14 @@ def test_unsolicited_frames_are_not_kept() -> None:
 def test_frames_after_the_limit_are_not_kept() -> None:
     sandbox = Answering("data", "data", "data")
     with pytest.raises(OSError, match="Larger than allowed"):
-        sandbox.channel.read("x", 150)
+        sandbox.channel.data("read", "x", 150)
     assert sandbox.accepted == [True, True, False, False]
 
 
 def test_a_piece_is_asked_for_once() -> None:
     sandbox = Answering("more", "more", "data", "failed")
-    with pytest.raises(OSError, match="no"):
-        sandbox.channel.write("x", b"data")
+    with pytest.raises(OSError, match="no"), sandbox.channel.sending("write", "x", size=4) as send:
+        send(b"data")
     assert sandbox.accepted == [True, False, False, True, False]
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.authoring.generate import answers, material
 from pytest_super.authoring.generate.asking import Asker, Stopped
 from pytest_super.authoring.generate.pinning import pin
-from pytest_super.authoring.generate.record import KEPT, GenerationRecord, RepositoryOutcome, digest
+from pytest_super.authoring.generate.record import KEPT, GenerationRecord, RepositoryOutcome
 from pytest_super.authoring.generate.refusal import RepositoryRefused, screen
 from pytest_super.authoring.generate.repositories import ids_of
 from pytest_super.authoring.task_text import task_text
+from pytest_super.digests import digest
 from pytest_super.errors import InfrastructureError, SuperError, TaskFileError
 from pytest_super.model.completion import ModelError
 from pytest_super.model.settings import SCRIPTED

@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_super.authoring.importing.store import digest, write_files
+from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.importing.super import COLUMNS, DATASET, FILES, task_fields
 from pytest_super.authoring.rows import Row, read_rows
 from pytest_super.authoring.task_text import task_text
+from pytest_super.digests import file_digest
 from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import one_line
@@ -38,7 +39,7 @@ def import_super(
         "dataset": DATASET,
         "set": set_name,
         "file": name,
-        "sha256": digest(path.read_bytes()),
+        "sha256": file_digest(path),
         "revision": commit,
     }
     record = f"super-{set_name}.import.json"
@@ -46,8 +47,7 @@ def import_super(
     left_out = len(rows) - len(files)
     lost = f"; {left_out} rows left out" if left_out else ""
     place = f"{DATASET} at {commit}" if commit else shown
-    changes = ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
-    print(f"{len(files)} tasks in {output} ({changes}){lost}, from {place}")
+    print(f"{len(files)} tasks in {output} ({changes_of(written)}){lost}, from {place}")
     return 1 if left_out else 0
 
 

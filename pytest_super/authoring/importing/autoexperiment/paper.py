@@ -19,6 +19,7 @@ from pytest_super.functions.repository import masked_files
 from pytest_super.sources.beside import TASK_FILES
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.words import named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -49,9 +50,11 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
     text = paper_text(folder, report)
     code = code_of(folder / CODE)
     if code.others:
-        report.note(CODE, f"not copied, because they are links or can contain solutions: {some(code.others)}")
+        report.note(
+            CODE, f"not copied, because they are links or can contain solutions: {named(code.others, 3)}"
+        )
     if lines := gpu_lines(code.files):
-        report.note(CODE, f"asks for a GPU: {some(lines)}")
+        report.note(CODE, f"asks for a GPU: {named(lines, 3)}")
     task = {
         "id": paper_id,
         "set": "functions",
@@ -87,10 +90,6 @@ def paper_text(folder: Path, report: PaperReport) -> Path | None:
 def query_of(paper_id: str) -> str:
     name = f"arXiv {paper_id}" if re.fullmatch(r"\d{4}\.\d{4,5}", paper_id) else paper_id
     return f"The folder `{paper_id}` has the code of the paper {name}."
-
-
-def some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def valid_text(task: Fields) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.authoring.importing.harbor.settings import Unusable
 from pytest_super.authoring.importing.harbor.task import SETTINGS, place_of, read_task
-from pytest_super.authoring.importing.store import write_files
+from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
@@ -56,9 +56,8 @@ def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, f
     if not files:
         raise SuperError(f"{source}: none of its {counted(len(folders), 'task')} can be used")
     write(files, is_part=False)
-    changes = ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
     lost = f"; {left_out} left out" if left_out else ""
-    print(f"{counted(len(folders) - left_out, 'task')} in {output} (files: {changes}){lost}")
+    print(f"{counted(len(folders) - left_out, 'task')} in {output} (files: {changes_of(written)}){lost}")
     if builder is None:
         print("the images of the tasks were not built")
     return 1 if left_out else 0

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.providers.docker.engine import connect, engine_errors
-from pytest_super.kernel.providers.docker.image import LAYER, build, build_folder
+from pytest_super.kernel.providers.docker.engine import inspect
+from pytest_super.kernel.providers.docker.image import LAYER, build, run_build
 from pytest_super.kernel.terminal_text import shown_lines
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ImageBuilder:
         """Why an image cannot be built, "" if all are there. Raises EngineError without an engine."""
         for image in images:
             if image.name not in self._failures:
-                self._failures[image.name] = "" if is_there(image.name) else self._build(image)
+                self._failures[image.name] = self._build(image) if inspect(image.name) is None else ""
             if why := self._failures[image.name]:
                 return why
         return ""
@@ -45,7 +45,7 @@ class ImageBuilder:
             base = image.base
             if image.folder is not None:
                 base = f"{image.name}-base"
-                build_folder(image.folder, base, network=self._network, print_line=said.append)
+                run_build(base, {}, self._network, said.append, path=str(image.folder))
             build(
                 profile=LAYER,
                 base=base,
@@ -66,9 +66,3 @@ def last_lines(said: list[str]) -> list[str]:
     begin = max((place for place, line in enumerate(said) if line.startswith("Step ")), default=0)
     own = [line for line in said[begin:] if not ENGINE_LINE.match(line)]
     return shown_lines("\n".join(own))[-LAST_LINES:]
-
-
-def is_there(name: str) -> bool:
-    """Raises EngineError."""
-    with engine_errors("list the images"):
-        return bool(connect().images(name))
