@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
-from pytest_super.kernel import client, connection, files, live
+from pytest_super.kernel import client, files, link, live
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until
@@ -281,8 +281,8 @@ def test_an_engine_that_does_not_answer_is_an_error() -> None:
 def test_a_sandbox_that_says_nothing_is_given_up(
     is_send_blocked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "SILENCE_SECONDS", 0.2)
-    monkeypatch.setattr(connection, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(link, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(link, "PING_SECONDS", 0.05)
     bridge = ScriptedBridge(do_nothing)
     with started(bridge) as kernel:
         if is_send_blocked:
@@ -293,8 +293,8 @@ def test_a_sandbox_that_says_nothing_is_given_up(
 
 
 def test_an_engine_that_fails_is_the_cause_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SILENCE_SECONDS", 0.2)
-    monkeypatch.setattr(connection, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(link, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(link, "PING_SECONDS", 0.05)
     kernel = Kernel(ScriptedSandbox(ScriptedBridge(do_nothing), death=EngineError("it was paused")))
     kernel.start()
     with pytest.raises(EngineError, match="it was paused"):

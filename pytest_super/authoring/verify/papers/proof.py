@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.exit_check import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.outcome import are_different
@@ -29,11 +29,6 @@ Key: TypeAlias = "tuple[str, int]"
 """What is run: GOLD or SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
-VALID: Final = "valid"
-GOLD_FAILS: Final = "gold_fails"
-FLAKY: Final = "flaky"
-NOT_EXECUTED: Final = "not_executed"
-INSENSITIVE: Final = "insensitive"
 # A proposed tolerance is so many times the largest difference of a gold run from the mean of all.
 MARGIN = 3.0
 
@@ -173,8 +168,8 @@ def failures_of(outcomes: Iterable[Outcome]) -> list[str]:
 
 def gold_verdict(gold: Sequence[Outcome]) -> Verdict:
     if all(outcome.passes for outcome in gold):
-        return VALID
-    return FLAKY if any(outcome.passes for outcome in gold) else GOLD_FAILS
+        return "valid"
+    return "flaky" if any(outcome.passes for outcome in gold) else "gold_fails"
 
 
 def chosen_places(paper: Task, sample: int | None, seed: int) -> list[int]:
@@ -203,11 +198,11 @@ def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gol
 
 
 def verdict_of(gold: Verdict, executed_by: Sequence[str], passing_stubs: Sequence[str]) -> Verdict:
-    if gold != VALID:
+    if gold != "valid":
         return gold
     if not executed_by:
-        return NOT_EXECUTED
-    return INSENSITIVE if passing_stubs else VALID
+        return "not_executed"
+    return "insensitive" if passing_stubs else "valid"
 
 
 def spreads_of(outcomes: Iterable[Outcome]) -> list[Spread]:
