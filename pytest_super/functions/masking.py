@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from pytest_super.functions.comparison import Lists
     from pytest_super.functions.definitions import Definition
-    from pytest_super.functions.edits import Docstrings, Edit
+    from pytest_super.functions.edits import Docstrings, Edit, Stub
     from pytest_super.functions.regions import Region
-    from pytest_super.functions.stubs import Stub
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pytest_super.functions.edits import Docstrings
+    from pytest_super.functions.edits import Docstrings, Stub
     from pytest_super.functions.masking import MaskedFile
-    from pytest_super.functions.stubs import Stub
 
 
 def mask_functions(

@@ -16,7 +16,6 @@ from packaging.version import InvalidVersion, Version
 from pytest_super.errors import InfrastructureError
 from pytest_super.sources.archive import SUFFIXES, check_one_folder, unpack
 from pytest_super.sources.index import Index, IndexFile
-from pytest_super.sources.pip_settings import read_pip_settings
 from pytest_super.sources.redact import redacted
 from pytest_super.sources.store import store, stored, workshop
 
@@ -29,7 +28,7 @@ def fetch_release(project: str, version: str, sha256: str, *, cache: Path) -> Pa
     place = cache / "pypi" / sha256
     if found := stored(place):
         return found
-    with workshop(cache) as work, Index(read_pip_settings()) as index:
+    with workshop(cache) as work, Index() as index:
         file = find_release(index, project, version, sha256)
         archive = work / file.name
         _download(index, file, archive, sha256)
@@ -72,7 +71,7 @@ def later_releases(project: str, version: str, most: int) -> list[tuple[str, Ind
 
     Withdrawn files are among them. Raises InfrastructureError.
     """
-    with Index(read_pip_settings()) as index:
+    with Index() as index:
         found = source_distributions(index, project)
     later = sorted((one for one in found if one > Version(version)), reverse=True)
     return [(str(one), found[one]) for one in later[:most]]

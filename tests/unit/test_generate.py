@@ -31,7 +31,6 @@ from pytest_super.authoring.generate.repositories import Named, ids_of, parse, r
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
-from pytest_super.sources import pip_settings
 from pytest_super.sources.tree import LONGEST_FILE, Tree, legible
 from pytest_super.tasks.loading import load_tasks
 
@@ -740,7 +739,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     # Asking pip takes a third of a second.
-    monkeypatch.setattr(pip_settings, "_config_list", dict)
+    monkeypatch.setattr("pytest_super.sources.index._config_list", dict)
     monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "simple" / "my-matcher"

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.functions.definitions import definitions
+from pytest_super.functions.edits import MESSAGE
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.stubs import MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,6 @@ from packaging.version import InvalidVersion, Version
 from pytest_super.errors import InfrastructureError
 from pytest_super.sources.git import run_git
 from pytest_super.sources.index import Index
-from pytest_super.sources.pip_settings import read_pip_settings
 from pytest_super.sources.redact import redacted
 from pytest_super.sources.release import source_distributions
 
@@ -68,7 +67,7 @@ def remote_refs(url: str, names: list[str], cwd: Path) -> dict[str, str]:
 
 def release_of(project: str, version: str | None) -> dict[str, str]:
     """The given release, or the newest one with a source distribution. Raises InfrastructureError."""
-    with Index(read_pip_settings()) as index:
+    with Index() as index:
         releases = source_distributions(index, project)
         chosen = choose(releases, project, version)
         file = releases[chosen]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from pytest_super.authoring.verify.exit_check import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.runs import Trial
-from pytest_super.functions.stubs import Stub
+from pytest_super.functions.edits import Stub
 from pytest_super.metrics.numbers import is_number
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE

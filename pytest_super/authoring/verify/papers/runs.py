@@ -26,7 +26,7 @@ from pytest_super.tasks.paper import files_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_super.functions.stubs import Stub
+    from pytest_super.functions.edits import Stub
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.evidence import GradedValue
     from pytest_super.session.start_ahead import ReadyKernel
