@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.generate import answers, material
+from pytest_super.authoring.generate import answers
 from pytest_super.authoring.generate.asking import Asker, Stopped
 from pytest_super.authoring.generate.pinning import pin
 from pytest_super.authoring.generate.record import KEPT, GenerationRecord, RepositoryOutcome
@@ -159,11 +159,11 @@ class Generation:
         """Ask the model for a task, and write it. Raises RepositoryRefused, ModelError, Stopped."""
         screen(tree)
         settings, prompts = self.settings, self.settings.prompts
-        shown = material.for_questions(named.short, tree)
+        shown = answers.for_questions(named.short, tree)
         found = self.asker.ask(outcome.id, prompts.questions, shown, answers.suitability)
         outcome.questions = found.to_data()
         answers.refuse_unsuitable(found)
-        shown = material.for_task(named.short, tree)
+        shown = answers.for_task(named.short, tree)
         proposal = self.asker.ask(outcome.id, prompts.task, shown, lambda text: answers.proposal(text, tree))
         if proposal is None:
             raise RepositoryRefused("skipped", "it answered {}")

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from pytest_super.authoring.verify.exit_check import EXIT as EXIT_LINE
+from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.runs import Trial
 from pytest_super.functions.edits import Stub
@@ -83,15 +83,13 @@ class PaperProof:
     functions: list[FunctionProof]
 
 
-def prove(
-    code: Originals, runs: Runs, *, epochs: int, sample: int | None = None, seed: int = 0
-) -> PaperProof:
+def prove(code: Originals, runs: Runs, *, epochs: int, sample: int | None = None) -> PaperProof:
     """Prove a paper, with all its functions or a random sample of them.
 
     Raises SuperError if a function cannot be masked, and InfrastructureError.
     """
     paper = code.paper
-    places = chosen_places(paper, sample, seed)
+    places = chosen_places(paper, sample)
     trials = {**common_trials(code, epochs), **stub_trials(code, places)}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
     gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
@@ -172,11 +170,11 @@ def gold_verdict(gold: Sequence[Outcome]) -> Verdict:
     return "flaky" if any(outcome.passes for outcome in gold) else "gold_fails"
 
 
-def chosen_places(paper: Task, sample: int | None, seed: int) -> list[int]:
+def chosen_places(paper: Task, sample: int | None) -> list[int]:
     places = range(len(paper.functions))
     if sample is None or sample >= len(places):
         return list(places)
-    return sorted(random.Random(f"{seed} {paper.id}").sample(places, sample))
+    return sorted(random.Random(paper.id).sample(places, sample))
 
 
 def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:
