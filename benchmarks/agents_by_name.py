@@ -41,7 +41,7 @@ from rows import print_row
 from pytest_super.agents.registry import installed_agent
 from pytest_super.cli import main as pytest_super
 from pytest_super.kernel.providers.docker.container_config import WORKDIR
-from pytest_super.kernel.providers.docker.engine import connect, has_image
+from pytest_super.kernel.providers.docker.engine import connect, inspect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.image.agent import name_with
 from pytest_super.kernel.providers.docker.sweep import remove
@@ -267,7 +267,7 @@ def main() -> None:
     agent = installed_agent(given.agent)
     assert agent is not None
     sessions = [Sessions(agent=agent, many=given.many, turns=turns) for turns in given.turns]
-    if not has_image(sessions[0].image) and pytest_super(["image", "build", "--agent", agent.name]):
+    if not inspect(sessions[0].image) and pytest_super(["image", "build", "--agent", agent.name]):
         raise SystemExit(f"the image with {agent.name} cannot be built")
     found = {one.turns: compare(one, given.rounds) for one in sessions}
     report_added(found)

@@ -103,8 +103,7 @@ def make_super(arguments: Namespace) -> int:
 
 
 def make_harbor(arguments: Namespace) -> int:
-    from pytest_super.authoring.importing.harbor.command import import_harbor
-    from pytest_super.authoring.importing.harbor.images import ImageBuilder
+    from pytest_super.authoring.importing.harbor.command import ImageBuilder, import_harbor
 
     builder = ImageBuilder(
         ca_bundle=arguments.ca_bundle, pip_config=arguments.pip_config, network=arguments.network

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.masking.proof import Proof, prove
-from pytest_super.authoring.masking.proposal import skeleton, subproblems_yaml
-from pytest_super.authoring.masking.propose import propose
+from pytest_super.authoring.masking.propose import propose, skeleton, subproblems_yaml
 from pytest_super.commands.sandboxes import (
     add_sandbox_arguments,
     kernel_starter,

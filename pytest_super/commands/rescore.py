@@ -84,7 +84,7 @@ def run(arguments: Namespace) -> int:
 
 def refuse_other_paths(paths: Sequence[Path]) -> None:
     """Raises SuperError for anything but one run."""
-    from pytest_super.authoring.rescore.writing import read_facts
+    from pytest_super.authoring.rescore.results import read_facts
 
     if len(paths) > 1:
         raise SuperError("--write needs the folder of one run")
@@ -94,8 +94,7 @@ def refuse_other_paths(paths: Sequence[Path]) -> None:
 def write_new_run(arguments: Namespace, rescored: Sequence[Rescored], tasks: Mapping[str, Task]) -> bool:
     """Whether the new run has all trials that had ended. Raises SuperError."""
     from pytest_super.authoring.rescore.lines import new_run_lines
-    from pytest_super.authoring.rescore.results import new_results
-    from pytest_super.authoring.rescore.writing import read_facts, write_run
+    from pytest_super.authoring.rescore.results import new_results, read_facts, write_run
 
     run = arguments.paths[0].resolve()
     found = new_results(run, rescored, tasks)

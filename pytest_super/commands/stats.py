@@ -16,8 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from pytest_super.authoring.stats.lines import stats_lines
-    from pytest_super.authoring.stats.summary import summarise
+    from pytest_super.authoring.stats.summary import stats_lines, summarise
 
     stats = summarise(valid_tasks(arguments.paths))
     for line in stats_lines(stats):

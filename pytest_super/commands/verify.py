@@ -70,8 +70,7 @@ def run(arguments: Namespace) -> int:
 def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: bool) -> dict[str, Any]:
     """Run gold on the tasks, or read a stored run, and print what is wrong with them."""
     from pytest_super.authoring.verify.gold_run import read_gold, run_gold
-    from pytest_super.authoring.verify.lines import verification_data, verification_lines
-    from pytest_super.authoring.verify.verification import verify
+    from pytest_super.authoring.verify.verification import verification_data, verification_lines, verify
     from pytest_super.report.live_command import LiveCommand
 
     options = pytest_options(arguments, has_papers=has_papers)
@@ -85,7 +84,7 @@ def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: b
 
 def verify_papers(papers: Sequence[Task], arguments: Namespace) -> dict[str, Any]:
     """Prove the papers, and print what is wrong with them."""
-    from pytest_super.authoring.verify.papers.command import prove_papers
+    from pytest_super.authoring.verify.papers.lines import prove_papers
 
     return prove_papers(
         papers,

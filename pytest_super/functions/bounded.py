@@ -1,4 +1,4 @@
-"""Reads Python files that an agent or a model wrote in a process with limits of memory and time.
+"""Reads Python files that an agent or a model wrote, in a process with limits of memory and time: `main`.
 
 Python's parser takes up to a thousand times the memory of a file, and a codec of the file's choice any time.
 """
@@ -6,19 +6,21 @@ Python's parser takes up to a thousand times the memory of a file, and a codec o
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest_super
 from pytest_super.errors import InfrastructureError
-from pytest_super.functions.child import READY
-from pytest_super.functions.source import SourceError
-from pytest_super.functions.splicing import Spliced
+from pytest_super.functions.definitions import definitions, find
+from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.splicing import Spliced, spliced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 MEBIBYTE = 2**20
 MEMORY = 512 * MEBIBYTE
@@ -33,9 +35,10 @@ ROOM = 64 * 1024
 PROGRAM = """\
 import sys
 sys.path.append(sys.argv[1])
-from pytest_super.functions.child import main
+from pytest_super.functions.bounded import main
 main(int(sys.argv[2]), int(sys.argv[3]))
 """
+READY = b"ready\n"
 
 
 def splice(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Spliced:
@@ -109,3 +112,60 @@ def done(size: int, *, name: str, **job: Any) -> dict[str, Any]:
     if "refused" in found:
         raise SourceError(str(found["refused"]))
     return found
+
+
+def main(memory: int, seconds: int) -> None:
+    """Do the job of one JSON object on standard input; its result is one on standard output, after READY."""
+    job = json.load(sys.stdin)
+    limit(memory, seconds)
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+    try:
+        result = JOBS[job.pop("job")](**job)
+    except SourceError as error:
+        result = {"refused": str(error)}
+    # Whatever is wrong with a file is the doing of who wrote it.
+    except Exception as error:
+        result = {"refused": f"{job['name']}: it cannot be read: {type(error).__name__}: {error}"[:500]}
+    sys.stdout.write(json.dumps(result))
+
+
+def limit(memory: int, seconds: int) -> None:
+    bounds = {resource.RLIMIT_AS: memory, resource.RLIMIT_CPU: seconds, resource.RLIMIT_CORE: 0}
+    for what, bound in bounds.items():
+        hard = resource.getrlimit(what)[1]
+        # The system can have lower limits, and macOS refuses one of memory.
+        try:
+            resource.setrlimit(what, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard))
+        except ValueError:
+            continue
+
+
+def splice_job(name: str, original: str, changed: str, targets: Sequence[str]) -> dict[str, Any]:
+    found = spliced(name, original.encode("latin-1"), changed.encode("latin-1"), targets)
+    return {**found._asdict(), "data": found.data.decode("latin-1")}
+
+
+def functions_job(name: str, data: str, targets: Sequence[str]) -> dict[str, Any]:
+    source = PythonSource.read(name, data.encode("latin-1"))
+    known = definitions(source)
+    nodes = [find(source, one, known).node for one in targets]
+    return {"texts": ["".join(source.lines[node.lineno - 1 : node.end_lineno]) for node in nodes]}
+
+
+def compile_job(name: str, data: str) -> dict[str, Any]:
+    warnings.simplefilter("ignore")
+    try:
+        compile(data.encode("latin-1"), name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return {"error": [type(error).__name__, error.msg, error.lineno, error.text]}
+    except ValueError as error:
+        return {"error": ["SyntaxError", str(error), None, None]}
+    return {"error": None}
+
+
+JOBS: dict[str, Callable[..., dict[str, Any]]] = {
+    "splice": splice_job,
+    "functions": functions_job,
+    "compile": compile_job,
+}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pytest_super.functions.spans import begin_line
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -17,37 +19,35 @@ Lists: TypeAlias = "dict[tuple[int, str], list[Any]]"
 
 def expect_in_place(lists: Lists, function: Function, region: Region, stub: Sequence[ast.stmt]) -> bool:
     """Expect `stub` in place of a region's statements; False if the region contains no whole statement."""
-    waiting: list[ast.AST] = [function]
-    while waiting:
-        node = waiting.pop(0)
-        for field, value in ast.iter_fields(node):
-            if not isinstance(value, list):
-                waiting += [value] if isinstance(value, ast.AST) else []
-                continue
-            inside = [one for one in value if isinstance(one, ast.stmt) and is_inside(one, region)]
-            if inside:
-                current = lists.get((id(node), field), value)
-                position = current.index(inside[0])
-                rest = [one for one in current if one not in inside]
-                lists[id(node), field] = [*rest[:position], *stub, *rest[position:]]
-                return True
-            waiting += [one for one in value if isinstance(one, ast.AST)]
-    return False
+    if (found := place_of(function, region)) is None:
+        return False
+    node, field, inside = found
+    current = lists.get((id(node), field), getattr(node, field))
+    position = current.index(inside[0])
+    rest = [one for one in current if one not in inside]
+    lists[id(node), field] = [*rest[:position], *stub, *rest[position:]]
+    return True
 
 
 def inside_of(function: Function, region: Region) -> list[ast.stmt]:
     """The whole statements in a region that are next to each other in one block."""
+    found = place_of(function, region)
+    return found[2] if found else []
+
+
+def place_of(function: Function, region: Region) -> tuple[ast.AST, str, list[ast.stmt]] | None:
+    """The node and the field of the block that has whole statements in a region, and these statements."""
     for node in ast.walk(function):
-        for _, value in ast.iter_fields(node):
-            if isinstance(value, list):
-                inside = [one for one in value if isinstance(one, ast.stmt) and is_inside(one, region)]
-                if inside:
-                    return inside
-    return []
+        for field, value in ast.iter_fields(node):
+            statements = value if isinstance(value, list) else []
+            inside = [one for one in statements if isinstance(one, ast.stmt) and is_inside(one, region)]
+            if inside:
+                return node, field, inside
+    return None
 
 
 def is_inside(statement: ast.stmt, region: Region) -> bool:
-    first = min(one.lineno for one in (statement, *getattr(statement, "decorator_list", ())))
+    first = begin_line(statement)
     return region.begin < first and (statement.end_lineno or first) < region.end
 
 

@@ -68,18 +68,28 @@ def last_name(expression: ast.expr) -> str:
     return expression.id if isinstance(expression, ast.Name) else ""
 
 
+def plain_name(definition: Definition) -> str:
+    return definition.name.partition("#")[0]
+
+
+def bare_name(definition: Definition) -> str:
+    return plain_name(definition).rpartition(".")[2]
+
+
+def named(found: Sequence[Definition]) -> str:
+    return ", ".join(f"{one.name} (line {one.node.lineno})" for one in found)
+
+
 def find(source: PythonSource, name: str, among: Sequence[Definition]) -> Definition:
     """The function with a qualified name, or with a bare name that is unique. Raises SourceError."""
-    plain = {one: one.name.partition("#")[0] for one in among}
-    for found in (
-        [one for one in among if one.name == name],
-        [one for one in among if plain[one] == name],
-        [one for one in among if plain[one].rpartition(".")[2] == name],
-    ):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            candidates = ", ".join(f"{one.name} (line {one.node.lineno})" for one in found)
-            raise SourceError(f"{source.name}: `{name}` is not unique; it can be {candidates}")
+    found = (
+        [one for one in among if one.name == name]
+        or [one for one in among if plain_name(one) == name]
+        or [one for one in among if bare_name(one) == name]
+    )
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise SourceError(f"{source.name}: `{name}` is not unique; it can be {named(found)}")
     hint = did_you_mean(name, [one.name for one in among], most=3)
     raise SourceError(f"{source.name}: there is no function `{name}` in it{hint}")

@@ -12,7 +12,7 @@ from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.edits import applied, body_edit, quoted, region_edit
 from pytest_super.functions.regions import find_region
 from pytest_super.functions.source import PythonSource, SourceError, parsed
-from pytest_super.functions.spans import body_text, docstring_of
+from pytest_super.functions.spans import begin_line, body_text, docstring_of
 
 if TYPE_CHECKING:
     import ast
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from pytest_super.functions.comparison import Lists
     from pytest_super.functions.definitions import Definition
-    from pytest_super.functions.edits import Docstrings, Edit
+    from pytest_super.functions.edits import Docstrings, Edit, Stub
     from pytest_super.functions.regions import Region
-    from pytest_super.functions.stubs import Stub
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class Target:
         node = self.definition.node
         if self.region:
             return range(self.region.begin, self.region.end + 1)
-        first = min(one.lineno for one in (node, *node.decorator_list))
-        return range(first, (node.end_lineno or first) + 1)
+        return range(begin_line(node), (node.end_lineno or node.lineno) + 1)
 
 
 class MaskedFunction(NamedTuple):
@@ -66,8 +64,7 @@ class MaskedFile(NamedTuple):
 
 
 def mask_file(
-    name: str,
-    data: bytes,
+    source: PythonSource,
     targets: Iterable[str],
     *,
     docstrings: Docstrings = "keep",
@@ -77,8 +74,7 @@ def mask_file(
     """Replace the bodies of some functions by stubs.
 
     Args:
-        name: the file's path, for messages.
-        data: the file. All bytes that are not in a body come back unchanged.
+        source: the file. All bytes that are not in a body come back unchanged.
         targets: in any order. `Class.method`; `method` if no other function has this name; `function#2` for
             the second of that name; `function@part` for the lines between `# region part` and `# endregion`;
             `function@part.inner` for a region in it.
@@ -87,22 +83,8 @@ def mask_file(
         nested: whether targets can be parts of others, which are masked then.
 
     Raises:
-        SourceError: the file is not Python 3, or a target is not in it, has no body to mask, or is a part of
-            another one.
+        SourceError: a target is not in the file, has no body to mask, or is a part of another one.
     """
-    source = PythonSource.read(name, data)
-    return mask_source(source, targets, docstrings=docstrings, stub=stub, nested=nested)
-
-
-def mask_source(
-    source: PythonSource,
-    targets: Iterable[str],
-    *,
-    docstrings: Docstrings = "keep",
-    stub: Stub = "raise",
-    nested: bool = False,
-) -> MaskedFile:
-    """The same for a file that is read already."""
     known = definitions(source)
     found = [target_of(source, known, target, docstrings, stub) for target in dict.fromkeys(targets)]
     if nested:

@@ -36,15 +36,13 @@ def find_region(source: PythonSource, definition: Definition, name: str) -> Regi
     first, last = definition.node.lineno, last_line(source, definition.node)
     inside = qualified([one for one in regions(source) if first < one.begin and one.end <= last])
     where = f"{source.name}:{first}: `{definition.name}`"
-    for found in (
-        [one for one in inside if one.name == name],
-        [one for one in inside if one.name.endswith(f".{name}")],
-    ):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            candidates = ", ".join(f"{one.name} (line {one.begin})" for one in found)
-            raise SourceError(f"{where} has {len(found)} regions named `{name}`: {candidates}")
+    found = [one for one in inside if one.name == name]
+    found = found or [one for one in inside if one.name.endswith(f".{name}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        candidates = ", ".join(f"{one.name} (line {one.begin})" for one in found)
+        raise SourceError(f"{where} has {len(found)} regions named `{name}`: {candidates}")
     hint = did_you_mean(name, [one.name for one in inside], most=3)
     raise SourceError(f"{where} has no lines between `# region {name}` and `# endregion`{hint}")
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.names import by_file, of_file
+from pytest_super.functions.source import PythonSource
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pytest_super.functions.edits import Docstrings
+    from pytest_super.functions.edits import Docstrings, Stub
     from pytest_super.functions.masking import MaskedFile
-    from pytest_super.functions.stubs import Stub
 
 
 def mask_functions(
@@ -62,8 +62,7 @@ def masked_files(
     """The same without writing anything."""
     return {
         path: mask_file(
-            path,
-            read(repository, path),
+            PythonSource.read(path, read(repository, path)),
             names,
             docstrings=docstrings if isinstance(docstrings, str) else of_file(docstrings, path),
             stub=stub,

@@ -53,9 +53,13 @@ def parts_of_any(source: PythonSource, definition: Definition) -> Parts:
 
 def body_text(source: PythonSource, node: Function) -> str:
     """The lines of a function from its first statement after the docstring to its last."""
-    statements = node.body[1:] if docstring_of(node) and node.body[1:] else node.body
-    first = min(one.lineno for one in (statements[0], *getattr(statements[0], "decorator_list", ())))
-    return "".join(source.lines[first - 1 : node.end_lineno])
+    statements = statements_of(node)
+    return "".join(source.lines[begin_line(statements[0]) - 1 : node.end_lineno])
+
+
+def statements_of(node: Function) -> list[ast.stmt]:
+    """The body without its docstring, unless it is nothing else."""
+    return node.body[1:] if docstring_of(node) and node.body[1:] else node.body
 
 
 def docstring_of(node: Function) -> ast.stmt | None:
@@ -83,12 +87,17 @@ def begin_of(source: PythonSource, node: ast.stmt | ast.expr) -> Place:
     return Place(node.lineno, source.column(node.lineno, node.col_offset))
 
 
+def begin_line(node: ast.stmt) -> int:
+    """The line of a statement, or of the expression of its first decorator."""
+    lines: list[int] = [one.lineno for one in (node, *getattr(node, "decorator_list", ()))]
+    return min(lines)
+
+
 def first_line(source: PythonSource, node: ast.stmt) -> int:
     """The first line of a statement, its decorators included."""
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    first = min([node.lineno, *(one.lineno for one in decorators)])
+    first = begin_line(node)
     # The expression of a decorator can begin some lines after its `@`.
-    while decorators and not source.lines[first - 1].lstrip().startswith("@"):
+    while getattr(node, "decorator_list", ()) and not source.lines[first - 1].lstrip().startswith("@"):
         first -= 1
     return first
 

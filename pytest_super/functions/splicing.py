@@ -1,4 +1,6 @@
-"""Puts the bodies of functions from one version of a file into another, with what they need around them."""
+"""Puts other bodies into functions: those of another version of the file, with what they need around them, or
+their own ones with probes, which tell that they were executed.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.functions.additions import Additions
 from pytest_super.functions.comparison import are_equal, expect_in_place, inside_of
-from pytest_super.functions.definitions import definitions, find
+from pytest_super.functions.definitions import definitions, find, plain_name
 from pytest_super.functions.edits import Edit, applied, as_ended, indented, kept_line, with_ends
 from pytest_super.functions.regions import find_region
 from pytest_super.functions.source import PythonSource, SourceError, codec, parsed
 from pytest_super.functions.spans import (
     Place,
     begin_of,
-    docstring_of,
     first_line,
-    indent_of,
     last_line,
+    parts_of,
     parts_of_any,
+    statements_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_super.functions.comparison import Lists
     from pytest_super.functions.definitions import Definition
+    from pytest_super.functions.spans import Parts
 
 ENCODINGS = frozenset(map(codec, ("utf-8", "utf-8-sig", "ascii", "latin-1")))
 
@@ -76,7 +79,7 @@ def edit_of(
     lists: Lists,
 ) -> Edit:
     """Puts a target in place. `lists` gets the statements that are expected then."""
-    plain = own.name.partition("#")[0]
+    plain = plain_name(own)
     # Of equal names the changed file can have only the one that is meant.
     other = next((one for one in others if one.name in (own.name, plain)), None)
     if other is None:
@@ -85,11 +88,15 @@ def edit_of(
     if region:
         return region_edit(ours, theirs, own, other, region, lists)
     parts = parts_of_any(ours, own)
+    lists[id(own.node), "body"] = [*own.node.body[: bool(parts.docstring)], *statements_of(other.node)]
+    return new_body(ours, own, parts, body_lines(theirs, other, parts.indent))
+
+
+def new_body(source: PythonSource, definition: Definition, parts: Parts, lines: Iterable[str]) -> Edit:
+    """Replaces a body by these lines; the docstring stays."""
     kept_to = parts.docstring[1] if parts.docstring else parts.colon
-    body = with_ends(ours, own.node.lineno, body_lines(theirs, other, indent_of(ours, own.node)))
-    lists[id(own.node), "body"] = [*own.node.body[: bool(parts.docstring)], *statements_of(other)]
-    text = kept_line(ours, kept_to) + body
-    return Edit(kept_to.line, parts.last_line, as_ended(ours, parts.last_line, text), ())
+    text = kept_line(source, kept_to) + with_ends(source, definition.node.lineno, lines)
+    return Edit(kept_to.line, parts.last_line, as_ended(source, parts.last_line, text), ())
 
 
 def region_edit(
@@ -101,15 +108,9 @@ def region_edit(
     return Edit(here.begin + 1, here.end - 1, with_ends(ours, own.node.lineno, lines), ())
 
 
-def statements_of(definition: Definition) -> list[ast.stmt]:
-    """The body without its docstring, unless it is nothing else."""
-    node = definition.node
-    return node.body[1:] if docstring_of(node) and node.body[1:] else node.body
-
-
 def body_lines(source: PythonSource, definition: Definition, indent: str) -> list[str]:
     """The lines of a body without its docstring, indented by `indent`. Raises SourceError if they change."""
-    node, statements = definition.node, statements_of(definition)
+    node, statements = definition.node, statements_of(definition.node)
     begin = begin_of(source, statements[0])
     if (first := first_line(source, statements[0])) < begin.line:
         # A decorator begins where its function does, some lines earlier.
@@ -139,3 +140,29 @@ def refuse_changed(
         is_same = False
     if not is_same:
         raise SourceError(f"{source.name}: the body of `{definition.name}` cannot be indented otherwise")
+
+
+def probed(name: str, data: bytes, probes: Mapping[str, str]) -> bytes:
+    """The file with a statement, one line, at the beginning of the bodies of some functions.
+
+    `probes` has the statement for each target; that of a region is at the beginning of its function. `name`
+    is the file's path, for messages. Raises SourceError.
+    """
+    source = PythonSource.read(name, data)
+    known = definitions(source)
+    statements: dict[str, list[str]] = {}
+    for target, statement in probes.items():
+        function, _, region = target.partition("@")
+        definition = find(source, function, known)
+        if region:
+            find_region(source, definition, region)
+        statements.setdefault(definition.name, []).append(statement)
+    found = {one.name: one for one in known}
+    edits = [probe_edit(source, found[one], lines) for one, lines in statements.items()]
+    return source.encode(applied(source, edits))
+
+
+def probe_edit(source: PythonSource, definition: Definition, statements: list[str]) -> Edit:
+    parts = parts_of(source, definition)
+    lines = [f"{parts.indent}{one}\n" for one in statements]
+    return new_body(source, definition, parts, [*lines, *body_lines(source, definition, parts.indent)])

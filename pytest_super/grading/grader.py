@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import tarfile
 import tempfile
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.grading.collected import add_file, files_at, inside, paths_of, placed
-from pytest_super.grading.last_lines import last_lines
 from pytest_super.grading.values import CommandRun, values_of
 from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.terminal_text import shown_lines
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 # Bytes of a file with values, and characters of the command's output.
 LONGEST_RESULT = LONGEST_OUTPUT = 16 * 2**20
+# Characters at the end of the output that are looked at.
+MOST_READ = 20_000
+MOST_LINES, LONGEST_LINE = 3, 200
+# Pytest writes an `E` before the lines of an exception, and others after them.
+EXCEPTION = re.compile(r"(?:E +)?([\w.]*(?:Error|Exception)(?::.*)?)")
 
 
 class Grader:
@@ -181,3 +187,10 @@ def add_hidden(tar: tarfile.TarFile, target: str, source: Path) -> None:
 
 def no_file(path: str) -> bytes:
     raise FileNotFoundError(path)
+
+
+def last_lines(output: str) -> str:
+    """The last exception that was printed, else the last lines; "" if nothing was printed."""
+    lines = shown_lines(output[-MOST_READ:])
+    raised = [found[1] for line in lines if (found := EXCEPTION.fullmatch(line))]
+    return " | ".join(line[:LONGEST_LINE] for line in raised[-1:] or lines[-MOST_LINES:])

@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.files import READ_LIMIT, Digests, FileEntry, FileSearch
+from pytest_super.kernel.files import (
+    DIGESTED,
+    NAMED,
+    PIECE,
+    READ_LIMIT,
+    Digests,
+    FileDigest,
+    FileEntry,
+    FileSearch,
+    write_archive,
+)
+from pytest_super.kernel.incoming import CHUNK
 from pytest_super.kernel.live import LiveKernel
 from pytest_super.kernel.sandbox import require_running
 
@@ -172,24 +183,27 @@ class Kernel:
 
         Raises OSError with the path, as `open` does, and with EFBIG for more than `limit` bytes.
         """
-        return self._live.files.read(path, limit)
+        return self._live.files.data("read", path, limit)
 
     def read_pieces(self, path: str, size: int) -> Iterator[bytes]:
         """The file's first `size` bytes, in pieces that take little memory. Raises OSError as `open` does."""
-        return self._live.files.pieces(path, size)
+        for start in range(0, size, PIECE):
+            yield self._live.files.data("piece", path, min(PIECE, size - start), start=start)
 
     def write_file(self, path: str, data: bytes) -> None:
         """Make or overwrite the file, in place; its folder must exist. Raises OSError as `open` does."""
         self.actions += 1
-        self._live.files.write(path, data)
+        with self._live.files.sending("write", path, size=len(data)) as send:
+            for start in range(0, len(data), CHUNK):
+                send(data[start : start + CHUNK])
 
     def list_files(self, path: str = ".") -> list[FileEntry]:
         """The entries of the folder, sorted by name. Raises OSError as `os.scandir` does."""
-        return self._live.files.list(path)
+        return [FileEntry(**entry) for entry in self._live.files.value("list", path)]
 
     def resolve(self, path: str = ".") -> str:
         """The real absolute path of `path`, which need not exist. By default the folder that cells run in."""
-        return self._live.files.resolve(path)
+        return str(self._live.files.value("resolve", path))
 
     def search_files(
         self,
@@ -208,26 +222,30 @@ class Kernel:
         with a dot are left out. `since`: files that have changed at this time or later, by the sandbox's
         clock; seconds since 1970.
         """
-        return self._live.files.search(
-            path, name=name, text=text, hidden=hidden, since=since, seconds=seconds
-        )
+        asked = {"name": name, "text": text, "hidden": hidden, "since": since, "seconds": seconds}
+        return FileSearch(**self._live.files.value("search", path, most=NAMED, **asked))
 
     def digests(self, path: str = ".", *, seconds: float = 60.0) -> Digests:
         """The regular files at or below `path`, with the digests of their content. Links are not followed.
 
         Raises OSError if there is no file or folder at `path`, or if it is a link.
         """
-        return self._live.files.digests(path, seconds)
+        asked = {"most": DIGESTED, "largest": READ_LIMIT, "seconds": seconds}
+        found = self._live.files.value("digests", path, **asked)
+        return Digests(
+            files=[FileDigest(**file) for file in found["files"]], is_complete=found["is_complete"]
+        )
 
     def remove(self, path: str) -> None:
         """Remove the file, link or folder, if it is there. Raises OSError as `os.unlink` does."""
         self.actions += 1
-        self._live.files.remove(path)
+        self._live.files.data("remove", path)
 
     def upload(self, tree: Path, path: str) -> None:
         """Copy the content of the folder `tree` into the folder `path`, which is made if it is missing."""
         self.actions += 1
-        self._live.files.upload(tree, path)
+        with self._live.files.sending("upload", path) as send:
+            write_archive(tree, send)
 
     def unpack(self, archive: Path, path: str) -> None:
         """Unpack a tar archive of the host's own making in the folder `path`, which is made if it is missing.
@@ -235,7 +253,9 @@ class Kernel:
         Folders that its files need are made too. Absolute names leave the folder.
         """
         self.actions += 1
-        self._live.files.unpack(archive, path)
+        with archive.open("rb") as file, self._live.files.sending("upload", path) as send:
+            while chunk := file.read(CHUNK):
+                send(chunk)
 
     def expect_script(self, path: str, content: bytes) -> None:
         """From now on, compare scripts whose path ends in `path` with `content` when a process runs them.

@@ -11,7 +11,7 @@ from pathlib import Path
 # Each imports only modules before it.
 MODULES = (
     *("frames", "outbox", "message_size", "lookup", "filework"),
-    *("family", "processor_time", "process_image", "expected_script", "observer", "bridge"),
+    *("processor_time", "process_image", "expected_script", "observer", "bridge"),
 )
 # It removes the empty entry of `sys.path`, the working directory, because code inside writes there.
 STARTER = f"""
@@ -31,7 +31,6 @@ def load(name):
 sys.modules["pytest_super.kernel.inside"] = type(sys)("pytest_super.kernel.inside")
 launcher, processes = take(), load("processes")
 folder = processes.private_folder()
-load("process_control")
 load("supervision").supervise([folder, *sys.argv[1:]])
 kernel = processes.KernelProcess(folder, 1, launcher)
 for name in {MODULES}:
@@ -52,6 +51,6 @@ def bridge_source() -> str:
 @cache
 def bridge_program() -> bytes:
     """The bytes that the kernel's client sends before its first frame: the modules that STARTER reads."""
-    names = ("launcher", "processes", "process_control", "supervision", *MODULES)
+    names = ("launcher", "processes", "supervision", *MODULES)
     texts = [(Path(__file__).parent / "inside" / f"{name}.py").read_bytes() for name in names]
     return b"".join(b"%d\n%s" % (len(text), text) for text in texts)

@@ -140,58 +140,20 @@ class FileChannel:
         self._has_ended = True
         self._request.answers.put(None)
 
-    def read(self, path: str, limit: int) -> bytes:
+    def data(self, op: str, path: str, limit: int = 0, **asked: Any) -> bytes:
+        """What the sandbox answers, at most `limit` bytes."""
         with self._turn:
-            return b"".join(self._pieces("read", path, limit))
+            return b"".join(self._pieces(op, path, limit, **asked))
 
-    def pieces(self, path: str, size: int) -> Iterator[bytes]:
-        for start in range(0, size, PIECE):
-            yield self._piece(path, start, min(PIECE, size - start))
-
-    def _piece(self, path: str, start: int, limit: int) -> bytes:
-        with self._turn:
-            return b"".join(self._pieces("piece", path, limit, start=start))
-
-    def list(self, path: str) -> list[FileEntry]:
-        with self._turn:
-            entries = self._value("list", path)
-        return [FileEntry(**entry) for entry in entries]
-
-    def resolve(self, path: str) -> str:
-        with self._turn:
-            return str(self._value("resolve", path))
-
-    def search(self, path: str, **asked: Any) -> FileSearch:
-        with self._turn:
-            return FileSearch(**self._value("search", path, most=NAMED, **asked))
-
-    def digests(self, path: str, seconds: float) -> Digests:
-        with self._turn:
-            found = self._value("digests", path, most=DIGESTED, largest=READ_LIMIT, seconds=seconds)
-        return Digests(
-            files=[FileDigest(**file) for file in found["files"]], is_complete=found["is_complete"]
-        )
-
-    def remove(self, path: str) -> None:
-        with self._turn:
-            b"".join(self._pieces("remove", path, 0))
-
-    def write(self, path: str, data: bytes) -> None:
-        with self._sending("write", path, size=len(data)) as send:
-            for start in range(0, len(data), CHUNK):
-                send(data[start : start + CHUNK])
-
-    def upload(self, tree: Path, path: str) -> None:
-        with self._sending("upload", path) as send:
-            write_archive(tree, send)
-
-    def unpack(self, archive: Path, path: str) -> None:
-        with archive.open("rb") as file, self._sending("upload", path) as send:
-            while chunk := file.read(CHUNK):
-                send(chunk)
+    def value(self, op: str, path: str, **asked: Any) -> Any:
+        """An answer in JSON."""
+        try:
+            return file_answer(op, self.data(op, path, NAMES_LIMIT, **asked))
+        except Misfit as misfit:
+            raise OSError(errno.EBADMSG, f"The sandbox's answer is {misfit}", path) from None
 
     @contextmanager
-    def _sending(self, op: str, path: str, **asked: Any) -> Iterator[Callable[[bytes], int]]:
+    def sending(self, op: str, path: str, **asked: Any) -> Iterator[Callable[[bytes], int]]:
         """A request with data; gives a function that sends a piece when the sandbox asks for it."""
 
         def send(data: bytes) -> int:
@@ -214,12 +176,6 @@ class FileChannel:
                 raise
             self._send_control("end", aborted=False)
             self._next_answer(path)
-
-    def _value(self, op: str, path: str, **asked: Any) -> Any:
-        try:
-            return file_answer(op, b"".join(self._pieces(op, path, NAMES_LIMIT, **asked)))
-        except Misfit as misfit:
-            raise OSError(errno.EBADMSG, f"The sandbox's answer is {misfit}", path) from None
 
     def _pieces(self, op: str, path: str, limit: int, **asked: Any) -> Iterator[bytes]:
         self._ask(op, path, limit=limit, **asked)

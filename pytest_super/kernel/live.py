@@ -12,9 +12,8 @@ from pytest_super.kernel.cell import CellResult, CellStateError, Outcome, Sandbo
 from pytest_super.kernel.incoming import CAUSE
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
-from pytest_super.kernel.listeners import OUTPUT_KINDS, Listeners
 from pytest_super.kernel.output import CellOutput, output_text
-from pytest_super.kernel.running_cell import Probe, RunningCell, execute_request
+from pytest_super.kernel.running_cell import OUTPUT_KINDS, Listeners, Probe, RunningCell, execute_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -55,27 +55,11 @@ class ObservedProcess:
 
 def read_process(fields: dict[str, Any]) -> ObservedProcess:
     """The process of a report."""
-    started, ended, stopped = (fields[name] for name in ("started", "ended", "stopped"))
+    started, ended, stopped = (fields.pop(name) for name in ("started", "ended", "stopped"))
     seconds = None if ended is None else round(max(0.0, ended - started - (stopped or 0.0)), 3)
-    same = (
-        "number",
-        "pid",
-        "arguments",
-        "executable",
-        "is_python",
-        "files",
-        "changed",
-        "kept_lines",
-        "status",
-    )
-    return ObservedProcess(
-        **{name: fields[name] for name in same},
-        repositories=fields["repositories"] or [],
-        only=fields["only"] or [],
-        started=datetime.fromtimestamp(started, UTC).isoformat(timespec="milliseconds"),
-        seconds=seconds,
-        replaced=fields["replaced"] or False,
-    )
+    known = {name: value for name, value in fields.items() if value is not None}
+    started = datetime.fromtimestamp(started, UTC).isoformat(timespec="milliseconds")
+    return ObservedProcess(**known, started=started, seconds=seconds)
 
 
 class ProcessChannel:

@@ -1,7 +1,8 @@
 """Text as a terminal shows it after everything is printed: bars overwrite themselves, colours are dropped.
 
 Only what progress bars use is carried out: carriage returns, backspaces, relative movements of the cursor and
-erasures after it. `kernel.escapes` says why landmarks are not matched against this text.
+erasures after it. Landmarks are not matched against this text, but by `metrics.matching.plain_text` against
+everything that was printed: a loss that the next one overwrote was printed too. It shares only the grammar.
 No library does this: pyte has a screen of fixed size, breaks lines at its width and takes microseconds for
 every character.
 """
@@ -10,7 +11,20 @@ from __future__ import annotations
 
 import re
 
-from pytest_super.kernel.escapes import CONTROL, CONTROL_END, SINGLE, STRING, STRING_END
+# The grammar of escape sequences, as parts of regular expressions for what follows `\x1b`.
+
+# A control sequence (colours, cursor) without its last character. The bounds are far above what programs
+# print, so that a stream never has to wait for long.
+CONTROL = r"\[[0-?]{0,64}+[ -/]{0,8}+"
+CONTROL_END = "[@-~]"
+
+# A string sequence (title, hyperlink, picture): its first character, and its end. The content is any text
+# without these two characters.
+STRING = r"[\]PX^_]"
+STRING_END = r"(?:\x07|\x1b\\)"
+
+# A choice of character set, or a function of one character.
+SINGLE = r"[ -/]{1,8}+[0-~]|[0-OQ-WYZ\\`-~]"
 
 # How far right of the printed text the cursor can move. A program that moves to column 999 means the edge.
 # With this bound, time and memory are linear in the text.

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from pytest_super.kernel.inside.process_control import refuse_tracers
+from pytest_super.kernel.inside.supervision import refuse_tracers
 from pytest_super.model.caller import Caller
 from pytest_super.model.gateway_server import GatewayServer
 from pytest_super.model.rate_limit import FIRST, HEAD_START, HIGHEST, RateLimiter

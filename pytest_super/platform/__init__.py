@@ -1,7 +1,7 @@
 """What the package needs from the host's operating system beyond POSIX. It imports only itself.
 
 `linux` uses prctl and /proc. `portable` needs only `ps`; it is for macOS, where sandboxes are containers of
-Docker Desktop. Both have the functions of `HostPlatform`, whose docstrings say what the portable side lacks.
+Docker Desktop. The docstrings of `Portable` say what that side lacks.
 The code in kernel/inside cannot use this package, because it runs alone in the sandbox.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from pytest_super.platform import linux, portable
+from pytest_super.platform.linux import Linux
+from pytest_super.platform.portable import Portable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,49 +21,21 @@ if TYPE_CHECKING:
 MARKER = "PYTEST_SUPER_SANDBOX"
 
 
-class HostPlatform(Protocol):
-    """The functions that differ between the two sides."""
-
-    def host_id(self) -> str:
-        """An id of this machine and its pid namespace: processes with the same id see the same pids.
-
-        The portable id does not change at a reboot.
-        """
-
-    def start_time(self, pid: int) -> str | None:
-        """When the process started, in an arbitrary unit; None when it is dead.
-
-        It distinguishes a process from a later one with the same pid. The portable one is always "".
-        """
-
-    def processes_with(self, variable: str) -> set[int]:
-        """The living processes, other than this one, started with `NAME=value` in their environment."""
-
-    def children(self) -> set[int]:
-        """The children of this process. Linux includes those that have ended and were not awaited."""
-
-    def become_supervisor(self) -> None:
-        """Become the parent of each descendant whose own parent ends; get SIGCONT when our parent ends.
-
-        The portable one does nothing.
-        """
+_host: Portable = Linux() if sys.platform == "linux" else Portable()
 
 
-_host: HostPlatform = linux if sys.platform == "linux" else portable
-
-
-def host() -> HostPlatform:
+def host() -> Portable:
     return _host
 
 
 def use_portable() -> None:
     """Use the portable side in this process, even on Linux: for tests."""
     global _host
-    _host = portable
+    _host = Portable()
 
 
 def is_portable() -> bool:
-    return _host is portable
+    return type(_host) is Portable
 
 
 def marked_processes(mark: str) -> set[int]:

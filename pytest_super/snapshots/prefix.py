@@ -1,31 +1,37 @@
-"""The pre-executed steps of a trial: run in its kernel, or run and saved, or restored from a snapshot."""
+"""The pre-executed steps of a trial: run in its kernel, or run and saved, or restored from a snapshot.
+
+A restored snapshot has to leave the kernel as its steps did, as far as shell steps change it.
+"""
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.snapshots.covered_steps import plan_of
-from pytest_super.snapshots.naming import owner_name, snapshot_name
 from pytest_super.snapshots.record import (
     SnapshotRecord,
     archive_of,
     lock,
+    owner_name,
     read_record,
     replace_snapshot,
+    snapshot_name,
     write_record,
 )
-from pytest_super.snapshots.state import State, state_of, unsaved_change
 from pytest_super.store.user_cache import cache_folder
 from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox, SnapshotSandbox
@@ -39,6 +45,39 @@ WORTH_SECONDS = 1.0
 NETWORK_SECONDS = 86400.0
 # The pause after a failure to save or restore: on a full disk every trial would fail again.
 FAILED_SECONDS = 600.0
+
+
+class State(NamedTuple):
+    """What `inside` reports. Code inside can have changed it: it is only compared."""
+
+    kernel: str
+    """A digest of what shell steps can change for Python."""
+    processes: list[str]
+    unsaved: list[Any]
+
+
+@cache
+def source() -> str:
+    return Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
+
+
+def state_of(kernel: Kernel) -> State:
+    """Facts that are the same in equivalent kernels. InfrastructureError if code inside has broken Python."""
+    # The functions of `inside` get a scope of their own, so that nothing stays in the kernel.
+    expression = f"(lambda scope: (exec({source()!r}, scope), scope['state']())[1])({{'__name__': 'inside'}})"
+    try:
+        return State(**json.loads(ast.literal_eval(kernel.evaluate(expression))))
+    except (ValueError, SyntaxError, TypeError, RecursionError) as error:
+        raise InfrastructureError(f"the kernel does not report its state: {error}") from None
+
+
+def unsaved_change(before: State, after: State) -> str:
+    """What the steps have left that a snapshot cannot contain; "" if nothing."""
+    if before.processes != after.processes:
+        return "it leaves processes running"
+    if before.unsaved != after.unsaved:
+        return "it writes where no files are saved: /dev/shm, /etc/hosts, /etc/resolv.conf"
+    return ""
 
 
 class UnlikeError(InfrastructureError):

@@ -1,4 +1,7 @@
-"""The snapshots in the user's cache folder, each an archive of files and a record of its steps."""
+"""The snapshots in the user's cache folder, each an archive of files and a record of its steps.
+
+They are named by everything that their files depend on.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.digests import digest, tree_of
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.trajectory import Step, step_from_data, step_to_data
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pytest_super.tasks.task import Task
 
 # Part of every name, so that snapshots of another format are not used.
 FORMAT = 3
@@ -103,3 +110,30 @@ def lock(path: Path) -> Iterator[None]:
                     raise
             time.sleep(LOOK_SECONDS)
         yield
+
+
+def snapshot_name(task: Task, length: int, identity: str) -> str:
+    """A name that is the same for the same first `length` steps on the same files in the same sandbox."""
+    steps = [step.model_dump() for step in task.pre_execute[:length]]
+    return digest([FORMAT, identity, repository_of(task), masked_in(task), steps])
+
+
+def owner_name(task: Task) -> str:
+    """A name that is the same for every version of a task. Each owner has at most one snapshot."""
+    return digest([task._path, task.whole.id if isinstance(task, PaperItem) else task.id])
+
+
+def masked_in(task: Task) -> list[str]:
+    """The functions that are masked while the prefix runs: for all items of a paper the same."""
+    return [one.target for one in task.whole.functions] if isinstance(task, PaperItem) else []
+
+
+def repository_of(task: Task) -> Any:
+    repository = task.repository
+    if repository is None or not repository.provide:
+        return None
+    if repository.path is None:
+        return repository.model_dump()
+    # A folder is not pinned: its files can change.
+    root = task.folder / repository.path
+    return [root.name, tree_of(root)]

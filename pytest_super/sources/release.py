@@ -17,7 +17,6 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.redaction import redacted
 from pytest_super.sources.archive import SUFFIXES, check_one_folder, unpack
 from pytest_super.sources.index import Index, IndexFile
-from pytest_super.sources.pip_settings import read_pip_settings
 from pytest_super.sources.store import store, stored, workshop
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def fetch_release(project: str, version: str, sha256: str, *, cache: Path) -> Pa
     place = cache / "pypi" / sha256
     if found := stored(place):
         return found
-    with workshop(cache) as work, Index(read_pip_settings()) as index:
+    with workshop(cache) as work, Index() as index:
         file = find_release(index, project, version, sha256)
         archive = work / file.name
         _download(index, file, archive, sha256)
@@ -72,16 +71,25 @@ def later_releases(project: str, version: str, most: int) -> list[tuple[str, Ind
 
     Withdrawn files are among them. Raises InfrastructureError.
     """
-    found: dict[Version, IndexFile] = {}
-    with Index(read_pip_settings()) as index:
-        for url in index.urls:
-            for file in index.files(url, normalized(project)):
-                name, _, text = _without_suffix(file.name).rpartition("-")
-                if file.name.endswith(SUFFIXES) and normalized(name) == normalized(project):
-                    with suppress(InvalidVersion):
-                        found.setdefault(Version(text), file)
+    with Index() as index:
+        found = source_distributions(index, project)
     later = sorted((one for one in found if one > Version(version)), reverse=True)
     return [(str(one), found[one]) for one in later[:most]]
+
+
+def source_distributions(index: Index, project: str) -> dict[Version, IndexFile]:
+    """Those of a project, one for each version. Raises InfrastructureError."""
+    found: dict[Version, IndexFile] = {}
+    for url in index.urls:
+        for file in index.files(url, normalized(project)):
+            name, _, text = _without_suffix(file.name).rpartition("-")
+            if file.name.endswith(SUFFIXES) and normalized(name) == normalized(project):
+                with suppress(InvalidVersion):
+                    version = Version(text)
+                    # Of two files of one release, the one that was not yanked is used.
+                    if version not in found or found[version].yanked > file.yanked:
+                        found[version] = file
+    return found
 
 
 def normalized(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_super.errors import SuperError
 from pytest_super.store.trajectory import Action, Step
-from pytest_super.tasks.notebook import cell_source
+from pytest_super.tasks.solution import cell_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.tasks.fields import COMMIT, NOT_BLANK, SHA256, TASK_ID
 from pytest_super.tasks.task import CATEGORY
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pydantic_core import ErrorDetails
 
 PATTERNS = {
@@ -33,22 +31,18 @@ KINDS = {
     "model_type": "a mapping of fields",
     "finite_number": "a finite number",
 }
-# The same for errors that depend on a bound or on the value, from the error's context.
-SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
-    "missing": lambda _context, _value: "is missing",
-    "extra_forbidden": lambda _context, _value: "is not known here",
-    "greater_than": lambda context, _value: f"should be more than {context['gt']:g}",
-    "greater_than_equal": lambda context, _value: f"should be at least {context['ge']:g}",
-    "less_than_equal": lambda context, _value: f"should be at most {context['le']:g}",
-    "string_too_short": lambda context, value: too_short(context["min_length"], len(value), "characters"),
-    "string_unicode": lambda _context, _value: "has characters that are not text",
-    "too_short": lambda context, value: too_short(context["min_length"], len(value), "values"),
-    "string_too_long": lambda context, value: (
-        f"should have at most {context['max_length']} characters, not {len(value)}"
-    ),
-    "string_pattern_mismatch": lambda context, value: pattern_words(context["pattern"], value),
-    "literal_error": lambda context, value: literal_words(context["expected"], value),
-    "value_error": lambda context, _value: str(context["error"]),
+# What is wrong with it otherwise, with the names of the error's context, and the `length` of the value.
+SENTENCES = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known here",
+    "greater_than": "should be more than {gt:g}",
+    "greater_than_equal": "should be at least {ge:g}",
+    "less_than_equal": "should be at most {le:g}",
+    "string_unicode": "has characters that are not text",
+    "string_too_short": "should have at least {min_length} characters, not {length}",
+    "string_too_long": "should have at most {max_length} characters, not {length}",
+    "too_short": "should have at least {min_length} values, not {length}",
+    "value_error": "{error}",
 }
 
 
@@ -61,8 +55,15 @@ def reason(detail: ErrorDetails) -> str:
         found = f"{value}" if found == "a number" and "number" in KINDS[kind] else found
         quote = ": quote it" if kind == "string_type" and not isinstance(value, dict | list | None) else ""
         return f"should be {KINDS[kind]}, not {found}{quote}"
+    context = detail.get("ctx", {})
+    if context.get("min_length") == 1:
+        return "should not be empty"
     if kind in SENTENCES:
-        return SENTENCES[kind](detail.get("ctx", {}), value)
+        return SENTENCES[kind].format(**context, length=len(value) if isinstance(value, str | list) else 0)
+    if kind == "string_pattern_mismatch":
+        return pattern_words(context["pattern"], value)
+    if kind == "literal_error":
+        return literal_words(context["expected"], value)
     # A kind of error that no field has today.
     return detail["msg"].removeprefix("Input ")
 
@@ -74,10 +75,6 @@ def kind_of(value: object) -> str:
         return "true" if value else "false"
     names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
     return next((name for kind, name in names.items() if isinstance(value, kind)), "another kind of value")
-
-
-def too_short(least: int, length: int, what: str) -> str:
-    return "should not be empty" if least == 1 else f"should have at least {least} {what}, not {length}"
 
 
 def pattern_words(pattern: str, value: str) -> str:

@@ -177,12 +177,10 @@ def step_of(value: object) -> object:
 CellReference = Annotated[int | str, BeforeValidator(check_cell, json_schema_input_type=int | str)]
 
 
-class PrefixStep(FieldModel):
+class PrefixStep(PreExecuted):
     """A step that runs before a sub-problem: a cell of the solution, or another cell or edit."""
 
     solution_cell: CellReference | None = None
-    cell: Text | None = None
-    edit: Edit | None = None
     files: bool = False
     """The same as in the task's own `pre_execute`. A cell of a notebook can have the tag `files` instead."""
 

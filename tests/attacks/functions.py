@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.functions.masking import mask_file
+from pytest_super.functions.source import PythonSource
 from tests.attacks.attack import Attack
 from tests.attacks.trials import results_of
 
@@ -127,7 +128,7 @@ def _slug(name: str) -> str:
 
 
 def _paper(name: str) -> dict[str, Any]:
-    [function] = mask_file("stats.py", STATS.encode(), ["mean"]).functions
+    [function] = mask_file(PythonSource.read("stats.py", STATS.encode()), ["mean"]).functions
     return {
         "id": _slug(name),
         "set": "functions",

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_super.agents.registry import installed_agent
 from pytest_super.cli import main
-from pytest_super.kernel.providers.docker.engine import has_image
+from pytest_super.kernel.providers.docker.engine import inspect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.image.agent import name_with
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
@@ -127,7 +127,7 @@ def build_image(name: str) -> None:
     """The image with an agent on top of the kernel image, unless it is there."""
     agent = installed_agent(name)
     assert agent is not None
-    if not has_image(name_with(DEFAULT_IMAGE, agent.program(is_exact=False))):
+    if not inspect(name_with(DEFAULT_IMAGE, agent.program(is_exact=False))):
         assert main(["image", "build", "--agent", name]) == 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.kernel import connection
+from pytest_super.kernel import link
 from pytest_super.kernel.providers.docker.sweep import sweep
 from tests.waiting import until
 
@@ -224,8 +224,8 @@ def test_a_container_whose_first_process_is_killed_on_the_host_is_an_error(
 def test_a_container_that_is_paused_through_the_engine_is_an_error_and_does_not_stay(
     project: pytest.Pytester, engine: APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "SILENCE_SECONDS", 8)
-    monkeypatch.setattr(connection, "PING_SECONDS", 1)
+    monkeypatch.setattr(link, "SILENCE_SECONDS", 8)
+    monkeypatch.setattr(link, "PING_SECONDS", 1)
     causes = causes_of_death(project, "pause")
     assert "paused from outside, through the engine" in str(causes["pause"])
     assert not ours(engine, project)

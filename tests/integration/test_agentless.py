@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from pytest_super.functions.masking import mask_file
+from pytest_super.functions.source import PythonSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +59,9 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     (folder / "other.py").write_text(OTHER)
     (pytester.path / "paper.md").write_text("Weather is nice.\n\nA total adds up values.\n\nMore weather.\n")
     names = TARGETS[:2] + TARGETS[3:]
-    digests = {one.name: one.sha256 for one in mask_file("stats.py", CODE.encode(), names).functions}
-    digests |= {one.name: one.sha256 for one in mask_file("stats.py", CODE.encode(), TARGETS[2:3]).functions}
+    source = PythonSource.read("stats.py", CODE.encode())
+    digests = {one.name: one.sha256 for one in mask_file(source, names).functions}
+    digests |= {one.name: one.sha256 for one in mask_file(source, TARGETS[2:3]).functions}
     task = {
         "id": "paper",
         "set": "functions",

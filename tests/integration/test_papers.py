@@ -14,6 +14,7 @@ import yaml
 
 from pytest_super import sources
 from pytest_super.functions.masking import mask_file
+from pytest_super.functions.source import PythonSource
 from pytest_super.session import masked_code
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ class Writes:
 
 
 def digests() -> dict[str, str]:
-    return {one.name: one.sha256 for one in mask_file("stats.py", STATS.encode(), NAMES).functions}
+    source = PythonSource.read("stats.py", STATS.encode())
+    return {one.name: one.sha256 for one in mask_file(source, NAMES).functions}
 
 
 PAPER: dict[str, Any] = {

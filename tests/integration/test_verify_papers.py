@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from pytest_super.functions.masking import mask_file
+from pytest_super.functions.source import PythonSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +93,8 @@ def verify(
     **paper: Any,
 ) -> tuple[str, dict[str, Any]]:
     """What the command prints, and what it writes as JSON."""
-    masked = mask_file("stats.py", (code / "stats.py").read_bytes(), names, nested=True).functions
+    source = PythonSource.read("stats.py", (code / "stats.py").read_bytes())
+    masked = mask_file(source, names, nested=True).functions
     digests = {one.name: one.sha256 for one in masked}
     task = {
         "id": "paper",

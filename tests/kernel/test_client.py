@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
-from pytest_super.kernel import client, connection, files, live
+from pytest_super.kernel import client, files, link, live
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until
@@ -281,8 +281,8 @@ def test_an_engine_that_does_not_answer_is_an_error() -> None:
 def test_a_sandbox_that_says_nothing_is_given_up(
     is_send_blocked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "SILENCE_SECONDS", 0.2)
-    monkeypatch.setattr(connection, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(link, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(link, "PING_SECONDS", 0.05)
     bridge = ScriptedBridge(do_nothing)
     with started(bridge) as kernel:
         if is_send_blocked:
@@ -293,8 +293,8 @@ def test_a_sandbox_that_says_nothing_is_given_up(
 
 
 def test_an_engine_that_fails_is_the_cause_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SILENCE_SECONDS", 0.2)
-    monkeypatch.setattr(connection, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(link, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(link, "PING_SECONDS", 0.05)
     kernel = Kernel(ScriptedSandbox(ScriptedBridge(do_nothing), death=EngineError("it was paused")))
     kernel.start()
     with pytest.raises(EngineError, match="it was paused"):
@@ -496,7 +496,7 @@ class Answering:
 
 def test_unsolicited_frames_are_not_kept() -> None:
     sandbox = Answering("data", "more", "data")
-    assert len(sandbox.channel.read("x", 200)) == 200
+    assert len(sandbox.channel.data("read", "x", 200)) == 200
     assert sandbox.accepted == [True, False, True, True]
     assert not any(sandbox.answer(kind, 1) for kind in ("data", "more", "done", "failed"))
     assert not sandbox.answer("data", 2)
@@ -505,14 +505,14 @@ def test_unsolicited_frames_are_not_kept() -> None:
 def test_frames_after_the_limit_are_not_kept() -> None:
     sandbox = Answering("data", "data", "data")
     with pytest.raises(OSError, match="Larger than allowed"):
-        sandbox.channel.read("x", 150)
+        sandbox.channel.data("read", "x", 150)
     assert sandbox.accepted == [True, True, False, False]
 
 
 def test_a_piece_is_asked_for_once() -> None:
     sandbox = Answering("more", "more", "data", "failed")
-    with pytest.raises(OSError, match="no"):
-        sandbox.channel.write("x", b"data")
+    with pytest.raises(OSError, match="no"), sandbox.channel.sending("write", "x", size=4) as send:
+        send(b"data")
     assert sandbox.accepted == [True, False, False, True, False]
 
 

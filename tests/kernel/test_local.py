@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel import connection
+from pytest_super.kernel import link
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import started, until
@@ -58,11 +58,11 @@ done = subprocess.run("env -i setsid sleep 600 > /dev/null & echo $!", shell=Tru
 HOST = """
 import sys
 import time
-from pytest_super.kernel import connection
+from pytest_super.kernel import link
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.local import LocalSandbox
-connection.OWN_SILENCE_SECONDS = float(sys.argv[1])
-connection.PING_SECONDS = connection.OWN_SILENCE_SECONDS / 4
+link.OWN_SILENCE_SECONDS = float(sys.argv[1])
+link.PING_SECONDS = link.OWN_SILENCE_SECONDS / 4
 sandbox = LocalSandbox()
 kernel = Kernel(sandbox)
 kernel.start()
@@ -234,8 +234,8 @@ time.sleep(600)
 def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "SILENCE_SECONDS", 2)
-    monkeypatch.setattr(connection, "PING_SECONDS", 0.5)
+    monkeypatch.setattr(link, "SILENCE_SECONDS", 2)
+    monkeypatch.setattr(link, "PING_SECONDS", 0.5)
     with started(LocalSandbox()) as kernel:
         bridge = int(kernel.execute("import os; print(os.getppid())", timeout=30).text)
         os.kill(bridge, signal.SIGSTOP)

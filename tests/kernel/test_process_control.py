@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux sends signals of this kind")
 CODE = """
 import sys
-from pytest_super.kernel.inside import process_control as control
+from pytest_super.kernel.inside import supervision as control
 
 if before := int(sys.argv[1]):
     control.request(control.PR_SET_PDEATHSIG, before)

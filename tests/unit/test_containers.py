@@ -18,8 +18,8 @@ from pytest_super.errors import EngineError
 from pytest_super.kernel.inside.supervision import KILLED
 from pytest_super.kernel.providers.docker.attach import AttachedStream
 from pytest_super.kernel.providers.docker.death import EndReport, Event, describe
+from pytest_super.kernel.providers.docker.disk_use import watch
 from pytest_super.kernel.providers.docker.sweep import LEASE, container_name, is_abandoned
-from pytest_super.kernel.providers.docker.watchdog import watch
 from pytest_super.kernel.providers.owner import is_alive, owner_label
 
 SECOND = 1_000_000_000
@@ -242,6 +242,6 @@ def test_the_watchdog_outlives_an_engine_that_does_not_answer() -> None:
 def test_the_watchdog_renews_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     renewed: list[bool] = []
     for seconds, count in ((3600.0, 0), (-1.0, 2)):
-        monkeypatch.setattr("pytest_super.kernel.providers.docker.watchdog.RENEW_SECONDS", seconds)
+        monkeypatch.setattr("pytest_super.kernel.providers.docker.disk_use.RENEW_SECONDS", seconds)
         watch(Ticks(2), 100, lambda: 0, print, lambda: renewed.append(True))
         assert len(renewed) == count

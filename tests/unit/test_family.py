@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.kernel.inside import processes
-from pytest_super.kernel.inside.family import PASSES, Family
+from pytest_super.kernel.inside.processor_time import PASSES, Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

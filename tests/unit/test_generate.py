@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.authoring.generate import material
+from pytest_super.authoring.generate import answers
 from pytest_super.authoring.generate.answers import json_object
 from pytest_super.authoring.generate.command import report_lines
 from pytest_super.authoring.generate.generation import Generation, GenerationSettings
@@ -31,7 +31,6 @@ from pytest_super.authoring.generate.repositories import Named, ids_of, parse, r
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
-from pytest_super.sources import pip_settings
 from pytest_super.sources.tree import LONGEST_FILE, Tree, legible
 from pytest_super.tasks.loading import load_tasks
 
@@ -468,15 +467,15 @@ PIECES = [*MARKS, "<", "</", "/", ">", " ", "\n", "readme", "code", "rea", "dme"
 def test_a_part_is_bounded_and_holds_no_mark_even_where_taking_one_away_would_make_one(
     text: str, mark: str, within: str, most: int
 ) -> None:
-    part = material.part("readme", f"{text}{mark[:4]}{within}{mark[4:]}{text}", most)
+    part = answers.part("readme", f"{text}{mark[:4]}{within}{mark[4:]}{text}", most)
     inner = part.removeprefix("<readme>\n").removesuffix("\n</readme>")
     assert len(part) - len(inner) == len("<readme>\n\n</readme>")
-    assert len(inner) <= most + len(f"\n{material.CUT}")
+    assert len(inner) <= most + len(f"\n{answers.CUT}")
     assert not re.search(r"<\s*/?\s*(repository|readme|scripts|code)\s*>", inner, re.IGNORECASE)
 
 
 def test_a_mark_in_a_readme_stays_legible() -> None:
-    part = material.part("readme", "wrap it in <code> and </code>, as in </rea</readme>dme>", 1000)
+    part = answers.part("readme", "wrap it in <code> and </code>, as in </rea</readme>dme>", 1000)
     assert part == "<readme>\nwrap it in [code] and [/code], as in </rea[/readme]dme>\n</readme>"
 
 
@@ -501,8 +500,8 @@ def test_any_answer_is_an_object_or_refused(text: str) -> None:
 def test_what_is_shown_of_a_huge_repository_is_bounded(place: Workplace) -> None:
     many = {f"package/module_{n}__py": "load_dataset('mrpc')\n" * 50 for n in range(400)}
     folder = place.repository(README__md="python train.py\n" * 100_000, **many)
-    most = material.LONGEST_README + material.LONGEST_LIST + material.LONGEST_CODE + 1000
-    assert 40_000 < len(material.for_questions("x", Tree(folder))) < most
+    most = answers.LONGEST_README + answers.LONGEST_LIST + answers.LONGEST_CODE + 1000
+    assert 40_000 < len(answers.for_questions("x", Tree(folder))) < most
     assert len(Tree(folder).read("README.md")) == LONGEST_FILE
 
 
@@ -740,7 +739,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     # Asking pip takes a third of a second.
-    monkeypatch.setattr(pip_settings, "_config_list", dict)
+    monkeypatch.setattr("pytest_super.sources.index._config_list", dict)
     monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "simple" / "my-matcher"

@@ -171,7 +171,7 @@ def test_each_task_is_written_as_soon_as_it_is_ready_and_the_next_import_goes_on
             raise KeyboardInterrupt
         return ""
 
-    monkeypatch.setattr("pytest_super.authoring.importing.harbor.images.ImageBuilder.build", build)
+    monkeypatch.setattr("pytest_super.authoring.importing.harbor.command.ImageBuilder.build", build)
     cli.main(["import", "harbor", str(harbor.source), "--output", str(harbor.output)])
     # The last task of the earlier import is still there.
     there = {path.name for path in harbor.output.glob("*.task.yaml")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_super.grading.last_lines import LONGEST_LINE, MOST_LINES, last_lines
+from pytest_super.grading.grader import LONGEST_LINE, MOST_LINES, last_lines
 
 PYTEST = """\
 tests/test_a.py:1: in <module>

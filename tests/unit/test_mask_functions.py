@@ -15,7 +15,7 @@ from pytest_super.cli import main
 from pytest_super.errors import SuperError
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.repository import mask_functions
-from pytest_super.functions.source import SourceError
+from pytest_super.functions.source import PythonSource, SourceError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ STUB = 'raise NotImplementedError("this function is masked")'
 
 
 def masked(text: str, *targets: str, **options: Any) -> str:
-    return mask_file("file.py", text.encode(), targets, **options).data.decode()
+    return mask_file(PythonSource.read("file.py", text.encode()), targets, **options).data.decode()
 
 
 # What stays and what goes
@@ -96,7 +96,7 @@ def test_a_body_becomes_a_stub_and_all_other_characters_stay(text: str, expected
 def test_encodings_and_byte_order_marks_stay(encoding: str) -> None:
     declared = "# -*- coding: latin-1 -*-\n" if encoding == "latin-1" else ""
     text = f"{declared}x = 'ä'\ndef f(a='ö'): return 'ü'\ny = 'ß'\n"
-    new = mask_file("file.py", text.encode(encoding), ["f"]).data
+    new = mask_file(PythonSource.read("file.py", text.encode(encoding)), ["f"]).data
     assert new == text.replace(" return 'ü'", f"\n    {STUB}").encode(encoding)
 
 
@@ -108,9 +108,8 @@ def test_a_docstring_can_be_dropped_or_replaced() -> None:
     for new in ('Say "that" \\ this"', "One line.\n\nAnother: ä\0", ""):
         text = masked(DOCUMENTED, "f", docstrings={"f": new})
         assert ast.get_docstring(ast.parse(text).body[0]) == new  # type: ignore[arg-type]
-    latin = mask_file(
-        "file.py", f"# coding: latin-1\n{DOCUMENTED}".encode("latin-1"), ["f"], docstrings={"f": "\u03b1"}
-    )
+    source = PythonSource.read("file.py", f"# coding: latin-1\n{DOCUMENTED}".encode("latin-1"))
+    latin = mask_file(source, ["f"], docstrings={"f": "\u03b1"})
     assert b'"""\\u03b1"""' in latin.data
     with pytest.raises(SourceError, match="no new docstring for `f`"):
         masked(DOCUMENTED, "f", docstrings={})
@@ -245,7 +244,7 @@ def test_overlapping_targets_are_refused() -> None:
 def test_data_that_is_not_text_is_refused() -> None:
     for data in (b"x = '\xff'\n", b"x = 1\0"):
         with pytest.raises(SourceError, match=r"file.py.* cannot be parsed"):
-            mask_file("file.py", data, ["f"])
+            mask_file(PythonSource.read("file.py", data), ["f"])
 
 
 def test_code_as_deep_as_python_can_parse_it_is_searched() -> None:
@@ -433,7 +432,8 @@ def test_two_threads_mask_at_once() -> None:
     gc.set_threshold(200)
     try:
         with ThreadPoolExecutor(2) as pool:
-            files = list(pool.map(lambda _: mask_file("a.py", text.encode(), ["f1"]).data, range(20)))
+            sources = pool.map(lambda _: PythonSource.read("a.py", text.encode()), range(20))
+            files = list(pool.map(lambda source: mask_file(source, ["f1"]).data, sources))
     finally:
         gc.set_threshold(*threshold)
         gc.callbacks.remove(pause)

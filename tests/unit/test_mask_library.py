@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.functions.definitions import definitions
-from pytest_super.functions.masking import mask_source
+from pytest_super.functions.edits import MESSAGE
+from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.stubs import MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ class Library:
 
     def masked_text(self, names: Sequence[str]) -> str:
         """The masked file, of which the text before and after the targets is checked."""
-        text = mask_source(self.source, names).data.decode(self.source.encoding)
+        text = mask_file(self.source, names).data.decode(self.source.encoding)
         lines, targets = self.source.lines, [self.known[name].node for name in names]
         first, last = min(one.lineno for one in targets), max(one.end_lineno or 0 for one in targets)
         code = (n for n, line in enumerate(lines[last:], last) if line.strip() and line.lstrip()[0] != "#")

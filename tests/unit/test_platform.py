@@ -12,22 +12,22 @@ import pytest
 
 from pytest_super.kernel.conformance.support import until
 from pytest_super.kernel.inside.processes import descendants
-from pytest_super.platform import linux, portable
+from pytest_super.platform.linux import Linux
+from pytest_super.platform.portable import Portable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_super.platform import HostPlatform
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
 @pytest.fixture(
-    params=[pytest.param(linux, marks=ON_LINUX, id="linux"), pytest.param(portable, id="portable")]
+    params=[pytest.param(Linux(), marks=ON_LINUX, id="linux"), pytest.param(Portable(), id="portable")]
 )
-def side(request: pytest.FixtureRequest) -> HostPlatform:
-    given: HostPlatform = request.param
+def side(request: pytest.FixtureRequest) -> Portable:
+    given: Portable = request.param
     return given
 
 
@@ -41,20 +41,20 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_living_process_has_a_start_time_that_stays(
-    side: HostPlatform, process: subprocess.Popen[bytes]
+    side: Portable, process: subprocess.Popen[bytes]
 ) -> None:
     assert side.start_time(process.pid) is not None
     assert side.start_time(process.pid) == side.start_time(process.pid)
 
 
-def test_an_ended_process_has_none_even_before_it_is_awaited(side: HostPlatform) -> None:
+def test_an_ended_process_has_none_even_before_it_is_awaited(side: Portable) -> None:
     with subprocess.Popen(["true"]) as process:
         assert until(lambda: side.start_time(process.pid) is None)
     assert side.start_time(process.pid) is None
 
 
 def test_processes_are_found_by_a_variable_they_started_with(
-    side: HostPlatform, process: subprocess.Popen[bytes]
+    side: Portable, process: subprocess.Popen[bytes]
 ) -> None:
     assert until(lambda: len(side.processes_with("SUPER_TEST_MARK=a1b2")) == 2)
     assert process.pid in side.processes_with("SUPER_TEST_MARK=a1b2")
@@ -62,7 +62,7 @@ def test_processes_are_found_by_a_variable_they_started_with(
 
 
 def test_a_process_is_listed_with_its_parent_until_it_ends(
-    side: HostPlatform, process: subprocess.Popen[bytes]
+    side: Portable, process: subprocess.Popen[bytes]
 ) -> None:
     assert process.pid in side.children()
     assert until(lambda: len(descendants(process.pid)) == 1)
@@ -71,8 +71,9 @@ def test_a_process_is_listed_with_its_parent_until_it_ends(
     assert until(lambda: process.pid not in descendants(os.getpid()))
 
 
-def test_a_host_has_one_name_in_all_processes(side: HostPlatform) -> None:
-    code = f"from {side.__name__} import host_id; print(host_id())"  # type: ignore[attr-defined]
+def test_a_host_has_one_name_in_all_processes(side: Portable) -> None:
+    kind = type(side)
+    code = f"from {kind.__module__} import {kind.__name__} as Side; print(Side().host_id())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == side.host_id()
     assert ":" not in side.host_id()  # it is a part of a label
@@ -106,7 +107,7 @@ with host_program({orphan!r}, {str(tmp_path / "folder")!r}, environment, lambda:
 """
     with subprocess.Popen([sys.executable, "-c", starter]) as process:
         assert until((tmp_path / "started").exists, seconds=60)
-        assert portable.processes_with("SUPER_TEST_MARK=c3d4")
+        assert Portable().processes_with("SUPER_TEST_MARK=c3d4")
         process.kill()
-    assert until(lambda: not portable.processes_with("SUPER_TEST_MARK=c3d4"))
+    assert until(lambda: not Portable().processes_with("SUPER_TEST_MARK=c3d4"))
     assert until(lambda: not (tmp_path / "folder").exists())

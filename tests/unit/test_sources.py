@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import InfrastructureError, TaskFileError
-from pytest_super.sources import fetch, pip_settings
-from pytest_super.sources.index import parse_page
-from pytest_super.sources.pip_settings import DEFAULT_INDEX, read_pip_settings
+from pytest_super.sources import fetch
+from pytest_super.sources.index import DEFAULT_INDEX, parse_page, read_pip_settings
 from pytest_super.tasks.task import Repository
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def no_pip_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def index(monkeypatch: pytest.MonkeyPatch, no_pip_settings: None) -> Iterator[PackageIndex]:  # noqa: ARG001
     """The one index that pip is configured for."""
     # Asking pip takes a third of a second; what it says is tested by itself.
-    monkeypatch.setattr(pip_settings, "_config_list", dict)
+    monkeypatch.setattr("pytest_super.sources.index._config_list", dict)
     package_index = PackageIndex()
     monkeypatch.setenv("PIP_INDEX_URL", f"{package_index.url}/simple/")
     thread = threading.Thread(target=package_index.server.serve_forever, kwargs={"poll_interval": 0.01})

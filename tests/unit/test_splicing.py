@@ -98,7 +98,7 @@ def test_line_ends_and_encoding_are_those_of_the_original() -> None:
 def test_every_body_that_is_put_back_is_the_original(module: ModuleType) -> None:
     path = Path(str(module.__file__))
     data = path.read_bytes()
-    masked = mask_file(path.name, data, maskable(path.name, data), nested=True)
+    masked = mask_file(PythonSource.read(path.name, data), maskable(path.name, data), nested=True)
     names = [one.name for one in masked.functions]
     assert names
     # The stubs of the masked file are bodies, too.

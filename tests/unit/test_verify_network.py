@@ -19,7 +19,6 @@ from pytest_super.authoring.verify.papers.leaks import fetchable_code
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.authoring.verify.values import Figure
 from pytest_super.authoring.verify.verification import verify
-from pytest_super.sources import pip_settings
 from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -249,7 +248,7 @@ class Releases:
         self.folder = folder / "p"
         self.folder.mkdir(parents=True)
         self.digests: dict[str, str] = {}
-        monkeypatch.setattr(pip_settings, "_config_list", dict)
+        monkeypatch.setattr("pytest_super.sources.index._config_list", dict)
         monkeypatch.setenv("PIP_INDEX_URL", folder.as_uri())
 
     def add(self, version: str, files: dict[str, str]) -> None:

@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_super.authoring.generate.prompts import PROBLEM
-from pytest_super.authoring.generate.record import digest
 from pytest_super.authoring.generate.refusal import RepositoryRefused
+from pytest_super.digests import digest
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 
 if TYPE_CHECKING:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import queue
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.generate import answers, material
+from pytest_super.authoring.generate import answers
 from pytest_super.authoring.generate.asking import Asker, Stopped
 from pytest_super.authoring.generate.pinning import pin
-from pytest_super.authoring.generate.record import KEPT, GenerationRecord, RepositoryOutcome, digest
-from pytest_super.authoring.generate.refusal import RepositoryRefused
+from pytest_super.authoring.generate.record import KEPT, GenerationRecord, RepositoryOutcome
+from pytest_super.authoring.generate.refusal import RepositoryRefused, screen
 from pytest_super.authoring.generate.repositories import ids_of
-from pytest_super.authoring.generate.screening import screen
-from pytest_super.authoring.generate.tasks import task_fields, write_task
-from pytest_super.errors import InfrastructureError, TaskFileError
+from pytest_super.authoring.task_text import task_text
+from pytest_super.digests import digest
+from pytest_super.errors import InfrastructureError, SuperError, TaskFileError
 from pytest_super.model.completion import ModelError
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.sources import fetch
 from pytest_super.sources.tree import Tree
+from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.trajectory import now
 from pytest_super.tasks.task import TASK_SUFFIX, Repository
 
@@ -28,9 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
+    from pytest_super.authoring.generate.answers import Proposal
     from pytest_super.authoring.generate.prompts import Prompts
     from pytest_super.authoring.generate.repositories import Named
     from pytest_super.model.completion import Model
+
+DONE = "There is nothing to report: submit null when the script has run without an error."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,11 +159,11 @@ class Generation:
         """Ask the model for a task, and write it. Raises RepositoryRefused, ModelError, Stopped."""
         screen(tree)
         settings, prompts = self.settings, self.settings.prompts
-        shown = material.for_questions(named.short, tree)
+        shown = answers.for_questions(named.short, tree)
         found = self.asker.ask(outcome.id, prompts.questions, shown, answers.suitability)
         outcome.questions = found.to_data()
         answers.refuse_unsuitable(found)
-        shown = material.for_task(named.short, tree)
+        shown = answers.for_task(named.short, tree)
         proposal = self.asker.ask(outcome.id, prompts.task, shown, lambda text: answers.proposal(text, tree))
         if proposal is None:
             raise RepositoryRefused("skipped", "it answered {}")
@@ -193,3 +198,45 @@ def line_of(outcome: RepositoryOutcome) -> str:
     if outcome.outcome == KEPT:
         return f"kept     {outcome.id}  {outcome.task['entrypoint']['path']}"
     return f"dropped  {outcome.id}  {outcome.reason}: {outcome.detail or 'no reason given'}"
+
+
+def task_fields(
+    task_id: str, repository: dict[str, str], folder: str, proposal: Proposal, metadata: dict[str, Any]
+) -> dict[str, Any]:
+    """`folder` is the name of the repository's folder in the working directory."""
+    return {
+        "id": task_id,
+        "set": "auto",
+        "query": f"{proposal.task}\n\n{where(repository, folder)}\n{DONE}\n",
+        # Provided, so that the pinned state is what runs.
+        "repository": {**repository, "provide": True},
+        "entrypoint": {"path": proposal.entrypoint},
+        # Packages, data and models are downloaded.
+        "sandbox": {"network": True},
+        "metadata": metadata,
+    }
+
+
+def where(repository: dict[str, str], folder: str) -> str:
+    """Name and place of the repository, worded as in the paper."""
+    here = f"in the folder `{folder}/` of the working directory"
+    if "git" in repository:
+        return f"Git repository: {repository['git']}, at commit {repository['commit']}, {here}."
+    if "pypi" in repository:
+        return f"Package: {repository['pypi']} {repository['version']}, whose source distribution is {here}."
+    return f"The repository is {here}."
+
+
+def write_task(fields: dict[str, Any], path: Path) -> str:
+    """Write the task file if the loader accepts its text. Returns the digest of the file.
+
+    Raises RepositoryRefused when the task is not valid, SuperError when the file cannot be written.
+    """
+    try:
+        text = task_text(fields, path)
+        write_atomically(path, text)
+    except ValueError as error:
+        raise RepositoryRefused("bad_answer", f"the task is not valid: {error}") from None
+    except OSError as error:
+        raise SuperError(f"{path} cannot be written: {error.strerror}") from None
+    return hashlib.sha256(text.encode()).hexdigest()

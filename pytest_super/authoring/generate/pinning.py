@@ -11,14 +11,13 @@ from packaging.version import InvalidVersion, Version
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.redaction import redacted
-from pytest_super.sources.archive import SUFFIXES
 from pytest_super.sources.git import run_git
-from pytest_super.sources.index import Index, IndexFile
-from pytest_super.sources.pip_settings import read_pip_settings
-from pytest_super.sources.release import normalized
+from pytest_super.sources.index import Index
+from pytest_super.sources.release import source_distributions
 
 if TYPE_CHECKING:
     from pytest_super.authoring.generate.repositories import Named
+    from pytest_super.sources.index import IndexFile
 
 TIMEOUT = 120.0
 ADVICE = "check its address and the network"
@@ -68,30 +67,12 @@ def remote_refs(url: str, names: list[str], cwd: Path) -> dict[str, str]:
 
 def release_of(project: str, version: str | None) -> dict[str, str]:
     """The given release, or the newest one with a source distribution. Raises InfrastructureError."""
-    with Index(read_pip_settings()) as index:
-        releases: dict[Version, IndexFile] = {}
-        for url in index.urls:
-            for file in index.files(url, normalized(project)):
-                found = version_of(file.name, project)
-                # Of two files of one release, the one that was not yanked is used.
-                if found is not None and (found not in releases or releases[found].yanked > file.yanked):
-                    releases[found] = file
+    with Index() as index:
+        releases = source_distributions(index, project)
         chosen = choose(releases, project, version)
         file = releases[chosen]
         digest = file.sha256 or digest_of(index, file)
     return {"pypi": project, "version": version or str(chosen), "sha256": digest}
-
-
-def version_of(file: str, project: str) -> Version | None:
-    """The version of a source distribution of the project; None for any other file."""
-    suffix = next((suffix for suffix in SUFFIXES if file.endswith(suffix)), None)
-    if suffix is None:
-        return None
-    name, _, version = file.removesuffix(suffix).rpartition("-")
-    try:
-        return Version(version) if normalized(name) == normalized(project) else None
-    except InvalidVersion:
-        return None
 
 
 def choose(releases: dict[Version, IndexFile], project: str, version: str | None) -> Version:

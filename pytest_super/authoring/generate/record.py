@@ -8,8 +8,6 @@ calls.jsonl           the tokens and cost of each call of the model, written by 
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import json
 import os
 import threading
 from contextlib import ExitStack
@@ -61,10 +59,6 @@ class RepositoryOutcome:
 
     def drop(self, reason: str, detail: str) -> None:
         self.outcome, self.reason, self.detail = DROPPED, reason, detail
-
-
-def digest(data: Any) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 class GenerationRecord:

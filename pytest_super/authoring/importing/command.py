@@ -1,19 +1,22 @@
-"""Imports one set of SUPER: reads its rows, makes valid task files of them, and writes these."""
+"""Imports one set of SUPER: fetches its rows, makes valid task files of them, and writes these."""
 
 from __future__ import annotations
 
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from pytest_super.authoring.importing.hub import fetch
-from pytest_super.authoring.importing.store import digest, write_files
+from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.importing.super import COLUMNS, DATASET, FILES, task_fields
 from pytest_super.authoring.rows import Row, read_rows
 from pytest_super.authoring.task_text import task_text
+from pytest_super.digests import file_digest
 from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import one_line
+
+EXTRA = "pytest-super[super]"
 
 
 def import_super(
@@ -36,7 +39,7 @@ def import_super(
         "dataset": DATASET,
         "set": set_name,
         "file": name,
-        "sha256": digest(path.read_bytes()),
+        "sha256": file_digest(path),
         "revision": commit,
     }
     record = f"super-{set_name}.import.json"
@@ -44,8 +47,7 @@ def import_super(
     left_out = len(rows) - len(files)
     lost = f"; {left_out} rows left out" if left_out else ""
     place = f"{DATASET} at {commit}" if commit else shown
-    changes = ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
-    print(f"{len(files)} tasks in {output} ({changes}){lost}, from {place}")
+    print(f"{len(files)} tasks in {output} ({changes_of(written)}){lost}, from {place}")
     return 1 if left_out else 0
 
 
@@ -99,3 +101,51 @@ def make_files(rows: list[Row], set_name: str, shown: str, image: str | None) ->
 
 def print_warning(place: str, message: str) -> None:
     print(one_line(f"{place} {message}"), file=sys.stderr)
+
+
+def fetch(dataset: str, name: str, revision: str) -> tuple[Path, str]:
+    """The file in the hub's cache on this machine, and the commit of the revision.
+
+    huggingface_hub reads `HF_ENDPOINT`, `HF_TOKEN` and `HF_HOME`. Raises SuperError.
+    """
+    try:
+        import huggingface_hub.utils
+    except ImportError:
+        raise SuperError(
+            f"the data set is downloaded by huggingface_hub, which is not installed: pip install '{EXTRA}', "
+            "or use --from for files that you have"
+        ) from None
+    # Its types do not cover these functions.
+    utils: Any = huggingface_hub.utils
+    utils.disable_progress_bars()
+    utils.logging.set_verbosity_error()
+    try:
+        path = huggingface_hub.hf_hub_download(dataset, name, repo_type="dataset", revision=revision)
+    except Exception as error:
+        # huggingface_hub uses requests or httpx, depending on its version, and passes on their errors.
+        raise SuperError(f"{dataset}: {name} at {revision!r} was not downloaded: {reason(error)}") from error
+    # The cache stores a file at `snapshots/<commit>/<name>`.
+    file = Path(path)
+    return file, file.parents[len(Path(name).parts) - 1].name
+
+
+def reason(error: BaseException) -> str:
+    """The reason in one line; the library's own message has several, with the id of a request."""
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.LocalEntryNotFoundError):
+        below = error.__cause__ or error.__context__
+        return "it cannot be downloaded and is not in the cache" + (
+            f" ({first_line(below)})" if below else ""
+        )
+    known = {
+        errors.RevisionNotFoundError: "the data set has no such revision",
+        errors.GatedRepoError: "the data set asks for a login: set HF_TOKEN",
+        errors.RepositoryNotFoundError: "there is no such data set, or it needs a login",
+        errors.EntryNotFoundError: "the data set has no such file there",
+    }
+    return next((words for kind, words in known.items() if isinstance(error, kind)), first_line(error))
+
+
+def first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

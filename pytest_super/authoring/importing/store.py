@@ -8,16 +8,14 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.digests import file_digest
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import copy_atomically, write_atomically
 from pytest_super.tasks.fields import check_relative
+from pytest_super.words import named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def write_files(
@@ -41,7 +39,7 @@ def write_files(
         earlier = read_record(folder / record)
         wanted = {name: digest_of(content) for name, content in files.items()}
         names = wanted if is_part else {*wanted, *earlier}
-        there = {name: found for name in names if (found := digest_at(folder / name))}
+        there = {name: file_digest(folder / name) for name in names if (folder / name).exists()}
         if not force:
             refuse_changed(folder, earlier, there, wanted)
         written = replace_files(folder, there, wanted, files)
@@ -54,20 +52,11 @@ def write_files(
 
 def digest_of(content: str | Path) -> str:
     if isinstance(content, str):
-        return digest(content.encode())
+        return hashlib.sha256(content.encode()).hexdigest()
     try:
-        return digest_at(content)
+        return file_digest(content)
     except OSError as error:
         raise SuperError(f"{content}: cannot be read: {error.strerror}") from None
-
-
-def digest_at(path: Path) -> str:
-    """The digest of a file; "" if there is none."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return ""
 
 
 def read_record(path: Path) -> dict[str, str]:
@@ -91,9 +80,9 @@ def refuse_changed(
         name for name, found in there.items() if found not in (wanted.get(name), earlier.get(name))
     )
     if changed:
-        named = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
         raise SuperError(
-            f"{folder}: {named} changed since the last import and was left as it is; --force overwrites it"
+            f"{folder}: {named(changed, 3)} changed since the last import and was left as it is; "
+            "--force overwrites it"
         )
 
 
@@ -117,6 +106,11 @@ def write(path: Path, content: str | Path) -> None:
         copy_atomically(content, path)
     else:
         write_atomically(path, content)
+
+
+def changes_of(written: Counter[str]) -> str:
+    """What `write_files` has done, for a person."""
+    return ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
 
 
 def record_text(origin: Mapping[str, Any], wanted: Mapping[str, str]) -> str:

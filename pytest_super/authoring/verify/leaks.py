@@ -30,7 +30,7 @@ def leaks(task: Task, prefix: Sequence[Step], read_texts: ReadTexts) -> Iterator
     values = list(distinctive_values(task.answer))
     query = Text(place="the query", text=task.query)
     yield from found_in(task, [query], values)
-    yield from found_in(task, prefix_texts(task, prefix), values)
+    yield from found_in(task, [*prefix_texts(task), *output_texts(prefix)], values)
     yield from landmark_leaks(task, [query, *output_texts(prefix)])
     if task.repository is not None and values:
         yield from repository_leaks(task, values, read_texts)

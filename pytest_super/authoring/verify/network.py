@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.coincidence import LEAST_DIGITS, figures_in, numbers_compared
 from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.texts import prefix_texts
 from pytest_super.authoring.verify.values import Figure, Phrase, distinctive_values
 from pytest_super.authoring.verify.versions import SINCE
 from pytest_super.errors import SuperError
@@ -109,8 +110,8 @@ def solution_lines(task: Task, base: Path) -> frozenset[str]:
     """
     if task.solution is None:
         return frozenset()
-    told = [part.cell or (part.edit.after if part.edit else "") for part in task.pre_execute]
-    known = {line for text in (*told, task.query) for line in long_lines(text)}
+    told = [task.query, *(text.text for text in prefix_texts(task))]
+    known = {line for text in told for line in long_lines(text)}
     own = {line for cell in read_solution(task.solution, base).cells for line in long_lines(cell)}
     return frozenset(line for line in own - known if not IMPORT.match(line))
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.sources.tree import MOST_READ, Tree
-from pytest_super.tasks.notebook import NotebookError, cell_source, read_cells
+from pytest_super.tasks.solution import NotebookError, cell_source, read_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,15 +38,15 @@ class Text:
         return self.least_digits < LEAST_DIGITS_OF_DATA
 
 
-def prefix_texts(task: Task, steps: Sequence[Step]) -> Iterator[Text]:
-    """The pre-executed cells and edits, and the output of `steps`, the pre-executed steps of a trial."""
+def prefix_texts(task: Task) -> Iterator[Text]:
+    """The pre-executed cells and edits."""
     for number, part in enumerate(task.pre_execute, 1):
         text = part.cell or (part.edit.after if part.edit else "")
         yield Text(place=f"the pre-executed step {number}", text=text)
-    yield from output_texts(steps)
 
 
 def output_texts(steps: Sequence[Step]) -> Iterator[Text]:
+    """The output of the pre-executed steps of a trial."""
     for number, step in enumerate(steps, 1):
         place = f"the output of the pre-executed step {number}"
         yield Text(place=place, text=step.observation, least_digits=LEAST_DIGITS_OF_PROSE)

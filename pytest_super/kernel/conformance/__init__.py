@@ -17,9 +17,8 @@ tests marked `slow` take more than a few seconds.
 
 from __future__ import annotations
 
-from pytest_super.kernel.conformance.cells import *  # noqa: F403
+from pytest_super.kernel.conformance.cells import *  # noqa: F403  # noqa: F403
 from pytest_super.kernel.conformance.ends import *  # noqa: F403
-from pytest_super.kernel.conformance.environment import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403
 from pytest_super.kernel.conformance.interrupts import *  # noqa: F403
 from pytest_super.kernel.conformance.isolation import *  # noqa: F403

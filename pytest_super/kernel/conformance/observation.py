@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.kernel.cell import Outcome
-from pytest_super.kernel.conformance.support import printed, started, until
+from pytest_super.kernel.conformance.support import isolating, printed, started, until
 from pytest_super.kernel.http_requests import Reply
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
@@ -43,18 +43,12 @@ def test_what_a_cell_leaves_running_is_metered(shared_kernel: Kernel) -> None:
 
 
 def test_code_inside_cannot_read_or_write_the_memory_of_the_bridge(sandbox_factory: SandboxFactory) -> None:
-    sandbox = sandbox_factory(SandboxSpec())
-    if not sandbox.capabilities.isolation:
-        pytest.skip("does not claim to isolate")
     code = "import os\ntry: open(f'/proc/{os.getppid()}/mem', 'rb+')\nexcept OSError as e: print(e.strerror)"
-    with started(sandbox) as kernel:
+    with started(isolating(sandbox_factory)) as kernel:
         assert printed(kernel, code) == "Permission denied\n"
 
 
 def test_code_inside_cannot_write_to_the_host_in_place_of_the_bridge(sandbox_factory: SandboxFactory) -> None:
-    sandbox = sandbox_factory(SandboxSpec())
-    if not sandbox.capabilities.isolation:
-        pytest.skip("does not claim to isolate")
     # Into each open end of the sandbox's first process: by its name, and by pidfd_getfd.
     write = """
 import ctypes, os
@@ -65,7 +59,7 @@ for number in (0, 1):
         try: os.write(way(number), bytes(100))
         except OSError: pass
 """
-    with started(sandbox) as kernel:
+    with started(isolating(sandbox_factory)) as kernel:
         results = [kernel.execute(code, timeout=30) for code in (write, "1")]
         assert [(result.outcome, result.dropped) for result in results] == [(Outcome.OK, {})] * 2
 

@@ -46,11 +46,7 @@ def shared_kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
 
 @pytest.fixture(scope="module")
 def isolated_kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
-    """Skips the test if the sandbox does not claim to isolate on this machine."""
-    sandbox = sandbox_factory(SandboxSpec())
-    if not sandbox.capabilities.isolation:
-        pytest.skip(f"does not claim to isolate {sandbox.capabilities.remark}".strip())
-    with started(sandbox) as kernel:
+    with started(isolating(sandbox_factory)) as kernel:
         yield kernel
 
 
@@ -62,6 +58,14 @@ def started(sandbox: Sandbox) -> Iterator[Kernel]:
         yield kernel
     finally:
         kernel.close()
+
+
+def isolating(factory: SandboxFactory) -> Sandbox:
+    """Skips the test if the sandbox does not claim to isolate on this machine."""
+    sandbox = factory(SandboxSpec())
+    if not sandbox.capabilities.isolation:
+        pytest.skip(f"does not claim to isolate {sandbox.capabilities.remark}".strip())
+    return sandbox
 
 
 def limited(factory: SandboxFactory, **limits: object) -> Sandbox:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
-from pytest_super.kernel.inside import frames, process_control, processes
+from pytest_super.kernel.inside import frames, processes, supervision
 from pytest_super.kernel.inside.filework import FileWork
 from pytest_super.kernel.inside.message_size import Clipper
 from pytest_super.kernel.inside.observer import Observer
@@ -282,8 +282,8 @@ def claim_stdio() -> tuple[int, int]:
 
 def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
     """Run the bridge until the host is gone, then kill all processes."""
-    process_control.adopt_orphans()
-    process_control.go_on_when_parent_ends()
+    supervision.adopt_orphans()
+    supervision.go_on_when_parent_ends()
     try:
         Bridge(folder, launcher, kernel).run()
         code = 0

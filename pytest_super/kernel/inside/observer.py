@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.expected_script import ExpectedScript
-from pytest_super.kernel.inside.family import Family
 from pytest_super.kernel.inside.process_image import (
     Image,
     exit_status,
@@ -27,7 +26,7 @@ from pytest_super.kernel.inside.process_image import (
     repositories_of,
     zombie_status,
 )
-from pytest_super.kernel.inside.processor_time import TICKS, ProcessorTime
+from pytest_super.kernel.inside.processor_time import TICKS, Family, ProcessorTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable

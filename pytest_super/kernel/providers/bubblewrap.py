@@ -17,12 +17,22 @@ from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.providers.bridge_process import BridgeProcess
 from pytest_super.kernel.providers.bwrap import (
+    ETC,
+    ETC_OF_NETWORK,
     NO_LIMITS,
+    SYSTEM,
     UID,
+    bind,
     can_limit,
+    copy_etc_files,
+    covered,
+    etc_folders,
     isolation,
     launch,
     leave_keys,
+    proc_options,
+    shipped_tasks,
+    system_binds,
     way,
     why_not_isolated,
     why_unusable,
@@ -37,18 +47,6 @@ from pytest_super.kernel.providers.host_environment import (
 from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
 from pytest_super.kernel.providers.unprivileged import is_open, unused_id
-from pytest_super.kernel.providers.visible_system import (
-    ETC,
-    ETC_OF_NETWORK,
-    SYSTEM,
-    bind,
-    copy_etc_files,
-    covered,
-    etc_folders,
-    proc_options,
-    shipped_tasks,
-    system_binds,
-)
 from pytest_super.kernel.sandbox import Capabilities
 
 if TYPE_CHECKING:

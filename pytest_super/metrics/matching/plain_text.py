@@ -1,13 +1,13 @@
 """Terminal output as one line of plain text, however it is cut into pieces.
 
-Nothing is rendered: text that a terminal would overwrite stays. `kernel.escapes` gives the reason.
+Nothing is rendered: text that a terminal would overwrite stays. `kernel.terminal_text` gives the reason.
 """
 
 from __future__ import annotations
 
 import re
 
-from pytest_super.kernel.escapes import CONTROL, CONTROL_END, SINGLE, STRING, STRING_END
+from pytest_super.kernel.terminal_text import CONTROL, CONTROL_END, SINGLE, STRING, STRING_END
 
 # A longer string sequence counts as text: an unfinished one must not hide everything that follows.
 STRING_LIMIT = 4096

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.docker.archive import read_file
-from pytest_super.kernel.providers.docker.image.agent import architecture_of, build_with
+from pytest_super.kernel.providers.docker.image.agent import build_with, facts_of
 from pytest_super.programs.installed.packages import PipPackages
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def build_image(
     arguments = {"CHECK": agent.version_command.replace("{place}", agent.place)}
     if not isinstance(package, PipPackages):
         arguments["PROGRAM"] = package.program
-    architecture = architecture_of(base)
+    architecture = str(facts_of(base)["Architecture"])
     with tempfile.TemporaryDirectory(prefix="pytest-super-agent-") as name:
         folder = Path(name)
         print_line(f"getting {agent.name} {agent.version} for {architecture}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.exporting.harbor.folder import NotExportedError, folder_files, left_behind
-from pytest_super.authoring.importing.store import write_files
+from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.errors import SuperError
 from pytest_super.words import counted, printable_line
 
@@ -36,7 +36,6 @@ def export_harbor(tasks: Sequence[Task], output: Path, *, base_image: str, force
     if not files:
         raise SuperError(f"none of {counted(len(tasks), 'task')} has a form in Harbor")
     written = write_files(output, files, {"format": "harbor"}, record=RECORD, force=force)
-    changes = ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
     lost = f"; {left_out} left out" if left_out else ""
-    print(f"{counted(len(tasks) - left_out, 'task')} in {output} (files: {changes}){lost}")
+    print(f"{counted(len(tasks) - left_out, 'task')} in {output} (files: {changes_of(written)}){lost}")
     return 1 if left_out else 0

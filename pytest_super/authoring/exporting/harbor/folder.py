@@ -9,7 +9,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.exporting.harbor import reward, solve
-from pytest_super.authoring.exporting.harbor.settings import settings_text
 from pytest_super.grading.collected import paths_of, placed
 from pytest_super.grading.grader import result_paths
 from pytest_super.kernel.providers.docker.container_config import WORKDIR
@@ -19,6 +18,7 @@ from pytest_super.tasks.solution import read_solution
 
 if TYPE_CHECKING:
     from pytest_super.tasks.grade import Check, Grade
+    from pytest_super.tasks.sandbox_spec import SandboxSpec
     from pytest_super.tasks.task import Task
 
     Files = dict[str, str | Path]
@@ -55,6 +55,9 @@ SOLVE = """\
 python3 -c "import IPython" 2> /dev/null || python3 -m pip install -q ipython
 python3 /solution/solve.py /solution
 """
+MEBIBYTE = 2**20
+# Of the verifier, besides the grader's command.
+MARGIN_SECONDS = 60.0
 
 
 class NotExportedError(Exception):
@@ -201,3 +204,55 @@ def solution_files(task: Task, folder: Path) -> Files:
         "solution/solve.py": Path(solve.__file__),
         "solution/cells.json": json.dumps(told, indent=2) + "\n",
     }
+
+
+def settings_text(task: Task, artifacts: list[str], *, is_separate: bool) -> str:
+    grade = task.grade
+    tables: dict[str, dict[str, Any]] = {
+        "": {"schema_version": "1.4", "artifacts": artifacts},
+        "task": {"name": f"pytest-super/{task.id}", "keywords": task.tags},
+        "metadata": {"category": task.category, "set": task.set},
+        "agent": {"timeout_sec": task.limits.wall_or_default},
+        "verifier": {
+            "timeout_sec": (grade.timeout if grade else 0) + MARGIN_SECONDS,
+            "environment_mode": "separate" if is_separate else "shared",
+        },
+        "environment": environment(task.sandbox),
+        "environment.env": task.sandbox.env,
+    }
+    if grade and grade.sandbox is not None:
+        merged = task.sandbox.model_copy(update=stated(grade.sandbox))
+        tables["verifier.environment"] = environment(merged)
+        tables["verifier.environment.env"] = merged.env
+    return "\n".join(filter(None, (table_text(name, values) for name, values in tables.items())))
+
+
+def stated(spec: SandboxSpec) -> dict[str, Any]:
+    return {name: getattr(spec, name) for name in spec.model_fields_set}
+
+
+def environment(spec: SandboxSpec) -> dict[str, Any]:
+    return {
+        "cpus": spec.cpus,
+        "memory_mb": megabytes(spec.memory),
+        "storage_mb": megabytes(spec.disk),
+        "gpus": spec.gpus,
+        "network_mode": "public" if spec.network else "no-network",
+    }
+
+
+def megabytes(size: int | None) -> int | None:
+    """Rounded up."""
+    return None if size is None else -(-size // MEBIBYTE)
+
+
+def table_text(name: str, values: dict[str, Any]) -> str:
+    """Without the values that are None; "" for a table without values."""
+    # Texts, numbers and lists of texts are written alike in TOML and JSON, except the character 127.
+    lines = [
+        f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+        for key, value in values.items()
+        if value is not None
+    ]
+    header = [f"[{name}]"] if name and lines else []
+    return "".join(f"{line}\n" for line in [*header, *lines])

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.generate.record import digest
+from pytest_super.digests import digest
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:

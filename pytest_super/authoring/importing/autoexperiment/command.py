@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.authoring.importing.autoexperiment.paper import DATASET, paper_files
 from pytest_super.authoring.importing.autoexperiment.report import PaperReport, report_lines
-from pytest_super.authoring.importing.store import write_files
+from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.errors import SuperError
 from pytest_super.words import counted, printable_line
 
@@ -38,8 +38,7 @@ def import_autoexperiment(checkout: Path, output: Path, *, force: bool) -> int:
     if not files:
         raise SuperError(f"{checkout}: none of its {counted(len(folders), 'paper')} yields a task")
     written = write_files(output, files, {"dataset": DATASET}, record=RECORD, force=force)
-    changes = ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
-    print(f"{totals(reports)} in {output} (files: {changes})")
+    print(f"{totals(reports)} in {output} (files: {changes_of(written)})")
     if guessed := sum(report.guessed for report in reports if report.used):
         print(printable_line(guess_line(guessed, output)))
     return 1 if any(report.left_out for report in reports) else 0

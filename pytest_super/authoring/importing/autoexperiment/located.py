@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.functions.definitions import definitions
-from pytest_super.functions.masking import mask_source
+from pytest_super.functions.definitions import bare_name, definitions, named, plain_name
+from pytest_super.functions.masking import mask_file
 from pytest_super.functions.names import SEPARATOR, by_file
 from pytest_super.functions.repository import read
 from pytest_super.functions.source import PythonSource, SourceError
@@ -37,15 +37,15 @@ def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> Locate
     source = PythonSource.read(path, read(code, path))
     if path not in files:
         raise SourceError(f"{path}: this file is not copied, because it is a link or an old version")
-    candidates = named(source, record.name)
+    candidates = functions_named(source, record.name)
     chosen = nearest(source, record, candidates)
-    (masked,) = mask_source(source, [chosen.name]).functions
+    (masked,) = mask_file(source, [chosen.name]).functions
     return Located(
         f"{path}{SEPARATOR}{chosen.name}", masked.sha256, wrong_range(source, record, chosen, len(candidates))
     )
 
 
-def named(source: PythonSource, name: str) -> list[Definition]:
+def functions_named(source: PythonSource, name: str) -> list[Definition]:
     """The functions with this bare or qualified name. Raises SourceError if there is none."""
     known = definitions(source)
     found = [one for one in known if name in (plain_name(one), bare_name(one))]
@@ -55,14 +55,6 @@ def named(source: PythonSource, name: str) -> list[Definition]:
         raise SourceError(f"{source.name}: `{name}` is a class, not a function")
     hint = did_you_mean(name, [bare_name(one) for one in known], most=3)
     raise SourceError(f"{source.name}: there is no function `{name}` in it{hint}")
-
-
-def plain_name(definition: Definition) -> str:
-    return definition.name.partition("#")[0]
-
-
-def bare_name(definition: Definition) -> str:
-    return plain_name(definition).rpartition(".")[2]
 
 
 def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[Definition]) -> Definition:
@@ -79,9 +71,9 @@ def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[D
         distances = [abs(one.node.lineno - header) for one in among]
         if distances.count(min(distances)) == 1:
             return among[distances.index(min(distances))]
-    places = ", ".join(f"{one.name} (line {one.node.lineno})" for one in candidates)
     raise SourceError(
-        f"{source.name}: `{record.name}` is not unique, and the recorded lines choose none of {places}"
+        f"{source.name}: `{record.name}` is not unique, and the recorded lines choose none of "
+        f"{named(candidates)}"
     )
 
 

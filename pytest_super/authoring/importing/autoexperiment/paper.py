@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_super.authoring.importing.autoexperiment.code import code_of, copied
 from pytest_super.authoring.importing.autoexperiment.located import locate
 from pytest_super.authoring.importing.autoexperiment.needs import gpu_lines, gpu_words, missing_paths
 from pytest_super.authoring.importing.autoexperiment.records import read_experiments, read_functions
 from pytest_super.authoring.importing.autoexperiment.results import EXIT_ONLY, checks_of, recorded_numbers
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import SuperError
+from pytest_super.functions.leaks import OLD_FOLDERS, is_old_file
 from pytest_super.functions.repository import masked_files
+from pytest_super.sources.beside import TASK_FILES
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.words import named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pytest_super.authoring.importing.autoexperiment.code import Code
     from pytest_super.authoring.importing.autoexperiment.records import (
         ExperimentRecord,
         FunctionRecord,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 DATASET = "AutoExperiment (arXiv 2506.19724)"
 CODE, PAPER = "code", "paper.txt"
 Fields = dict[str, Any]
+# In which agents of the published runs worked.
+_WORKSPACE = ("agents", "workspace")
 
 
 def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
@@ -46,9 +50,11 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
     text = paper_text(folder, report)
     code = code_of(folder / CODE)
     if code.others:
-        report.note(CODE, f"not copied, because they are links or can contain solutions: {some(code.others)}")
+        report.note(
+            CODE, f"not copied, because they are links or can contain solutions: {named(code.others, 3)}"
+        )
     if lines := gpu_lines(code.files):
-        report.note(CODE, f"asks for a GPU: {some(lines)}")
+        report.note(CODE, f"asks for a GPU: {named(lines, 3)}")
     task = {
         "id": paper_id,
         "set": "functions",
@@ -84,10 +90,6 @@ def paper_text(folder: Path, report: PaperReport) -> Path | None:
 def query_of(paper_id: str) -> str:
     name = f"arXiv {paper_id}" if re.fullmatch(r"\d{4}\.\d{4,5}", paper_id) else paper_id
     return f"The folder `{paper_id}` has the code of the paper {name}."
-
-
-def some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def valid_text(task: Fields) -> str:
@@ -214,3 +216,38 @@ def expectations(record: ExperimentRecord, report: PaperReport) -> Fields:
             f"{', '.join(zeros)} is recorded as 0, and no other number is within 5 % of it: set `abs`",
         )
     return {"provenance": "gold-run", "result": checks_of(numbers)}
+
+
+class Code(NamedTuple):
+    files: dict[str, Path]
+    """By their paths in the code."""
+    others: list[str]
+    """Paths that are not copied: links, and what can contain solutions or old versions of the code."""
+
+
+def code_of(folder: Path) -> Code:
+    found = Code({}, [])
+    for top, folders, names in os.walk(folder):
+        for name in sorted([*folders, *names]):
+            path = Path(top, name)
+            shown = path.relative_to(folder).as_posix()
+            if is_left_out(path):
+                found.others.append(shown)
+            elif name in names and path.is_file():
+                found.files[shown] = path
+        folders[:] = sorted(name for name in folders if not is_left_out(Path(top, name)))
+    return found
+
+
+def is_left_out(path: Path) -> bool:
+    return (
+        path.is_symlink()
+        or path.name in OLD_FOLDERS
+        or is_old_file(path.name)
+        or path.parts[-2:] == _WORKSPACE
+        or path.match(TASK_FILES)
+    )
+
+
+def copied(code: Code, folder: str) -> Iterator[tuple[str, Path]]:
+    return ((f"{folder}/{name}", path) for name, path in code.files.items())

@@ -10,9 +10,14 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.importing.harbor.environment import image_of, sandbox_of, workdir_of
+from pytest_super.authoring.importing.harbor.environment import (
+    grade_of,
+    image_of,
+    noted_lines,
+    sandbox_of,
+    workdir_of,
+)
 from pytest_super.authoring.importing.harbor.settings import TaskSettings, Unusable
-from pytest_super.authoring.importing.harbor.verifier import grade_of, noted_lines
 from pytest_super.tasks.task import CATEGORY
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import found_in
-from pytest_super.authoring.verify.texts import Text, repository_texts
+from pytest_super.authoring.verify.texts import Text, prefix_texts, repository_texts
 from pytest_super.authoring.verify.values import distinctive_values
 from pytest_super.functions.leaks import find_leaks, gold_of
 from pytest_super.functions.repository import masked_files
@@ -25,7 +25,7 @@ from pytest_super.tasks.combinations import Items
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.authoring.verify.papers.contents import Originals
+    from pytest_super.authoring.verify.papers.runs import Originals
     from pytest_super.functions.leaks import Leak
     from pytest_super.kernel.client import Kernel
     from pytest_super.session.start_ahead import ReadyKernel
@@ -36,7 +36,8 @@ def paper_leaks(code: Originals, start: Callable[[Task], ReadyKernel]) -> Iterat
     """Raises InfrastructureError."""
     paper = code.paper
     yield from fetchable_code(paper)
-    yield from found_in(paper, texts_of_task(paper), list(distinctive_values(expected_values(paper))))
+    values = list(distinctive_values(expected_values(paper)))
+    yield from found_in(paper, texts_of_task(paper), values)
     with after_prefix(start(Items(paper).item((0,)))) as kernel, tempfile.TemporaryDirectory() as name:
         yield from installed_copies(code, kernel)
         try:
@@ -46,7 +47,6 @@ def paper_leaks(code: Originals, start: Callable[[Task], ReadyKernel]) -> Iterat
                 kind="unknown", task=paper.id, text=f"{paper.id}: its files cannot be searched: {error}"
             )
             return
-        values = list(distinctive_values(expected_values(paper)))
         yield from found_in(paper, repository_texts(tree), values)
         yield from code_leaks(code, tree)
 
@@ -66,9 +66,7 @@ def fetchable_code(paper: Task) -> Iterator[Finding]:
 
 def texts_of_task(paper: Task) -> Iterator[Text]:
     yield Text(place="the query", text=paper.query)
-    for number, step in enumerate(paper.pre_execute, 1):
-        text = step.cell or (step.edit.after if step.edit else "")
-        yield Text(place=f"the pre-executed step {number}", text=text)
+    yield from prefix_texts(paper)
     if paper.paper is not None:
         yield Text(place="the paper", text=paper_text(paper.paper, paper.folder))
 

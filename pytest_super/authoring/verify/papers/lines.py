@@ -1,34 +1,35 @@
-"""The proof of a paper as findings, and as the text that the command prints."""
+"""Proves papers, and prints the proof of each, as findings and as text, as soon as it is known."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.authoring.verify.lines import finding_line
-from pytest_super.authoring.verify.papers.proof import (
-    FLAKY,
-    GOLD_FAILS,
-    INSENSITIVE,
-    NOT_EXECUTED,
-    VALID,
-)
+from pytest_super.authoring.verify.papers.leaks import paper_leaks
+from pytest_super.authoring.verify.papers.proof import prove
+from pytest_super.authoring.verify.papers.runs import Runs, read_originals
+from pytest_super.authoring.verify.verification import finding_line
+from pytest_super.errors import SuperError
+from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.table import table_lines
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, Spread
+    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.tasks.task import Task
+
+    Start = Callable[[Task], ReadyKernel]
 
 
 def findings_of(proof: PaperProof) -> Iterator[Finding]:
     """Everything for which an item of the paper cannot be trusted."""
-    verdicts = {one.verdict for one in proof.functions}
-    for kind in (GOLD_FAILS, FLAKY):
-        if kind in verdicts:
+    for kind in dict.fromkeys(one.verdict for one in proof.functions):
+        if kind == "gold_fails" or kind == "flaky":
             text = f"{proof.paper}: in {counted(proof.gold_runs, 'gold run')}: {'; '.join(proof.failures)}"
             yield Finding(kind=kind, task=proof.paper, text=text)
     if proof.exits_pass:
@@ -38,29 +39,31 @@ def findings_of(proof: PaperProof) -> Iterator[Finding]:
     runs = counted(proof.gold_runs, "gold run")
     for spread in proof.spreads:
         text = f"{proof.paper}: {spread_text(spread, runs)}; {tolerance_text(spread)} would allow for that"
-        yield Finding(kind=FLAKY, task=proof.paper, text=text)
+        yield Finding(kind="flaky", task=proof.paper, text=text)
     if proof.seed_failures:
         text = f"{proof.paper}: with {counted(proof.seeds, 'seed')}: {'; '.join(proof.seed_failures)}"
-        yield Finding(kind=FLAKY, task=proof.paper, text=text)
+        yield Finding(kind="flaky", task=proof.paper, text=text)
     for one in proof.functions:
         yield from findings_of_function(proof.paper, one)
 
 
 def findings_of_function(paper: str, one: FunctionProof) -> Iterator[Finding]:
     name = f"{paper}: {one.id} {one.target}"
-    if one.verdict == NOT_EXECUTED:
-        yield Finding(kind=NOT_EXECUTED, task=paper, text=f"{name}: no experiment that needs it executes it")
+    if one.verdict == "not_executed":
+        yield Finding(
+            kind="not_executed", task=paper, text=f"{name}: no experiment that needs it executes it"
+        )
         return
-    if one.verdict == INSENSITIVE:
+    if one.verdict == "insensitive":
         text = f"{name}: its experiments pass with the stubs {', '.join(one.passing_stubs)}"
-        yield Finding(kind=INSENSITIVE, task=paper, text=text)
+        yield Finding(kind="insensitive", task=paper, text=text)
     for experiment in one.not_executed_by:
         text = f"{name}: `{experiment}` needs it, but does not execute it"
-        yield Finding(kind=NOT_EXECUTED, task=paper, text=text)
+        yield Finding(kind="not_executed", task=paper, text=text)
     for experiment in one.unaffected:
         if experiment not in one.not_executed_by:
             text = f"{name}: `{experiment}` passes although it only raises"
-            yield Finding(kind=INSENSITIVE, task=paper, text=text)
+            yield Finding(kind="insensitive", task=paper, text=text)
 
 
 def spread_text(spread: Spread, runs: str) -> str:
@@ -89,4 +92,37 @@ def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]
 
 
 def proof_data(proof: PaperProof) -> dict[str, object]:
-    return {**asdict(proof), "valid": all(one.verdict == VALID for one in proof.functions)}
+    return {**asdict(proof), "valid": all(one.verdict == "valid" for one in proof.functions)}
+
+
+def prove_papers(
+    papers: Sequence[Task], start: Start, *, epochs: int, functions: int | None, workers: int
+) -> dict[str, Any]:
+    """The findings and the evidence as plain JSON values."""
+    findings: list[Finding] = []
+    proofs: list[PaperProof] = []
+    done = ""
+
+    def show(what: str) -> None:
+        nonlocal done
+        done = what
+
+    with LiveCommand(lambda: f"{len(proofs)}/{len(papers)} papers proven; last run: {done}") as live:
+        for paper in papers:
+            with live.activity(paper.id, "its runs"):
+                try:
+                    code = read_originals(paper)
+                    proof = prove(code, Runs(paper, start, workers, show), epochs=epochs, sample=functions)
+                    found = [*findings_of(proof), *paper_leaks(code, start)]
+                except SuperError as error:
+                    findings.append(Finding(kind="unknown", task=paper.id, text=f"{paper.id}: {error}"))
+                    live.print_line(findings[-1].text)
+                    continue
+            proofs.append(proof)
+            findings += found
+            for line in proof_lines(proof, found):
+                live.print_line(line)
+    return {
+        "findings": [asdict(finding) for finding in findings],
+        "papers": [proof_data(proof) for proof in proofs],
+    }

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from pytest_super.authoring.verify.exit_check import EXIT as EXIT_LINE
+from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.runs import Trial
-from pytest_super.functions.stubs import Stub
+from pytest_super.functions.edits import Stub
 from pytest_super.metrics.numbers import is_number
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE
@@ -20,8 +20,7 @@ from pytest_super.tasks.paper import SEED_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_super.authoring.verify.papers.contents import Files, Originals
-    from pytest_super.authoring.verify.papers.runs import Outcome, Runs
+    from pytest_super.authoring.verify.papers.runs import Files, Originals, Outcome, Runs
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
@@ -30,11 +29,6 @@ Key: TypeAlias = "tuple[str, int]"
 """What is run: GOLD or SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
-VALID: Final = "valid"
-GOLD_FAILS: Final = "gold_fails"
-FLAKY: Final = "flaky"
-NOT_EXECUTED: Final = "not_executed"
-INSENSITIVE: Final = "insensitive"
 # A proposed tolerance is so many times the largest difference of a gold run from the mean of all.
 MARGIN = 3.0
 
@@ -89,15 +83,13 @@ class PaperProof:
     functions: list[FunctionProof]
 
 
-def prove(
-    code: Originals, runs: Runs, *, epochs: int, sample: int | None = None, seed: int = 0
-) -> PaperProof:
+def prove(code: Originals, runs: Runs, *, epochs: int, sample: int | None = None) -> PaperProof:
     """Prove a paper, with all its functions or a random sample of them.
 
     Raises SuperError if a function cannot be masked, and InfrastructureError.
     """
     paper = code.paper
-    places = chosen_places(paper, sample, seed)
+    places = chosen_places(paper, sample)
     trials = {**common_trials(code, epochs), **stub_trials(code, places)}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
     gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
@@ -174,15 +166,15 @@ def failures_of(outcomes: Iterable[Outcome]) -> list[str]:
 
 def gold_verdict(gold: Sequence[Outcome]) -> Verdict:
     if all(outcome.passes for outcome in gold):
-        return VALID
-    return FLAKY if any(outcome.passes for outcome in gold) else GOLD_FAILS
+        return "valid"
+    return "flaky" if any(outcome.passes for outcome in gold) else "gold_fails"
 
 
-def chosen_places(paper: Task, sample: int | None, seed: int) -> list[int]:
+def chosen_places(paper: Task, sample: int | None) -> list[int]:
     places = range(len(paper.functions))
     if sample is None or sample >= len(places):
         return list(places)
-    return sorted(random.Random(f"{seed} {paper.id}").sample(places, sample))
+    return sorted(random.Random(paper.id).sample(places, sample))
 
 
 def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:
@@ -204,11 +196,11 @@ def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gol
 
 
 def verdict_of(gold: Verdict, executed_by: Sequence[str], passing_stubs: Sequence[str]) -> Verdict:
-    if gold != VALID:
+    if gold != "valid":
         return gold
     if not executed_by:
-        return NOT_EXECUTED
-    return INSENSITIVE if passing_stubs else VALID
+        return "not_executed"
+    return "insensitive" if passing_stubs else "valid"
 
 
 def spreads_of(outcomes: Iterable[Outcome]) -> list[Spread]:

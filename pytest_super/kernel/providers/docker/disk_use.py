@@ -1,15 +1,23 @@
-"""How many bytes a container has written: blocks, not the sizes of files, which can have holes."""
+"""How many bytes a container has written: blocks, not the sizes of files, which can have holes.
+
+And the thread of a container that enforces its disk limit and renews its deadline.
+"""
 
 from __future__ import annotations
 
 import threading
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker.attach import start_program
 from pytest_super.kernel.providers.docker.engine import engine_errors
+from pytest_super.kernel.providers.docker.sweep import LEASE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from docker import APIClient
 
 # Runs in the container. Most engines add up sizes, so the holes are subtracted. Folders of other file systems
@@ -40,6 +48,14 @@ COMMAND = ["python3", "-I", "-S", "-c", HOLES]
 # Digits of an answer. Code inside can replace the container's Python, and answer anything.
 LONGEST_ANSWER = 30
 ANSWER_SECONDS = 60.0
+CHECK_SECONDS = 3.0
+LONGEST_PAUSE = 30.0
+FASTEST_BYTES = 2 * 2**30
+"""The most that a container writes in a second. No check is needed before it can be at its limit."""
+RENEW_SECONDS = LEASE / 3
+"""Early enough to repeat failed renewals before the deadline."""
+COST_SHARE = 0.05
+"""The most of the time that measuring can take: the engine walks the written files, 0.6 s for 100,000."""
 
 
 def bytes_written(api: APIClient, container: str, limit: int) -> int:
@@ -69,3 +85,37 @@ def holes(api: APIClient, container: str) -> int:
             answer += piece
         timer.cancel()
     return int(answer) if answer.strip().isdigit() and len(answer) <= LONGEST_ANSWER else 0
+
+
+def watch(
+    ended: threading.Event,
+    limit: int,
+    measure: Callable[[], int],
+    kill: Callable[[int], None],
+    renew: Callable[[], None],
+) -> None:
+    """Call `measure` (bytes written) every few seconds, `kill` when that is over `limit`, `renew` in time.
+
+    Returns after the kill, or soon after the event. Ignores an engine that does not answer, because the end
+    of the stream reports that.
+    """
+    renewed = time.monotonic()
+    left, cost = limit, 0.0
+    while not ended.wait(pause(left, cost)):
+        began = time.monotonic()
+        with suppress(InfrastructureError):
+            written = measure()
+            left = limit - written
+            # A trial can have ended during the measurement; then it is not over its limit.
+            if left < 0 and not ended.is_set():
+                kill(written)
+                return
+            if began - renewed > RENEW_SECONDS:
+                renew()
+                renewed = began
+        cost = time.monotonic() - began
+
+
+def pause(left: int, cost: float) -> float:
+    """Seconds until the next check, with `left` bytes up to the limit, after a check that took `cost`."""
+    return max(CHECK_SECONDS, min(left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)

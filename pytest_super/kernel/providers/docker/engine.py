@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
 
@@ -153,13 +153,11 @@ def refusal(doing: str, error: APIError) -> InfrastructureError:
     return EngineError(f"the engine refused to {doing}: {words}")
 
 
-def has_image(name: str) -> bool:
-    """Whether the engine has the image. EngineError when it does not answer."""
+def inspect(image: str) -> dict[str, Any] | None:
+    """What the engine knows of an image; None if it has none of this name. Raises EngineError."""
     from docker.errors import ImageNotFound
 
-    with engine_errors("look for an image"):
-        try:
-            connect().inspect_image(name)  # type: ignore[no-untyped-call]
-        except ImageNotFound:
-            return False
-    return True
+    with engine_errors("look for an image"), suppress(ImageNotFound):
+        found: dict[str, Any] = connect().inspect_image(image)  # type: ignore[no-untyped-call]
+        return found
+    return None

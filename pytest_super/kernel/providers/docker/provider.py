@@ -33,7 +33,7 @@ class DockerProvider(Provider):
         from pytest_super.kernel.providers.docker import engine, image
 
         name = settings.image or image.DEFAULT_IMAGE
-        return None if engine.has_image(name) else str(engine.missing_image(name, is_final=True))
+        return str(engine.missing_image(name, is_final=True)) if engine.inspect(name) is None else None
 
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> DockerSandbox:
         from pytest_super.kernel.providers.docker.sandbox import DockerSandbox

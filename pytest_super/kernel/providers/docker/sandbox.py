@@ -24,14 +24,13 @@ from pytest_super.kernel.providers.docker.container_config import (
     ContainerConfig,
 )
 from pytest_super.kernel.providers.docker.death import EndReport
-from pytest_super.kernel.providers.docker.disk_use import bytes_with_holes, bytes_written
+from pytest_super.kernel.providers.docker.disk_use import bytes_with_holes, bytes_written, watch
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, software_of_image
 from pytest_super.kernel.providers.docker.image.agent import image_with, version_in
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
-from pytest_super.kernel.providers.docker.watchdog import watch
 from pytest_super.kernel.sandbox import Capabilities
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, en
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import IO
 
 RECIPE = ("Dockerfile", "requirements.txt")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -104,60 +103,38 @@ def build(
     own = {"requirements.txt": read_file(requirements)} if requirements else {}
     files = {**recipe(profile), **own}
     name = digest({name: data.hex() for name, data in files.items()})
-    api = connect()
-    with engine_errors("build the image"):
-        labels = {BUILT: digest([name, arguments]), BUILT_AS: tag}
-        for line in printed_build(context(files, ca_bundle, pip_config), tag, arguments, network, labels):
-            print_line(line)
-        # The stage that installs packages contains the certificates and pip settings.
-        api.prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
+    labels = {BUILT: digest([name, arguments]), BUILT_AS: tag}
+    archive = context(files, ca_bundle, pip_config)
+    run_build(tag, arguments, network, print_line, labels=labels, fileobj=archive, custom_context=True)
     return tag
 
 
-def build_folder(
-    folder: Path, tag: str, *, network: str | None, print_line: Callable[[str], None] = print
+def run_build(
+    tag: str,
+    arguments: Mapping[str, str],
+    network: str | None,
+    print_line: Callable[[str], None],
+    **given: Any,
 ) -> None:
-    """Build the Dockerfile of a folder, as somebody else wrote it. Raises like `build`."""
-    api = connect()
+    """Build an image and print the engine's progress. `given` has the context and the labels.
+
+    Raises EngineError, and InfrastructureError when a step of the build fails.
+    """
     with engine_errors("build the image"):
-        events = api.build(
-            path=str(folder),
+        events = connect().build(
             tag=tag,
-            buildargs=proxies(),
+            buildargs={**arguments, **proxies()},
             network_mode=network,
             rm=True,
             forcerm=True,
             decode=True,
             timeout=BUILD_SECONDS,
+            **given,
         )
         for line in progress_lines(events):
             print_line(line)
-
-
-def printed_build(
-    files: IO[bytes],
-    tag: str,
-    arguments: Mapping[str, str],
-    network: str | None,
-    labels: Mapping[str, str],
-) -> Iterator[str]:
-    """Build an image of a context, a tar file. The lines that the engine prints.
-
-    Raises InfrastructureError if a step fails, and what docker-py raises.
-    """
-    events: Iterator[dict[str, Any]] = connect().build(
-        fileobj=files,
-        custom_context=True,
-        tag=tag,
-        buildargs={**arguments, **proxies()},
-        network_mode=network,
-        labels=dict(labels),
-        rm=True,
-        forcerm=True,
-        decode=True,
-        timeout=BUILD_SECONDS,
-    )
-    return progress_lines(events)
+        # The stage that installs packages contains the certificates and pip settings.
+        connect().prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
 
 
 def software_of_image(name: str, image: Mapping[str, Any]) -> str:

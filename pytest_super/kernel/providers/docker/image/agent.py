@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 import tarfile
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.providers.docker.engine import connect, engine_errors, missing_image
+from pytest_super.kernel.providers.docker.engine import engine_errors, inspect, missing_image
 from pytest_super.kernel.providers.docker.image import (
     BUILT,
     BUILT_AS,
     DEFAULT_IMAGE,
-    STAGES,
-    printed_build,
+    run_build,
     software_of_image,
 )
 
@@ -88,22 +86,12 @@ def version_in(image: str, program: ProgramInImage) -> str | None:
     return None if version is None else str(version)
 
 
-def inspect(image: str) -> dict[str, Any] | None:
-    """What the engine knows of an image; None if it has none of this name. Raises EngineError."""
-    from docker.errors import ImageNotFound
-
-    with engine_errors("look for an image"), suppress(ImageNotFound):
-        found: dict[str, Any] = connect().inspect_image(image)  # type: ignore[no-untyped-call]
-        return found
-    return None
-
-
-def architecture_of(image: str) -> str:
-    """Such as `amd64`. Raises InfrastructureError if the engine does not have the image."""
+def facts_of(image: str) -> dict[str, Any]:
+    """What the engine knows of an image. Raises InfrastructureError if it does not have it."""
     found = inspect(image)
     if found is None:
         raise missing_image(image, is_final=True)
-    return str(found["Architecture"])
+    return found
 
 
 def build_with(
@@ -126,17 +114,13 @@ def build_with(
     tag = tag or name_with(base, program)
     files = {"Dockerfile": Path(__file__).parent / recipe / "Dockerfile", **files}
     given = {"BASE": base, "NAME": program.name, "VERSION": program.version, **arguments}
-    found = inspect(base)
-    if found is None:
-        raise missing_image(base, is_final=True)
-    labels = {LABEL + program.name: program.version, BUILT: software_of_image(base, found), BUILT_AS: tag}
+    software = software_of_image(base, facts_of(base))
+    labels = {LABEL + program.name: program.version, BUILT: software, BUILT_AS: tag}
     # A file, because programs can have hundreds of megabytes.
     with tempfile.TemporaryFile() as context, engine_errors("build the image"):
         with tarfile.open(fileobj=context, mode="w") as archive:
             for name, path in files.items():
                 archive.add(path, name)
         context.seek(0)
-        for line in printed_build(context, tag, given, network, labels):
-            print_line(line)
-        connect().prune_images(filters=STAGES)  # type: ignore[no-untyped-call]
+        run_build(tag, given, network, print_line, labels=labels, fileobj=context, custom_context=True)
     return tag
