@@ -67,22 +67,19 @@ def activate(config: pytest.Config) -> None:
 
 def control(config: pytest.Config, run: Run) -> None:
     """Register what only the controller of a run does."""
-    from pytest_super.session.at_end import JobSummary, PageAtEnd, TerminalSummary
+    from pytest_super.session.at_end import TerminalSummary
     from pytest_super.session.controller import Controller
     from pytest_super.session.live import LiveRun
     from pytest_super.session.workers import Workers
 
     controller = Controller(config, run)
     workers = Workers(controller)
-    plugins: dict[str, object] = {}
-    if run.settings.baseline is not None:
-        plugins["super-baseline"] = JobSummary(controller)
-    if run.settings.html is not None:
-        plugins["super-html"] = PageAtEnd(run.path, run.settings.html)
-    plugins["super-terminal"] = TerminalSummary(controller, workers)
-    plugins["super-workers"] = workers
-    plugins["super-controller"] = controller
-    plugins["super-live"] = LiveRun(config, controller)
+    plugins = {
+        "super-terminal": TerminalSummary(controller, workers),
+        "super-workers": workers,
+        "super-controller": controller,
+        "super-live": LiveRun(config, controller),
+    }
     for name, plugin in plugins.items():
         config.pluginmanager.register(plugin, name)
 
