@@ -67,9 +67,9 @@ def activate(config: pytest.Config) -> None:
 
 def control(config: pytest.Config, run: Run) -> None:
     """Register what only the controller of a run does."""
-    from pytest_super.session.at_end import TerminalSummary
     from pytest_super.session.controller import Controller
     from pytest_super.session.live import LiveRun
+    from pytest_super.session.terminal_summary import TerminalSummary
     from pytest_super.session.workers import Workers
 
     controller = Controller(config, run)

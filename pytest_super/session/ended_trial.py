@@ -10,7 +10,6 @@ from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.scored import scored
 from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.ending import error_of, stop_reason_of
-from pytest_super.session.item import CODE, PROVIDED, SANDBOX
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import most_repeats
@@ -47,7 +46,7 @@ class EndedTrial:
         folder = self.item.open_folder()
         error = error_of(cause, folder.activity.now)
         spent = self.spent()
-        code = self.item.stash.get(CODE, None)
+        code = self.item.paper_code
         own = [step for step in self.trial.all_steps if step.origin == "agent"]
         folder.activity.begin("scoring")
         result = replace(
@@ -72,9 +71,11 @@ class EndedTrial:
         return replace(result, kept=self.kept(result))
 
     def facts_of_sandbox(self) -> dict[str, Any]:
-        facts = self.item.stash.get(SANDBOX, None)
         # A kernel of the project's own fixture has none.
-        known = facts or {"sandbox": "", "isolated": False, "software": "", "environment": {}}
+        ready = self.item.ready
+        known = (
+            ready.facts if ready else {"sandbox": "", "isolated": False, "software": "", "environment": {}}
+        )
         return {**known, **digests_of_trial(self.task, self.item.config.stash[RUN].subject, known)}
 
     def kept(self, result: TrialResult) -> str | None:
@@ -108,7 +109,7 @@ class EndedTrial:
             submitted=self.trial.submitted,
             landmarks=self.landmarks,
             graded=self.graded.values,
-            repository=self.item.stash.get(PROVIDED, None),
+            repository=self.item.provided,
             spent=spent,
         )
         metrics = self.item.config.stash[SCORING].metrics

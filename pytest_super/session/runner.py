@@ -17,7 +17,7 @@ from pytest_super.report.text import outcome_of
 from pytest_super.session.ended_trial import EndedTrial
 from pytest_super.session.ending import failure, is_from_outside, is_timeout
 from pytest_super.session.grading import TrialGrade, grade_trial
-from pytest_super.session.item import CODE, PREFIX, PROVIDED, RESULT, Unsolved
+from pytest_super.session.item import RESULT, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
 from pytest_super.snapshots.prefix import Prefix
@@ -133,7 +133,7 @@ class TrialRunner:
     def new_trial(self, model: Model | None, kernel: Kernel, before: Sequence[Step] = ()) -> Trial:
         """The trial of one attempt. `before` contains the steps of earlier attempts."""
         trial = Trial(
-            public_part(self.task, self.item.stash.get(PROVIDED, None)),
+            public_part(self.task, self.item.provided),
             kernel=kernel,
             budget=self.budget,
             landmarks=self.landmarks,
@@ -176,7 +176,7 @@ class TrialRunner:
         entrypoint = self.task.entrypoint
         if entrypoint is None:
             return None
-        return EntrypointScript(kernel, entrypoint.path, self.item.stash.get(PROVIDED, None))
+        return EntrypointScript(kernel, entrypoint.path, self.item.provided)
 
     def charge_usage(self, timeout: float) -> None:
         """Charge by the model's ledger, which includes calls whose answer the agent did not get."""
@@ -209,8 +209,7 @@ class TrialRunner:
 
     def put_code(self, kernel: Kernel) -> None:
         """Put the files of an item of a paper in place. Raises InfrastructureError."""
-        code = self.item.stash.get(CODE, None)
-        if code is not None:
+        if (code := self.item.paper_code) is not None:
             code.put(kernel)
         elif isinstance(self.task, PaperItem):
             raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
@@ -231,7 +230,7 @@ class TrialRunner:
 
     def prefix(self) -> Prefix:
         """The prefix of the kernel. A kernel from a project's own fixture has run none of its steps."""
-        return self.item.stash.get(PREFIX, None) or Prefix(self.task)
+        return self.item.ready.prefix if self.item.ready else Prefix(self.task)
 
     def result(self, cause: BaseException | None) -> TrialResult:
         """The trial's result. Raises what a metric of the project raises."""

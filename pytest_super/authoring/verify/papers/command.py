@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_super.authoring.verify.papers.proof import PaperProof
-    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
     Start = Callable[[Task], ReadyKernel]
