@@ -17,7 +17,8 @@ from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.model.protocols import registry
 from pytest_super.model.redaction import is_secret
 from pytest_super.programs import command as inside
-from pytest_super.programs.command import AnswerReader, fill, model_name
+from pytest_super.programs.answer import AnswerReader
+from pytest_super.programs.command import fill, model_name
 from pytest_super.programs.ending import explain_no_answer
 from pytest_super.programs.host_process import host_program
 from pytest_super.programs.mcp_address import mcp_address

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import TrialEnded
 from pytest_super.model.protocols.registry import FOLDERS
 from pytest_super.programs import mcp_server
+from pytest_super.programs.mcp_tools import TEXT, TOOLS
 from pytest_super.store.trajectory import step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.model_replies import refusal, reply
@@ -27,15 +28,8 @@ if TYPE_CHECKING:
 TRIAL = "/trial"
 # The fields of a step that a program can see: not landmarks, which would show the goal.
 STEP_FIELDS = ("number", "origin", "attempt", "action", "thought", "observation", "outcome")
-# The required fields of each action; `thought` is optional. None means any JSON value.
-FIELDS: dict[str, dict[str, type | None]] = {
-    "execute": {"code": str},
-    "continue_wait": {},
-    "interrupt": {},
-    "edit": {"path": str, "before": str, "after": str},
-    "read": {"path": str},
-    "submit": {"answer": None},
-}
+# The required fields of each action; `thought` is optional.
+FIELDS = {name: tool.fields for name, tool in TOOLS.items() if tool.is_action}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +179,7 @@ class TrialEndpoint:
         return reply({"error": error, "stop_reason": reason}, status=410)
 
 
-def read_fields(body: bytes, wanted: dict[str, type | None]) -> dict[str, Any]:
+def read_fields(body: bytes, wanted: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The fields of a request. Raises ValueError with a message for the program."""
     try:
         fields = json.loads(body or b"{}")
@@ -193,7 +187,7 @@ def read_fields(body: bytes, wanted: dict[str, type | None]) -> dict[str, Any]:
         raise ValueError(f"the body is not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError("the body must be a JSON object")
-    known = {**wanted, "thought": str}
+    known = {**wanted, "thought": TEXT}
     for name in fields:
         if name not in known:
             raise ValueError(f"unknown field `{name}`: use {', '.join(known)}")
@@ -201,7 +195,7 @@ def read_fields(body: bytes, wanted: dict[str, type | None]) -> dict[str, Any]:
         if name not in fields:
             raise ValueError(f"the field `{name}` is missing")
     for name, value in fields.items():
-        if known[name] is str and not isinstance(value, str):
+        if known[name].get("type") == "string" and not isinstance(value, str):
             raise ValueError(f"the field `{name}` must be a string")
     return fields
 
