@@ -31,7 +31,7 @@ def reports_of(run: Run, folder: Path, verdict: RunVerdict) -> Iterator[Callable
 
 def append_job_summary(path: Path, verdict: RunVerdict) -> None:
     """Append the comparison to the summary of a job of GitHub Actions. Raises InfrastructureError."""
-    from pytest_super.report.step_summary import markdown
+    from pytest_super.report.comparison import markdown
 
     if verdict.comparison is not None:
         text = markdown(verdict.comparison)
