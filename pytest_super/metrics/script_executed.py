@@ -51,10 +51,6 @@ def entrypoint_run(task: Task, evidence: Evidence) -> ProcessRun | None:
     return best_run(process_runs(evidence.steps, task.entrypoint, repository=evidence.repository))
 
 
-def _has_entrypoint(task: Task) -> bool:
-    return task.entrypoint is not None
-
-
 def _of_trial(task: Task, evidence: Evidence) -> float | None:
     return script_executed(evidence.steps, task.entrypoint, repository=evidence.repository)
 
@@ -62,7 +58,7 @@ def _of_trial(task: Task, evidence: Evidence) -> float | None:
 SCRIPT_EXECUTED = Metric(
     name="script_executed",
     title="executed",
-    applies=_has_entrypoint,
+    applies=lambda task: task.entrypoint is not None,
     compute=_of_trial,
     reference=attrgetter("script_executed"),
     best=1.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
+from pytest_super.platform import when_parent_ends
 from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
 from pytest_super.session.papers import name_items_in_order
@@ -20,7 +22,7 @@ from pytest_super.session.resume import RESUMED_RUN, ResumedRun
 from pytest_super.session.run import RUN, is_worker, open_run
 from pytest_super.session.scoring import GATES, SCORING, read_gates, read_scoring
 from pytest_super.session.settings import read_settings, refuse_unwritable_page
-from pytest_super.session.signals import Interrupts, die_with_parent
+from pytest_super.session.signals import Interrupts
 from pytest_super.session.start_ahead import START_AHEAD, StartAhead
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ def activate(config: pytest.Config) -> None:
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
     if is_worker(config):
-        die_with_parent()
+        # Otherwise an orphaned worker would continue for 15 s, with its sandboxes.
+        when_parent_ends(lambda: os._exit(1))
         # Pytest collects garbage twice at its end. Objects that exist now live until then, so skip them.
         gc.freeze()
     if is_controller:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.evidence import Evidence, Spent
-from pytest_super.metrics.scored import scored
+from pytest_super.metrics.registry import scored
 from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.ending import error_of, stop_reason_of
 from pytest_super.session.run import RUN

@@ -96,10 +96,6 @@ def is_edit(line: str) -> bool:
     return line.split(maxsplit=1)[:1] == ["edit"]
 
 
-def is_command_word(word: str) -> bool:
-    return word in ARGUMENTS or word in WAITING
-
-
 def without_name(content: str) -> str:
     """The text after a command's name, without the parentheses of a call."""
     text = content.strip()

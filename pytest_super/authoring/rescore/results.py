@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.landmarks import LANDMARKS
-from pytest_super.metrics.registry import installed_metrics
-from pytest_super.metrics.scored import scored
+from pytest_super.metrics.registry import installed_metrics, scored
 from pytest_super.session.comparability import facts_of_scoring, has_conditions_of
 from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.observed import ObservedProcess
-from pytest_super.metrics.script_runs.failures import is_failure
+from pytest_super.metrics.script_runs.failures import is_failure, output_of
 from pytest_super.metrics.script_runs.launch import (
     INTERPRETERS,
     JUPYTER,
@@ -23,7 +23,6 @@ from pytest_super.metrics.script_runs.launch import (
 )
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint
 from pytest_super.metrics.script_runs.shell_runs import module_paths
-from pytest_super.metrics.script_runs.step_output import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

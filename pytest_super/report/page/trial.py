@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.facts import doubts_of, facts_of
-from pytest_super.report.page.steps import other_outputs, readable_steps
+from pytest_super.report.page.stored import readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.results import result_fields
@@ -185,3 +186,29 @@ def shown_facts(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[st
 
 def clipped(text: str) -> str:
     return shortened(text, LONGEST_FACT)
+
+
+def other_outputs(step: Step) -> Iterator[tuple[str, str]]:
+    """The outputs of a cell besides plain text: the kind of each, and its source if that is text.
+
+    They are not rendered: pictures are only named, and HTML, SVG and JavaScript are shown as text.
+    """
+    for output in step.outputs:
+        data = output.get("data")
+        for kind, value in data.items() if isinstance(data, dict) else ():
+            if kind == "text/plain":
+                continue
+            text = source_of(value)
+            if kind.startswith("image/") and kind != "image/svg+xml":
+                yield f"{kind}, {len(text):,} characters of Base64", ""
+            else:
+                yield kind, text
+
+
+def source_of(value: Any) -> str:
+    """The text of an entry of nbformat, which can be a list of lines or a JSON value."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return "".join(value)
+    return json.dumps(value)
