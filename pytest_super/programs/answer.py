@@ -6,14 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.programs.ending import exit_code_in, explain_no_answer
+from pytest_super.programs.ending import explain_no_answer
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.store.trajectory import Step
     from pytest_super.trial.trial import Trial
 
     ReadFile = Callable[[str, int], bytes]
@@ -69,14 +68,14 @@ class AnswerReader:
         return f"[T{self.problem[1:]}. Nothing was submitted.]", "error"
 
 
-def take_answer(trial: Trial, step: Step, answer_file: str, message_file: str = "") -> None:
-    """Submit the answer that a program, whose `step` has ended, has left in its answer file or as a message.
+def take_answer(trial: Trial, answer_file: str, message_file: str = "") -> None:
+    """Submit the answer that the last program has left in its answer file or as a message.
 
     A message counts only if the program ended well: else it tells of an error. If it has no JSON, the model
     is asked for it once, which is less than to resume the program, and the same for every program.
     """
     reader = AnswerReader(answer_file)
-    code = exit_code_in(step.observation)
+    ran = trial.ran
     message = ""
 
     def read(kernel: Kernel) -> tuple[str, str]:
@@ -84,11 +83,12 @@ def take_answer(trial: Trial, step: Step, answer_file: str, message_file: str = 
         told = reader.read(kernel.read_file)
         if reader.is_found:
             return told
-        message = read_message(kernel, message_file) if message_file and code == 0 else ""
+        message = read_message(kernel, message_file) if message_file and ran and ran.exit_code == 0 else ""
         if found := list(answers_in(message)):
             reader.is_found, reader.value = True, found[0]
             return f"{told[0]}\n[The answer is that of the last message.]\n{message}", "ok"
-        explain_no_answer(trial, code, step.outputs, reader.problem, has_acted=False)
+        if ran is not None:
+            explain_no_answer(trial, ran, reader.problem, has_acted=False)
         return f"{told[0]}\n{message}".strip(), told[1]
 
     # In `use`, because there an InfrastructureError is not the agent's own exception.

@@ -47,8 +47,8 @@ class CommandAgent:
                 "query_file": query, "answer_file": answer, "workdir": workdir, "model": model_name(trial)
             }  # fmt: skip
             line = fill(self.command, values)
-        step = trial.run_program(line, ENVIRONMENT, {query: trial.task.query})
-        take_answer(trial, step, answer)
+        trial.run_program(line, ENVIRONMENT, {query: trial.task.query})
+        take_answer(trial, answer)
 
 
 def model_name(trial: Trial) -> str:

@@ -68,7 +68,6 @@ class TaskSide:
     name: str
     others: list[tuple[str, ShownTrial]]
     """Address and trial of each."""
-    trial: ShownTrial | None
     body: Markup | None
     """The detail of the first one."""
 

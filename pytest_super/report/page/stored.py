@@ -19,7 +19,7 @@ from pytest_super.report.text import describe
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
-from pytest_super.store.results import RUNNING, TRIAL_FOLDER
+from pytest_super.store.results import RUNNING, TRIAL_FOLDER, folder_name
 from pytest_super.store.run_folder import last_reruns
 from pytest_super.store.trajectory import Step
 
@@ -61,7 +61,7 @@ class ShownTrial:
     @property
     def folder(self) -> str:
         """Relative to the run's. Made of checked parts, because the field `folder` can be edited."""
-        return f"trials/{self.result.id}/{self.result.epoch}.{self.result.rerun}"
+        return folder_name(self.result)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +174,7 @@ def why_of(result: TrialResult, folder: Path) -> str:
     [list(words(result)) for words in OWN_WORDS.values()]
     list(doubts_of(result))
     if result.stop_reason == RUNNING:
-        return str(read_doing(folder / "trials" / result.id / f"{result.epoch}.{result.rerun}") or "")
+        return str(read_doing(folder / folder_name(result)) or "")
     if result.error is not None:
         return result.error
     return "" if result.solved else described

@@ -87,12 +87,12 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
         trial=trial,
-        facts=[(name, clipped(value)) for name, value in shown_facts(trial.result, steps)],
-        flags=[clipped(text) for text in doubts_of(trial.result)],
+        facts=[(name, shortened(value, LONGEST_FACT)) for name, value in shown_facts(trial.result, steps)],
+        flags=[shortened(text, LONGEST_FACT) for text in doubts_of(trial.result)],
         landmarks=landmarks,
         steps=shown,
         left_out=left_out(len(steps) - len(kept), omitted),
-        trouble=[clipped(text) for text in trouble[:MOST_FACTS]],
+        trouble=[shortened(text, LONGEST_FACT) for text in trouble[:MOST_FACTS]],
     )
 
 
@@ -117,7 +117,7 @@ def landmarks_of(result: TrialResult) -> list[ShownLandmark]:
     return [
         ShownLandmark(
             number=number,
-            pattern=clipped(str(found["pattern"])),
+            pattern=shortened(str(found["pattern"]), LONGEST_FACT),
             step=found["step"],
             is_echo=bool(found["is_echo"]),
         )
@@ -136,7 +136,7 @@ def texts_of(step: Step) -> Iterator[tuple[str, str]]:
             yield label, text
     for kind, source in other_outputs(step):
         if source:
-            yield f"Output {clipped(kind)}, not rendered", source
+            yield f"Output {shortened(kind, LONGEST_FACT)}, not rendered", source
 
 
 def shown_step(
@@ -150,8 +150,8 @@ def shown_step(
     patterns = [(one.number, one.pattern) for one in hit]
     return ShownStep(
         number=step.number,
-        kind=clipped(step.action.type) or "no action",
-        outcome=clipped(step.outcome),
+        kind=shortened(step.action.type, LONGEST_FACT) or "no action",
+        outcome=shortened(step.outcome, LONGEST_FACT),
         is_pre_executed=step.origin == "pre_execute",
         seconds=step.seconds,
         tokens=step.prompt_tokens + step.completion_tokens,
@@ -159,7 +159,7 @@ def shown_step(
         texts=[
             (label, text_of(text, most, patterns if label == "Observation" else ())) for label, text in texts
         ],
-        notes=[clipped(note) for note in notes_of(step, pause)][:MOST_FACTS],
+        notes=[shortened(note, LONGEST_FACT) for note in notes_of(step, pause)][:MOST_FACTS],
     )
 
 
@@ -182,10 +182,6 @@ def shown_facts(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[st
     submitted = submitted_text(steps)
     yield "submitted", "nothing" if submitted is None else submitted
     yield from facts_of(result, [field for field in result_fields() if field.page], MOST_FACTS)
-
-
-def clipped(text: str) -> str:
-    return shortened(text, LONGEST_FACT)
 
 
 def other_outputs(step: Step) -> Iterator[tuple[str, str]]:
