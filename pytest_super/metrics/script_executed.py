@@ -44,11 +44,12 @@ def script_executed(
 
 def entrypoint_run(task: Task, evidence: Evidence) -> ProcessRun | None:
     """The observed run of the entrypoint: one that counts, else the longest; None without one."""
-    from pytest_super.metrics.script_runs.process_runs import best_run, process_runs
+    from pytest_super.metrics.script_runs.process_runs import process_runs
 
     if task.entrypoint is None:
         return None
-    return best_run(process_runs(evidence.steps, task.entrypoint, repository=evidence.repository))
+    runs = process_runs(evidence.steps, task.entrypoint, repository=evidence.repository)
+    return max(runs, key=lambda run: (run.counts, run.process.seconds or 0.0), default=None)
 
 
 def _of_trial(task: Task, evidence: Evidence) -> float | None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.http_requests import HttpRequest, Reply
     from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Trial
 
 TRIAL = "/trial"
@@ -135,7 +134,8 @@ class TrialEndpoint:
         if request.method != "GET":
             return wrong_method("GET")
         if path == TRIAL:
-            return reply(task_data(self._trial.task))
+            task = self._trial.task
+            return reply({**asdict(task), "limits": task.limits.model_dump()})
         # A copy, because another thread appends steps.
         return reply({"steps": [step_data(step) for step in list(self._trial.history)]})
 
@@ -198,10 +198,6 @@ def read_fields(body: bytes, wanted: dict[str, dict[str, Any]]) -> dict[str, Any
         if known[name].get("type") == "string" and not isinstance(value, str):
             raise ValueError(f"the field `{name}` must be a string")
     return fields
-
-
-def task_data(task: PublicTask) -> dict[str, Any]:
-    return {**asdict(task), "limits": task.limits.model_dump()}
 
 
 def step_data(step: Step) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None,
         refuse_without_image(choice, settings)
         return choice
     except SuperError as error:
-        if settings.sandbox == AUTO and makes_sandboxes(config):
+        if settings.sandbox == AUTO and offers(config, "pytest_super_make_sandbox"):
             return None, "made by the project"
         raise pytest.UsageError(str(error)) from None
 
@@ -163,8 +163,9 @@ def refuse_without_image(choice: Choice, settings: Settings) -> None:
         )
 
 
-def makes_sandboxes(config: pytest.Config) -> bool:
-    return any(hasattr(plugin, "pytest_super_make_sandbox") for plugin in config.pluginmanager.get_plugins())
+def offers(config: pytest.Config, *names: str) -> bool:
+    """Whether a plugin or conftest has one of these hooks or fixtures."""
+    return any(hasattr(plugin, name) for plugin in config.pluginmanager.get_plugins() for name in names)
 
 
 def seconds_of_latest(directory: Path) -> dict[str, float]:

@@ -200,7 +200,9 @@ class TrialRunner:
         """Run the pre-executed steps. A timeout raises InfrastructureError: it is not the agent's fault."""
         try:
             self.begin_pre_executed(1)
-            for step in self.prefix().steps(kernel):
+            # A kernel from a project's own fixture has run none of its steps.
+            prefix = self.item.ready.prefix if self.item.ready else Prefix(self.task)
+            for step in prefix.steps(kernel):
                 self.trial.add_pre_executed(step)
                 self.begin_pre_executed(step.number + 1)
             self.put_code(kernel)
@@ -227,10 +229,6 @@ class TrialRunner:
             "tokens": budget.prompt_tokens + budget.completion_tokens,
             "cost_usd": budget.cost_usd,
         }
-
-    def prefix(self) -> Prefix:
-        """The prefix of the kernel. A kernel from a project's own fixture has run none of its steps."""
-        return self.item.ready.prefix if self.item.ready else Prefix(self.task)
 
     def result(self, cause: BaseException | None) -> TrialResult:
         """The trial's result. Raises what a metric of the project raises."""

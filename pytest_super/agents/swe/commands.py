@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shlex
 import warnings
 
+from pytest_super.store.step_values import json_object
 from pytest_super.store.trajectory import Action
 
 # The arguments of each command, named as in the prompt.
@@ -137,11 +137,7 @@ def _waiting(text: str) -> str | None:
     value = text[label.end() :] if label else text
     if label and (word := _WAIT.fullmatch(value)):
         return word[1]
-    if not value.startswith("{"):
-        return None
-    try:
-        fields = json.loads(value)
-    except (ValueError, RecursionError):
+    if (fields := json_object(value)) is None:
         return None
     type = fields.get("type")
     if type in WAITING and not fields.get("content"):
