@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.metrics.reference import ReferenceScores
-    from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
 GROUP = "pytest_super.metrics"
@@ -106,8 +105,12 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
     # Not at the top, because few sessions score like this.
     from pytest_super.metrics.reference import NO_SCORES, ReferenceScoringError, reference_scores
 
+    # An item of a paper is scored by another published code.
     if task.experiments:
-        return published_report(task.experiments, evidence)
+        from pytest_super.metrics.reference_report import reference_report
+
+        report = reference_report(task.experiments, evidence.submission)
+        return replace(NO_SCORES, submitted=int(evidence.submitted), self_report=report)
     # The published code has no programs. What a program on the host did in the trial is in the other steps.
     steps = [step for step in evidence.steps if step.action.type not in TOLD]
     try:
@@ -119,15 +122,6 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
         )
     except ReferenceScoringError:
         return NO_SCORES
-
-
-def published_report(experiments: Sequence[Experiment], evidence: Evidence) -> ReferenceScores:
-    """Of an item of a paper, which another published code scores."""
-    from pytest_super.metrics.reference import NO_SCORES
-    from pytest_super.metrics.reference_report import reference_report
-
-    report = reference_report(experiments, evidence.submission)
-    return replace(NO_SCORES, submitted=int(evidence.submitted), self_report=report)
 
 
 def as_number(metric: Metric, value: object) -> float | None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.registry import scored
+from pytest_super.model.completion import RunCostError
 from pytest_super.session.comparability import digests_of_trial
-from pytest_super.session.ending import error_of, stop_reason_of
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
-from pytest_super.store.results import most_repeats
+from pytest_super.store.results import RUN_COST, most_repeats
+from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_super.metrics.evidence import Landmark
     from pytest_super.session.grading import TrialGrade
     from pytest_super.session.item import TaskItem
+    from pytest_super.store.activity import Doing
     from pytest_super.store.results import TrialResult
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Trial
@@ -119,3 +121,20 @@ class EndedTrial:
             "whole_file": whole and [asdict(value) for value in whole],
             **({"taken": splice.taken, "left_out": splice.left_out} if splice else {}),
         }
+
+
+def error_of(cause: BaseException | None, doing: Doing) -> str | None:
+    """Why the trial is not valid; None if it is. `doing` is what the cause ended."""
+    if cause is None:
+        return None
+    if isinstance(cause, KeyboardInterrupt):
+        return f"interrupted: {str(cause) or 'Ctrl-C'}, at {doing}"
+    words = words_of(cause)
+    return words if isinstance(cause, Exception) else f"interrupted: {words}"
+
+
+def stop_reason_of(cause: BaseException | None) -> str:
+    """The stop reason of a failure; "" if nothing failed."""
+    if isinstance(cause, RunCostError):
+        return RUN_COST
+    return "error" if isinstance(cause, Exception) else ""

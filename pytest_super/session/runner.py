@@ -15,7 +15,6 @@ from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import outcome_of
 from pytest_super.session.ended_trial import EndedTrial
-from pytest_super.session.ending import failure, is_from_outside, is_timeout
 from pytest_super.session.grading import TrialGrade, grade_trial
 from pytest_super.session.item import RESULT, Unsolved
 from pytest_super.session.outcome import stop_if_final
@@ -27,6 +26,7 @@ from pytest_super.tasks.public_task import public_part
 from pytest_super.trial.agent_run import run_agent
 from pytest_super.trial.entrypoint import EntrypointScript
 from pytest_super.trial.trial import Trial
+from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -249,3 +249,18 @@ class TrialRunner:
         self.folder.write_result(result)
         write_notebook(self.folder.path, self.task, result, self.trial.all_steps)
         self.folder.close()
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Whether pytest-timeout raised the error: its signal method fails the test with this message."""
+    return isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout")
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether the error is an interrupt or a timeout, which end more than the agent's code."""
+    return isinstance(error, KeyboardInterrupt) or is_timeout(error)
+
+
+def failure(error: BaseException) -> Exception:
+    """The error of a hook that raised after the trial; `pytest.fail` and `pytest.skip` are errors there."""
+    return error if isinstance(error, Exception) else InfrastructureError(words_of(error))
