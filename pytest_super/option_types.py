@@ -54,23 +54,25 @@ def amount(text: str) -> float:
 
 
 def share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = nan
+    value = parsed(text)
     if not 0 <= value <= 1:
         raise ValueError("must be a number between 0 and 1, such as 0.05")
     return value
 
 
 def number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = nan
+    value = parsed(text)
     if not isfinite(value):
         raise ValueError("must be a number")
     return value
+
+
+def parsed(text: str) -> float:
+    """NaN for what is not a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
 
 
 def sizes(text: str) -> tuple[int, ...]:

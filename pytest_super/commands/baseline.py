@@ -3,7 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from pytest_super.option_types import Epochs, epochs, points
+from pytest_super.commands.compare import add_max_regression
+from pytest_super.option_types import Epochs, epochs
 from pytest_super.statistics import require_scipy
 
 HELP = "write, show or check the baseline of later runs"
@@ -18,13 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     check.add_argument(
         "--epochs", type=epochs, default=Epochs(1, 1), help="--super-epochs of the later run (default: 1)"
     )
-    check.add_argument(
-        "--max-regression",
-        type=points,
-        default=10.0,
-        metavar="POINTS",
-        help="the drop to exclude (default: 10)",
-    )
+    add_max_regression(check)
     for action in actions.choices.values():
         action.add_argument(
             "--file", type=Path, default=Path("baseline.json"), help="the baseline (default: baseline.json)"

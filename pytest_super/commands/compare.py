@@ -12,12 +12,16 @@ HELP = "compare two runs: better, worse, or cannot tell"
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("baseline", type=Path, help="the folder of a run, or a baseline file")
     parser.add_argument("candidate", type=Path, help="the same, of what is compared with it")
+    add_max_regression(parser)
+
+
+def add_max_regression(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-regression",
         type=points,
         default=10.0,
         metavar="POINTS",
-        help="the drop that is to be excluded (default: 10)",
+        help="the drop to exclude (default: 10)",
     )
 
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
-    from pytest_super.report.export.formats import Exported
+    from pytest_super.report.export.trials import StoredTrials
 
 HELP = "write a run as a log of Inspect AI, as ATIF, as CSV or as Parquet"
-# The names of report/export/formats, which is only imported when something is exported.
+# The names of report/export/formats, which is only imported when something is trials.
 FORMATS = ("inspect", "atif", "csv", "parquet")
 MOST_UNREAD = 20
 
@@ -37,18 +37,19 @@ def run(arguments: Namespace) -> int:
     from pytest_super.store.stored_runs import find_run
     from pytest_super.words import counted
 
-    exported = export_run(find_run(arguments.dir, arguments.run_name), arguments.format, arguments.output)
-    for line in notes_of(exported):
+    run = find_run(arguments.dir, arguments.run_name)
+    path, trials = export_run(run, arguments.format, arguments.output)
+    for line in notes_of(trials):
         print(f"pytest-super: {printable_line(line)}", file=sys.stderr)
-    print(f"{exported.path}: {counted(exported.trials, 'trial')}")
-    return 1 if exported.unread else 0
+    print(f"{path}: {counted(len(trials.results), 'trial')}")
+    return 1 if trials.unread else 0
 
 
-def notes_of(exported: Exported) -> Iterator[str]:
+def notes_of(trials: StoredTrials) -> Iterator[str]:
     from pytest_super.words import counted
 
-    yield from exported.unread[:MOST_UNREAD]
-    if (more := len(exported.unread) - MOST_UNREAD) > 0:
+    yield from trials.unread[:MOST_UNREAD]
+    if (more := len(trials.unread) - MOST_UNREAD) > 0:
         yield f"and {more} more that cannot be read"
-    if exported.unfinished:
-        yield f"left out, because they have not ended: {counted(exported.unfinished, 'trial')}"
+    if trials.unfinished:
+        yield f"left out, because they have not ended: {counted(trials.unfinished, 'trial')}"

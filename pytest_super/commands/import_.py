@@ -50,14 +50,7 @@ def add_autoexperiment(data: ArgumentParser) -> None:
     data.set_defaults(make=make_autoexperiment)
     data.epilog = "Exit status: 0 everything was imported, 1 something was left out."
     data.add_argument("checkout", type=Path, metavar="PATH", help="a checkout of the repository")
-    data.add_argument(
-        "--output",
-        type=Path,
-        default=Path("autoexperiment"),
-        metavar="DIR",
-        help="folder for the files (default: %(default)s)",
-    )
-    add_force(data)
+    add_output(data, Path("autoexperiment"))
 
 
 def add_harbor(data: ArgumentParser) -> None:
@@ -66,16 +59,20 @@ def add_harbor(data: ArgumentParser) -> None:
     data.add_argument(
         "folder", type=Path, metavar="PATH", help="a task's folder, or a folder with such folders"
     )
+    add_output(data, Path("harbor"))
+    data.add_argument("--no-build", action="store_true", help="write the files, but build no image")
+    add_build_options(data)
+
+
+def add_output(data: ArgumentParser, folder: Path) -> None:
     data.add_argument(
         "--output",
         type=Path,
-        default=Path("harbor"),
+        default=folder,
         metavar="DIR",
         help="folder for the files (default: %(default)s)",
     )
     add_force(data)
-    data.add_argument("--no-build", action="store_true", help="write the files, but build no image")
-    add_build_options(data)
 
 
 def add_force(data: ArgumentParser) -> None:

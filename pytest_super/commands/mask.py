@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.solution import SolutionCell
     from pytest_super.tasks.task import Task
 

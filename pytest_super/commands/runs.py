@@ -26,13 +26,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from pytest_super.comparison.baseline import read_baseline
     from pytest_super.report.stored_runs import run_lines
-    from pytest_super.store.stored_runs import remove_runs, stored_runs
+    from pytest_super.store.stored_runs import remove_runs
 
     if arguments.prune is not None:
         default = [path for path in (Path("baseline.json"),) if path.exists()]
         but = {read_baseline(path).run for path in arguments.baseline or default}
         for id in remove_runs(arguments.dir, keep=arguments.prune, but=but):
             print(f"removed {id}")
-    for line in run_lines(stored_runs(arguments.dir)):
+    for line in run_lines(arguments.dir):
         print(line)
     return 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Mapping
 
-    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
 # Each option with its name in the namespace.

@@ -63,18 +63,6 @@ def serve(_: Namespace) -> tuple[str, int]:
     return "", OK
 
 
-def read_code() -> dict[str, Any]:
-    return {"code": sys.stdin.read()}
-
-
-def read_path() -> dict[str, Any]:
-    return {"path": sys.stdin.read().removesuffix("\n")}
-
-
-def read_answer() -> dict[str, Any]:
-    return {"answer": read_json()}
-
-
 def read_edit() -> dict[str, Any]:
     change = read_json()
     if not isinstance(change, dict):
@@ -95,10 +83,13 @@ QUERIES = {
     "history": ("print the steps so far, including pre-executed ones", "/history"),
 }
 ACTIONS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
-    "execute": ("run standard input as a notebook cell", read_code),
+    "execute": ("run standard input as a notebook cell", lambda: {"code": sys.stdin.read()}),
     "continue-wait": ("keep waiting for the running cell", dict),
     "interrupt": ("stop the running cell", dict),
     "edit": ("replace a text in a file: a JSON object on standard input", read_edit),
-    "read": ("print a file, whose path is standard input", read_path),
-    "submit": ("submit the answer, JSON on standard input; ends the trial", read_answer),
+    "read": (
+        "print a file, whose path is standard input",
+        lambda: {"path": sys.stdin.read().removesuffix("\n")},
+    ),
+    "submit": ("submit the answer, JSON on standard input; ends the trial", lambda: {"answer": read_json()}),
 }

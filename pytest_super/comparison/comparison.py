@@ -42,12 +42,10 @@ class ComparedTask:
     candidate: TaskTrials
 
     @property
-    def was_mostly_right(self) -> bool:
-        return fmean(self.baseline.values) >= 0.5
-
-    @property
-    def is_mostly_right(self) -> bool:
-        return fmean(self.candidate.values) >= 0.5
+    def flip(self) -> str:
+        """`lost` if its mean is no longer at least one half, `won` if it is now, else ""."""
+        was, is_now = (fmean(side.values) >= 0.5 for side in (self.baseline, self.candidate))
+        return "" if was == is_now else "lost" if was else "won"
 
     @property
     def pair(self) -> Pair:
@@ -69,17 +67,10 @@ class SetComparison:
     more_epochs: int | None
     """How many further epochs would decide; None if the verdict is one, or no number below 100 would."""
 
-    @property
-    def lost(self) -> list[ComparedTask]:
-        """The tasks whose mean is no longer at least one half, the largest changes first."""
-        found = [one for one in self.tasks if one.was_mostly_right and not one.is_mostly_right]
-        return sorted(found, key=lambda one: one.pair.difference)
-
-    @property
-    def won(self) -> list[ComparedTask]:
-        """Those whose mean is now at least one half."""
-        found = [one for one in self.tasks if one.is_mostly_right and not one.was_mostly_right]
-        return sorted(found, key=lambda one: -one.pair.difference)
+    def flipped(self, flip: str) -> list[ComparedTask]:
+        """The tasks with this flip, the largest changes first."""
+        found = [one for one in self.tasks if one.flip == flip]
+        return sorted(found, key=lambda one: -abs(one.pair.difference))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +88,9 @@ class Comparison:
     """The side with so many errors that nothing is decided."""
 
     @property
-    def flips(self) -> list[tuple[str, ComparedTask]]:
-        """The tasks that were `lost` or `won`, each with this word, set by set."""
-        return [(word, task) for one in self.sets for word in ("lost", "won") for task in getattr(one, word)]
+    def flips(self) -> list[ComparedTask]:
+        """The tasks that were `lost` or `won`, set by set."""
+        return [task for one in self.sets for word in ("lost", "won") for task in one.flipped(word)]
 
 
 def compare(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
@@ -12,6 +11,7 @@ from pytest_super.gates import wording
 from pytest_super.gates.figures import Figure, figure_of, mean_figure
 from pytest_super.gates.wording import FAILED, PASSED
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.option_types import number
 from pytest_super.statistics.errors import ROUNDING
 
 if TYPE_CHECKING:
@@ -71,9 +71,6 @@ def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail
 
 def bound_of(given: str, text: str) -> float:
     try:
-        number = float(text)
+        return number(text)
     except ValueError:
         raise SuperError(f"{given}: {text!r} is not a number") from None
-    if not isfinite(number):
-        raise SuperError(f"{given}: {text!r} is not a number")
-    return number

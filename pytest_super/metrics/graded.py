@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 
-def has_grader(task: Task) -> bool:
-    return task.grade is not None
-
-
 def of_trial(task: Task, evidence: Evidence) -> float | None:
     """None for a trial that was stored without the values of its grader."""
     assert task.grade is not None
@@ -45,4 +41,6 @@ def mean_of_commands(values: Sequence[GradedValue]) -> float:
 
 AGGREGATIONS = {"all": all_right, "mean": mean_of_commands, "fraction": portion_right}
 
-GRADED = Metric(name="graded", applies=has_grader, compute=of_trial, best=1.0, version=version)
+GRADED = Metric(
+    name="graded", applies=lambda task: task.grade is not None, compute=of_trial, best=1.0, version=version
+)

@@ -12,17 +12,13 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 
-def has_landmarks(task: Task) -> bool:
-    return bool(task.landmarks)
-
-
 def portion_hit(task: Task, evidence: Evidence) -> float:
     return sum(landmark.is_hit for landmark in evidence.landmarks) / len(task.landmarks)
 
 
 LANDMARKS = Metric(
     name="landmarks",
-    applies=has_landmarks,
+    applies=lambda task: bool(task.landmarks),
     compute=portion_hit,
     reference=attrgetter("landmarks"),
     best=1.0,

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 
-def applies_always(_task: Task) -> bool:
-    return True
-
-
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """An entry of the registry. Only `name` and `compute` are required."""
@@ -26,7 +22,7 @@ class Metric:
     """Lower-case letters, digits and `_`: its key in the results and its name in the gate."""
     compute: Callable[[Task, Evidence], float | None]
     """The value for one trial; None if it is not known. An exception makes the trial an error."""
-    applies: Callable[[Task], bool] = applies_always
+    applies: Callable[[Task], bool] = lambda _task: True
     """Called before the trial. Where it is false the value is None and `compute` is not called."""
     title: str = ""
     """Heading of its column in the terminal; by default the name."""

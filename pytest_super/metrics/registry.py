@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import entry_points
 from math import isfinite
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.difference import difference
 from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.metric import Metric
-from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
+from pytest_super.metrics.script_executed import SCRIPT_EXECUTED, entrypoint_run
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.store.results import result_fields
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.metrics.reference import ReferenceScores
-    from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
 GROUP = "pytest_super.metrics"
@@ -105,8 +105,12 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
     # Not at the top, because few sessions score like this.
     from pytest_super.metrics.reference import NO_SCORES, ReferenceScoringError, reference_scores
 
+    # An item of a paper is scored by another published code.
     if task.experiments:
-        return published_report(task.experiments, evidence)
+        from pytest_super.metrics.reference_report import reference_report
+
+        report = reference_report(task.experiments, evidence.submission)
+        return replace(NO_SCORES, submitted=int(evidence.submitted), self_report=report)
     # The published code has no programs. What a program on the host did in the trial is in the other steps.
     steps = [step for step in evidence.steps if step.action.type not in TOLD]
     try:
@@ -118,15 +122,6 @@ def published_scores(task: Task, evidence: Evidence) -> ReferenceScores:
         )
     except ReferenceScoringError:
         return NO_SCORES
-
-
-def published_report(experiments: Sequence[Experiment], evidence: Evidence) -> ReferenceScores:
-    """Of an item of a paper, which another published code scores."""
-    from pytest_super.metrics.reference import NO_SCORES
-    from pytest_super.metrics.reference_report import reference_report
-
-    report = reference_report(experiments, evidence.submission)
-    return replace(NO_SCORES, submitted=int(evidence.submitted), self_report=report)
 
 
 def as_number(metric: Metric, value: object) -> float | None:
@@ -158,3 +153,23 @@ def is_headline(metric: Metric, task: Task, scoring: str) -> bool:
     if task.grade is not None:
         return metric.name == GRADED.name
     return task.set in metric.headline_of
+
+
+def scored(metrics: Sequence[Metric], task: Task, evidence: Evidence, scoring: str) -> dict[str, Any]:
+    """The scores among the fields of a result. `scoring` is one of the SCORINGS. Raises as `score` does."""
+    scores = score(metrics, task, evidence, scoring=scoring)
+    run = entrypoint_run(task, evidence)
+    return {
+        "metrics": scores,
+        "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
+        "entrypoint_process": None if run is None else {**asdict(run.process), "script": run.script},
+        "graded": [asdict(value) for value in evidence.graded],
+        "solved": is_solved(metrics, task, scores, scoring=scoring),
+        "difference": wrong_values(task, evidence),
+    }
+
+
+def wrong_values(task: Task, evidence: Evidence) -> str:
+    if not evidence.submitted or not task.has_answer:
+        return ""
+    return difference(task.answer, evidence.submission, task.tolerance)

@@ -44,15 +44,12 @@ def script_executed(
 
 def entrypoint_run(task: Task, evidence: Evidence) -> ProcessRun | None:
     """The observed run of the entrypoint: one that counts, else the longest; None without one."""
-    from pytest_super.metrics.script_runs.process_runs import best_run, process_runs
+    from pytest_super.metrics.script_runs.process_runs import process_runs
 
     if task.entrypoint is None:
         return None
-    return best_run(process_runs(evidence.steps, task.entrypoint, repository=evidence.repository))
-
-
-def _has_entrypoint(task: Task) -> bool:
-    return task.entrypoint is not None
+    runs = process_runs(evidence.steps, task.entrypoint, repository=evidence.repository)
+    return max(runs, key=lambda run: (run.counts, run.process.seconds or 0.0), default=None)
 
 
 def _of_trial(task: Task, evidence: Evidence) -> float | None:
@@ -62,7 +59,7 @@ def _of_trial(task: Task, evidence: Evidence) -> float | None:
 SCRIPT_EXECUTED = Metric(
     name="script_executed",
     title="executed",
-    applies=_has_entrypoint,
+    applies=lambda task: task.entrypoint is not None,
     compute=_of_trial,
     reference=attrgetter("script_executed"),
     best=1.0,

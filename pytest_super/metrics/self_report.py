@@ -43,10 +43,6 @@ def expected(check: Check) -> Any:
     return check.expected if check.interval is None else sum(check.interval) / 2
 
 
-def is_reported(task: Task) -> bool:
-    return any(one.reported for one in task.experiments)
-
-
 def portion_right(task: Task, evidence: Evidence) -> float:
     if not evidence.submitted:
         return 0.0
@@ -107,7 +103,7 @@ def version(task: Task) -> int:
 
 SELF_REPORT = Metric(
     name="self_report",
-    applies=is_reported,
+    applies=lambda task: any(one.reported for one in task.experiments),
     compute=portion_right,
     reference=attrgetter("self_report"),
     best=1.0,

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.programs.ending import exit_code_in, explain_no_answer, preparing
-from pytest_super.store.trajectory import Action
+from pytest_super.programs.answer import take_answer
+from pytest_super.programs.ending import preparing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from pytest_super.kernel.client import Kernel
     from pytest_super.trial.trial import Trial
-
-    ReadFile = Callable[[str, int], bytes]
-    """Like `Kernel.read_file`: takes a path and the most bytes to read. Raises OSError."""
 
 PREFIX = "command:"
 NAMES = ("query_file", "answer_file", "workdir", "model")
 # Not `${name}`, which belongs to the shell. Unknown names stay: they can be JSON, awk or a format.
 PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
 QUERY, ANSWER = ".super-query.md", ".super-answer.json"
-# A real answer is a few numbers, but a program can write any file.
-LONGEST_ANSWER = 2**20
-NO_ANSWER = "[There is no answer file: nothing was submitted.]"
 # Otherwise output that is still buffered is lost when the program is killed.
 ENVIRONMENT = {"PYTHONUNBUFFERED": "1"}
 
@@ -55,47 +47,8 @@ class CommandAgent:
                 "query_file": query, "answer_file": answer, "workdir": workdir, "model": model_name(trial)
             }  # fmt: skip
             line = fill(self.command, values)
-        step = trial.run_program(line, ENVIRONMENT, {query: trial.task.query})
-        reader = AnswerReader(answer)
-
-        def read(kernel: Kernel) -> tuple[str, str]:
-            read = reader.read(kernel.read_file)
-            if not reader.is_found:
-                code = exit_code_in(step.observation)
-                explain_no_answer(trial, code, step.outputs, reader.problem, has_acted=False)
-            return read
-
-        # In `use`, because there an InfrastructureError is not the agent's own exception.
-        trial.use(Action(type="read_answer", content=answer), read)
-        if reader.is_found:
-            trial.submit(reader.value)
-
-
-class AnswerReader:
-    """Reads the answer from its file."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.is_found = False
-        self.value: Any = None
-        self.problem = ""
-        """Why an answer file that is there cannot be used."""
-
-    def read(self, read_file: ReadFile) -> tuple[str, str]:
-        """The file's text, or a message that there is no answer, with the outcome `ok` or `error`."""
-        try:
-            text = read_file(self.path, LONGEST_ANSWER).decode()
-            self.value = json.loads(text)
-        except FileNotFoundError:
-            return NO_ANSWER, "ok"
-        except OSError as error:
-            self.problem = f"the answer file cannot be read: {error.strerror}"
-        except (ValueError, RecursionError) as error:
-            self.problem = f"the answer file is not JSON: {error}"
-        else:
-            self.is_found = True
-            return text, "ok"
-        return f"[T{self.problem[1:]}. Nothing was submitted.]", "error"
+        trial.run_program(line, ENVIRONMENT, {query: trial.task.query})
+        take_answer(trial, answer)
 
 
 def model_name(trial: Trial) -> str:

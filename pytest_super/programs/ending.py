@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError, TrialEnded
 from pytest_super.kernel.output import readable
-from pytest_super.trial.program import NOT_FOUND, exit_note
+from pytest_super.trial.program import NOT_FOUND
 from pytest_super.words import exit_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_super.trial.program import ProgramResult
     from pytest_super.trial.trial import Trial
 
 # What a shell exits with if it cannot execute a file, or cannot find it.
 NOT_STARTED = (126, NOT_FOUND)
 LONGEST_LINE = 200
-_EXIT_CODE = re.compile(r"exit code (\d+)|signal (\d+)")
 
 
 @contextmanager
@@ -36,10 +35,8 @@ def not_started(why: str) -> InfrastructureError:
     return InfrastructureError(f"the agent's program was not started: {why}")
 
 
-def explain_no_answer(
-    trial: Trial, code: int | None, outputs: list[dict[str, Any]], problem: str, *, has_acted: bool
-) -> None:
-    """Put the end of the program into the trial's error, if it exited, with `code`.
+def explain_no_answer(trial: Trial, ran: ProgramResult, problem: str, *, has_acted: bool) -> None:
+    """Put the end of the program into the trial's error, if it ended by itself.
 
     `problem` says why there is an answer file that cannot be used, if there is one. Raises
     InfrastructureError if the program could not be started, and a final one if its command was not found, or
@@ -47,27 +44,17 @@ def explain_no_answer(
     has asked the model.
     """
     is_idle = not has_acted and not trial.budget.model_seconds
-    if trial.not_started and is_idle:
-        raise not_started(trial.not_started)
-    if code is None:
+    if ran.not_started and is_idle:
+        raise not_started(ran.not_started)
+    if ran.exit_code is None:
         return
-    last = readable(outputs).strip().rpartition("\n")[2][:LONGEST_LINE]
-    how = ": ".join(filter(None, (exit_words(code), last)))
-    if trial.refused and is_idle:
+    last = readable(ran.result.outputs).strip().rpartition("\n")[2][:LONGEST_LINE]
+    how = ": ".join(filter(None, (exit_words(ran.exit_code), last)))
+    if ran.refused and is_idle:
         raise InfrastructureError(
-            f"the agent's program cannot use the model: it asked for {trial.refused} {how}", is_final=True
+            f"the agent's program cannot use the model: it asked for {ran.refused} {how}", is_final=True
         )
-    if code in NOT_STARTED and is_idle:
+    if ran.exit_code in NOT_STARTED and is_idle:
         what = "check the command line of the agent, and whether its program is installed where it runs"
         raise InfrastructureError(f"the agent's program could not start: {how}: {what}", is_final=True)
     trial.error = f"{problem}; {how}" if problem else how
-
-
-def exit_code_in(observation: str) -> int | None:
-    """The exit code in the note at the end of a program's observation, the inverse of `exit_note`."""
-    last = observation.rpartition("\n")[2]
-    found = _EXIT_CODE.search(last)
-    if found is None:
-        return None
-    code = int(found[1]) if found[1] else -int(found[2])
-    return code if exit_note(code) == last else None

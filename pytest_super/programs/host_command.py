@@ -16,7 +16,8 @@ from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.model.protocols import registry
 from pytest_super.programs import command as inside
-from pytest_super.programs.command import AnswerReader, fill, model_name
+from pytest_super.programs.answer import AnswerReader
+from pytest_super.programs.command import fill, model_name
 from pytest_super.programs.ending import explain_no_answer
 from pytest_super.programs.host_process import host_program
 from pytest_super.programs.mcp_address import mcp_address
@@ -105,25 +106,29 @@ def run_beside(trial: Trial, folder: str, line: str) -> tuple[str, str]:
                 endpoint.close()
                 # The last requests to the model can have failed or spent the budget.
                 endpoint.is_over()
-                trial.refused = endpoint.refused
-                return observation(trial, folder, program, code if has_ended else None, endpoint.note)
+                return observation(trial, folder, program, code if has_ended else None, endpoint)
         finally:
             endpoint.close()
 
 
 def observation(
-    trial: Trial, folder: str, program: HostProgram, code: int | None, before: str
+    trial: Trial, folder: str, program: HostProgram, code: int | None, endpoint: TrialEndpoint
 ) -> tuple[str, str]:
-    """`code` is None if we ended the program. `before` is shown before the note on its end.
+    """`code` is None if we ended the program.
 
     Raises InfrastructureError if the program could not start.
     """
     outcome = Outcome.OK if trial.submitted else Outcome.INTERRUPTED
     result = with_output(CellResult(outcome=outcome), program.output)
     if code is None:
-        note = lines(before, end_note(trial.stop_reason))
+        note = lines(endpoint.note, end_note(trial.stop_reason))
         return ProgramResult(result=result, note=note).observation, outcome
-    ran = ProgramResult(result=with_exit_code(result, code), note=lines(before, exit_note(code)))
+    ran = ProgramResult(
+        result=with_exit_code(result, code),
+        note=lines(endpoint.note, exit_note(code)),
+        exit_code=code,
+        refused=endpoint.refused,
+    )
     if trial.stop_reason is not None:
         return ran.observation, ran.result.outcome
     answer = AnswerReader(f"{folder}/{ANSWER}")
@@ -132,7 +137,7 @@ def observation(
         trial.submit(answer.value)
         return ran.observation, ran.result.outcome
     has_acted = any(step.origin == "agent" for step in trial.history)
-    explain_no_answer(trial, code, ran.result.outputs, answer.problem, has_acted=has_acted)
+    explain_no_answer(trial, ran, answer.problem, has_acted=has_acted)
     return f"{ran.observation}\n{found}", ran.result.outcome if reading == "ok" else reading
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import TrialEnded
 from pytest_super.model.protocols.registry import FOLDERS
 from pytest_super.programs import mcp_server
+from pytest_super.programs.mcp_tools import TEXT, TOOLS
 from pytest_super.store.trajectory import step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.model_replies import refusal, reply
@@ -21,21 +22,13 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.http_requests import HttpRequest, Reply
     from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Trial
 
 TRIAL = "/trial"
 # The fields of a step that a program can see: not landmarks, which would show the goal.
 STEP_FIELDS = ("number", "origin", "attempt", "action", "thought", "observation", "outcome")
-# The required fields of each action; `thought` is optional. None means any JSON value.
-FIELDS: dict[str, dict[str, type | None]] = {
-    "execute": {"code": str},
-    "continue_wait": {},
-    "interrupt": {},
-    "edit": {"path": str, "before": str, "after": str},
-    "read": {"path": str},
-    "submit": {"answer": None},
-}
+# The required fields of each action; `thought` is optional.
+FIELDS = {name: tool.fields for name, tool in TOOLS.items() if tool.is_action}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +134,8 @@ class TrialEndpoint:
         if request.method != "GET":
             return wrong_method("GET")
         if path == TRIAL:
-            return reply(task_data(self._trial.task))
+            task = self._trial.task
+            return reply({**asdict(task), "limits": task.limits.model_dump()})
         # A copy, because another thread appends steps.
         return reply({"steps": [step_data(step) for step in list(self._trial.history)]})
 
@@ -185,7 +179,7 @@ class TrialEndpoint:
         return reply({"error": error, "stop_reason": reason}, status=410)
 
 
-def read_fields(body: bytes, wanted: dict[str, type | None]) -> dict[str, Any]:
+def read_fields(body: bytes, wanted: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The fields of a request. Raises ValueError with a message for the program."""
     try:
         fields = json.loads(body or b"{}")
@@ -193,7 +187,7 @@ def read_fields(body: bytes, wanted: dict[str, type | None]) -> dict[str, Any]:
         raise ValueError(f"the body is not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError("the body must be a JSON object")
-    known = {**wanted, "thought": str}
+    known = {**wanted, "thought": TEXT}
     for name in fields:
         if name not in known:
             raise ValueError(f"unknown field `{name}`: use {', '.join(known)}")
@@ -201,13 +195,9 @@ def read_fields(body: bytes, wanted: dict[str, type | None]) -> dict[str, Any]:
         if name not in fields:
             raise ValueError(f"the field `{name}` is missing")
     for name, value in fields.items():
-        if known[name] is str and not isinstance(value, str):
+        if known[name].get("type") == "string" and not isinstance(value, str):
             raise ValueError(f"the field `{name}` must be a string")
     return fields
-
-
-def task_data(task: PublicTask) -> dict[str, Any]:
-    return {**asdict(task), "limits": task.limits.model_dump()}
 
 
 def step_data(step: Step) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A comparison as the text that a terminal shows."""
+"""A comparison as the text that a terminal shows, and as Markdown for the summary of a job of GitHub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
     from pytest_super.comparison.side import Side, TaskTrials
@@ -29,8 +29,8 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     yield from table_lines([HEADS, *map(row_of, comparison.sets)], width=WIDTH)
     yield from used_lines([task for one in comparison.sets for task in one.tasks])
     for one in comparison.sets:
-        yield from flip_lines("lost", one.lost)
-        yield from flip_lines("won", one.won)
+        for word in ("lost", "won"):
+            yield from flip_lines(word, one.flipped(word))
     for reason, ids in comparison.left_out.items():
         yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
     yield from map(one_line, compared_lines(comparison))
@@ -88,8 +88,8 @@ def row_of(one: SetComparison) -> list[str]:
         f"{mean_of([task.candidate for task in one.tasks]):.3f}",
         f"{100 * one.difference.value:+.1f}",
         f"{100 * low:+.1f} to {100 * high:+.1f}",
-        str(len(one.lost)),
-        str(len(one.won)),
+        str(len(one.flipped("lost"))),
+        str(len(one.flipped("won"))),
     ]
 
 
@@ -113,7 +113,38 @@ def used_lines(tasks: Sequence[ComparedTask]) -> Iterator[str]:
 
 def flip_lines(word: str, tasks: Sequence[ComparedTask]) -> Iterator[str]:
     for task in tasks[:MOST_NAMED]:
-        before, after = fmean(task.baseline.values), fmean(task.candidate.values)
-        yield one_line(f"{word:<4}  {task.id}  {before:.2f} -> {after:.2f}")
+        yield one_line(f"{word:<4}  {task.id}  {mean_text(task.baseline)} -> {mean_text(task.candidate)}")
     if len(tasks) > MOST_NAMED:
         yield f"{word:<4}  and {len(tasks) - MOST_NAMED} more"
+
+
+def mean_text(task: TaskTrials) -> str:
+    return f"{fmean(task.values):.2f}"
+
+
+def markdown(comparison: Comparison) -> str:
+    """GitHub's Markdown. Ids of tasks and names of sets have no characters that it would read as markup."""
+    return "\n".join([*markdown_lines(comparison), ""])
+
+
+def markdown_lines(comparison: Comparison) -> Iterator[str]:
+    """The first line is a heading. The tasks that flipped come first."""
+    yield f"Agent: {comparison.verdict}"
+    yield ""
+    yield from (f"- {line}" for line in compared_lines(comparison))
+    if comparison.flips:
+        yield ""
+        rows = [
+            [task.flip, task.id, *map(mean_text, (task.baseline, task.candidate))]
+            for task in comparison.flips
+        ]
+        yield from markdown_table(("", "task", "baseline", "candidate"), rows)
+    yield ""
+    yield from markdown_table(HEADS, (row_of(one) for one in comparison.sets))
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"

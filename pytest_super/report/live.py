@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import ExitStack
-    from types import TracebackType
 
 DEFAULT_SIZE = os.terminal_size((80, 24))
 # Seconds between two looks at the clock.
@@ -93,12 +92,7 @@ class LiveDisplay:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None = None,
-        _error: BaseException | None = None,
-        _traceback: TracebackType | None = None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Idempotent."""
         self._ended.set()
         self._thread.join()

@@ -14,7 +14,6 @@ from pytest_super.store.activity import Activity, Doing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
 
 class LiveCommand:
@@ -37,12 +36,7 @@ class LiveCommand:
             self._open.enter_context(self._display)
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def print_line(self, line: str) -> None:

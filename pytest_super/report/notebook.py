@@ -30,7 +30,6 @@ Cell = dict[str, Any]
 NOTEBOOK = "trajectory.ipynb"
 VALUE_LIMIT = 2000
 MOST_FILES = 20
-QUERY, EXPECTED, UNKNOWN = "**Query**\n\n", "expected", "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +43,14 @@ class Told:
 
 def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[Step]) -> None:
     """Write trajectory.ipynb (nbformat 4.5) into the trial's folder."""
-    told = list(figures_of(task, result, steps))
-    width = max(len(name) for name, _ in told)
-    figures = "\n".join(f"{name:{width}}  {one_line(value, VALUE_LIMIT)}" for name, value in told)
+    answer = json.dumps(task.answer, ensure_ascii=False) if task.has_answer else None
+    told = Told(query=task.query, expected=answer and one_line(answer, VALUE_LIMIT))
+    figures = list(figures_of(told, result, steps))
+    width = max(len(name) for name, _ in figures)
+    lines = "\n".join(f"{name:{width}}  {one_line(value, VALUE_LIMIT)}" for name, value in figures)
     cells = [
-        markdown("figures", f"# {result.name}\n\n{quoted(figures)}"),
-        markdown("query", f"{QUERY}{quoted(task.query)}"),
+        markdown("figures", f"# {result.name}\n\n{quoted(lines)}"),
+        markdown("query", f"**Query**\n\n{quoted(task.query)}"),
     ]
     after = pauses(steps)
     for step in steps:
@@ -58,7 +59,10 @@ def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[St
         cells.append(raw("agent-error", result.agent_error))
     notebook = {
         "cells": cells,
-        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        "metadata": {
+            "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+            "pytest_super": vars(told),
+        },
         "nbformat": 4,
         "nbformat_minor": 5,
     }
@@ -69,20 +73,14 @@ def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[St
 
 def told_in(notebook: Any) -> Told:
     """What `write_notebook` has written of the task. Raises one of UNREADABLE for another notebook."""
-    sources = {cell["id"]: cell["source"] for cell in notebook["cells"]}
-    query = sources["query"]
-    if not query.startswith(QUERY):
-        raise ValueError("it has no query")
-    figures = unquoted(sources["figures"]).splitlines()
-    [expected, *_] = [line.removeprefix(EXPECTED).lstrip() for line in figures if line.startswith(EXPECTED)]
-    return Told(query=unquoted(query.removeprefix(QUERY)), expected=None if expected == UNKNOWN else expected)
+    told = notebook["metadata"]["pytest_super"]
+    return Told(query=str(told["query"]), expected=told["expected"] and str(told["expected"]))
 
 
-def figures_of(task: Task, result: TrialResult, steps: list[Step]) -> Iterator[tuple[str, str]]:
+def figures_of(told: Told, result: TrialResult, steps: list[Step]) -> Iterator[tuple[str, str]]:
     """How the trial went, each value on one line of bounded length."""
-    answer = json.dumps(task.answer, ensure_ascii=False) if task.has_answer else UNKNOWN
     submitted = submitted_text(steps)
-    yield EXPECTED, answer
+    yield "expected", told.expected or "unknown"
     yield "submitted", "nothing" if submitted is None else submitted
     yield from facts_of(result, [field for field in result_fields() if field.notebook])
     yield from (("look twice", doubt) for doubt in doubts_of(result))
@@ -106,10 +104,6 @@ def step_cells(step: Step, pause: float | None) -> Iterator[Cell]:
 def quoted(text: str) -> str:
     """Text that others wrote, indented as a block without markup."""
     return "\n".join(f"    {line}" for line in text.splitlines())
-
-
-def unquoted(text: str) -> str:
-    return "\n".join(line.removeprefix("    ") for line in text.split("\n"))
 
 
 def markdown(name: str, source: str) -> Cell:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pytest_super.gates.figures import mean_over_tasks, without_interrupted
+from pytest_super.report.summary import Group
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.report.terminal import figure
+from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.run_folder import last_reruns, stored_results
+from pytest_super.store.stored_runs import run_folders
+from pytest_super.store.verdict import read_word
 from pytest_super.words import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.store.stored_runs import StoredRun
+    from collections.abc import Iterator
+    from pathlib import Path
 
 HEADS = ("run", "agent", "model", "trials", "solved", "headline", "errors", "cost", "verdict")
 
 
-def run_lines(runs: Iterable[StoredRun]) -> Iterator[str]:
-    rows = [row_of(run) for run in runs]
+def run_lines(directory: Path) -> Iterator[str]:
+    """The newest first. Runs that cannot be read are left out: they have no results yet, or are damaged."""
+    rows = []
+    for folder in run_folders(directory):
+        with suppress(*UNREADABLE):
+            rows.append(row_of(folder))
     if not rows:
         yield "there are no stored runs"
         return
@@ -27,15 +38,19 @@ def run_lines(runs: Iterable[StoredRun]) -> Iterator[str]:
         yield one_line(line)
 
 
-def row_of(run: StoredRun) -> list[str]:
+def row_of(folder: Path) -> list[str]:
+    """Raises one of UNREADABLE."""
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    group = Group(results=without_interrupted(last_reruns(stored_results(folder))))
+    costs = [one.cost_usd for one in group.results if one.cost_usd is not None]
     return [
-        run.id,
-        run.agent,
-        run.model or "-",
-        str(run.trials),
-        figure(run.solved),
-        figure(run.headline),
-        str(run.errors),
-        "-" if run.cost_usd is None else f"${run.cost_usd:.2f}",
-        run.verdict or "-",
+        folder.name,
+        str(facts["agent"]),
+        str(facts["model"] or "-"),
+        str(group.trials),
+        figure(mean_over_tasks((one, float(one.solved)) for one in group.valid)),
+        figure(mean_over_tasks((one, one.headline_value) for one in group.valid)),
+        str(group.errors),
+        f"${sum(costs):.2f}" if costs else "-",
+        read_word(folder) or "-",
     ]

@@ -36,8 +36,8 @@ def table_lines(rows: Sequence[Sequence[str]], *, texts: int = 1, width: float =
             yield ""
 
 
-def cut(cell: str) -> str:
-    return cell if len(cell) <= CELL_LIMIT else f"{cell[: CELL_LIMIT - 1]}…"
+def cut(cell: str, longest: int = CELL_LIMIT) -> str:
+    return cell if len(cell) <= longest else f"{cell[: longest - 1]}…"
 
 
 def aligned(column: Sequence[str], align: Callable[[str, int], str]) -> list[str]:

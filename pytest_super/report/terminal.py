@@ -124,16 +124,24 @@ def is_used(metric: Metric, result: TrialResult) -> bool:
 
 def table_of(groups: Sequence[Group], metrics: Sequence[Metric]) -> list[list[str]]:
     """A row of headings and one for each group, with a column for each metric."""
-    fields = [field.column for field in columns()]
-    heads = ["set", "category", "n", *fields, *(metric.heading for metric in metrics), "errors"]
+    heads = ["set", "category", "n", *heads_of(metrics), "errors"]
     return [heads, *(row_of(group, metrics) for group in groups)]
 
 
-def row_of(group: Group, metrics: Sequence[Metric]) -> list[str]:
-    means = [
+def heads_of(metrics: Sequence[Metric]) -> list[str]:
+    """The headings of the means: of each field that has a column, then of each metric."""
+    return [*(field.column for field in columns()), *(metric.heading for metric in metrics)]
+
+
+def means_of(group: Group, metrics: Sequence[Metric]) -> list[str]:
+    return [
         *(figure(group.mean_of_field(field)) for field in columns()),
         *(figure(group.mean(one.name), group.deviation(one.name), one.format) for one in metrics),
     ]
+
+
+def row_of(group: Group, metrics: Sequence[Metric]) -> list[str]:
+    means = means_of(group, metrics)
     return [group.set, group.category or "-", str(group.trials), *means, str(group.errors)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +13,16 @@ import pytest
 from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
+from pytest_super.platform import when_parent_ends
 from pytest_super.session import fixtures
 from pytest_super.session.hooks import Session
 from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.resume import RESUMED_RUN, ResumedRun
-from pytest_super.session.run import RUN, is_worker, open_run
+from pytest_super.session.run import RUN, is_worker, offers, open_run
 from pytest_super.session.scoring import GATES, SCORING, read_gates, read_scoring
 from pytest_super.session.settings import read_settings, refuse_unwritable_page
-from pytest_super.session.signals import Interrupts, die_with_parent
+from pytest_super.session.signals import Interrupts
 from pytest_super.session.start_ahead import START_AHEAD, StartAhead
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ def activate(config: pytest.Config) -> None:
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
     if is_worker(config):
-        die_with_parent()
+        # Otherwise an orphaned worker would continue for 15 s, with its sandboxes.
+        when_parent_ends(lambda: os._exit(1))
         # Pytest collects garbage twice at its end. Objects that exist now live until then, so skip them.
         gc.freeze()
     if is_controller:
@@ -67,22 +70,19 @@ def activate(config: pytest.Config) -> None:
 
 def control(config: pytest.Config, run: Run) -> None:
     """Register what only the controller of a run does."""
-    from pytest_super.session.at_end import JobSummary, PageAtEnd, TerminalSummary
     from pytest_super.session.controller import Controller
     from pytest_super.session.live import LiveRun
+    from pytest_super.session.terminal_summary import TerminalSummary
     from pytest_super.session.workers import Workers
 
     controller = Controller(config, run)
     workers = Workers(controller)
-    plugins: dict[str, object] = {}
-    if run.settings.baseline is not None:
-        plugins["super-baseline"] = JobSummary(controller)
-    if run.settings.html is not None:
-        plugins["super-html"] = PageAtEnd(run.path, run.settings.html)
-    plugins["super-terminal"] = TerminalSummary(controller, workers)
-    plugins["super-workers"] = workers
-    plugins["super-controller"] = controller
-    plugins["super-live"] = LiveRun(config, controller)
+    plugins = {
+        "super-terminal": TerminalSummary(controller, workers),
+        "super-workers": workers,
+        "super-controller": controller,
+        "super-live": LiveRun(config, controller),
+    }
     for name, plugin in plugins.items():
         config.pluginmanager.register(plugin, name)
 
@@ -106,8 +106,7 @@ def refuse_dist_modes(config: pytest.Config) -> None:
 
 def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
     """Raises pytest.UsageError, unless a conftest or plugin can make agents by names of its own."""
-    own = ("super_agent", "pytest_super_make_agent")
-    if any(hasattr(plugin, attribute) for plugin in config.pluginmanager.get_plugins() for attribute in own):
+    if offers(config, "super_agent", "pytest_super_make_agent"):
         return
     try:
         find_agent(name)

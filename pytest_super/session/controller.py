@@ -15,6 +15,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import write_lines
+from pytest_super.session.at_end import reports_of
 from pytest_super.session.early_end import EarlyEnd
 from pytest_super.session.run import facts_of
 from pytest_super.session.scoring import GATES, SCORING
@@ -22,7 +23,6 @@ from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.session.trials import Trials, trouble_of
 from pytest_super.store.results import INTERRUPTED, TrialResult, task_and_epoch
 from pytest_super.store.run_folder import RunFolder, create_run
-from pytest_super.store.verdict import write_verdict
 from pytest_super.words import counted, one_line, words_of
 
 if TYPE_CHECKING:
@@ -118,13 +118,13 @@ class Controller:
             self.early_end.ask(self.folder)
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def noted(self, kind: type[Exception] = InfrastructureError) -> Iterator[None]:
         """Keep an error of the block for the summary."""
         # Raised in a hook, it would end the run as an internal error of pytest.
         try:
             yield
-        except InfrastructureError as error:
-            self.trouble.append(str(error))
+        except kind as error:
+            self.trouble.append(words_of(error))
 
     # Wrappers end after other hooks; the last one is inside the terminal's, which prints the summary.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -156,9 +156,10 @@ class Controller:
         if self.run.settings.select == "model":
             self.choose(results, folder)
         self.call_finished_hook(results)
-        if verdict.gates:
-            with self.noted():
-                write_verdict(folder.path, verdict.to_data())
+        for write in reports_of(self.run, folder.path, verdict):
+            # Whatever one of them raises, the others are written.
+            with self.noted(Exception):
+                write()
         with self.noted():
             self.complete_junit(folder, verdict)
         session.exitstatus = exit_status(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.evidence import Evidence, Spent
-from pytest_super.metrics.scored import scored
+from pytest_super.metrics.registry import scored
+from pytest_super.model.completion import RunCostError
 from pytest_super.session.comparability import digests_of_trial
-from pytest_super.session.ending import error_of, stop_reason_of
-from pytest_super.session.item import CODE, PROVIDED, SANDBOX
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
-from pytest_super.store.results import most_repeats
+from pytest_super.store.results import RUN_COST, most_repeats
+from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_super.metrics.evidence import Landmark
     from pytest_super.session.grading import TrialGrade
     from pytest_super.session.item import TaskItem
+    from pytest_super.store.activity import Doing
     from pytest_super.store.results import TrialResult
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Trial
@@ -47,7 +48,7 @@ class EndedTrial:
         folder = self.item.open_folder()
         error = error_of(cause, folder.activity.now)
         spent = self.spent()
-        code = self.item.stash.get(CODE, None)
+        code = self.item.paper_code
         own = [step for step in self.trial.all_steps if step.origin == "agent"]
         folder.activity.begin("scoring")
         result = replace(
@@ -72,9 +73,11 @@ class EndedTrial:
         return replace(result, kept=self.kept(result))
 
     def facts_of_sandbox(self) -> dict[str, Any]:
-        facts = self.item.stash.get(SANDBOX, None)
         # A kernel of the project's own fixture has none.
-        known = facts or {"sandbox": "", "isolated": False, "software": "", "environment": {}}
+        ready = self.item.ready
+        known = (
+            ready.facts if ready else {"sandbox": "", "isolated": False, "software": "", "environment": {}}
+        )
         return {**known, **digests_of_trial(self.task, self.item.config.stash[RUN].subject, known)}
 
     def kept(self, result: TrialResult) -> str | None:
@@ -108,7 +111,7 @@ class EndedTrial:
             submitted=self.trial.submitted,
             landmarks=self.landmarks,
             graded=self.graded.values,
-            repository=self.item.stash.get(PROVIDED, None),
+            repository=self.item.provided,
             spent=spent,
         )
         metrics = self.item.config.stash[SCORING].metrics
@@ -118,3 +121,20 @@ class EndedTrial:
             "whole_file": whole and [asdict(value) for value in whole],
             **({"taken": splice.taken, "left_out": splice.left_out} if splice else {}),
         }
+
+
+def error_of(cause: BaseException | None, doing: Doing) -> str | None:
+    """Why the trial is not valid; None if it is. `doing` is what the cause ended."""
+    if cause is None:
+        return None
+    if isinstance(cause, KeyboardInterrupt):
+        return f"interrupted: {str(cause) or 'Ctrl-C'}, at {doing}"
+    words = words_of(cause)
+    return words if isinstance(cause, Exception) else f"interrupted: {words}"
+
+
+def stop_reason_of(cause: BaseException | None) -> str:
+    """The stop reason of a failure; "" if nothing failed."""
+    if isinstance(cause, RunCostError):
+        return RUN_COST
+    return "error" if isinstance(cause, Exception) else ""

@@ -17,7 +17,6 @@ from pytest_super.grading.collected import (
     read_collected,
 )
 from pytest_super.grading.grader import Grader
-from pytest_super.session.item import CODE, PROVIDED
 from pytest_super.session.kernels import first_ready
 from pytest_super.tasks.grade import SAME
 
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
     from pytest_super.grading.collected import Collected
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.evidence import GradedValue
-    from pytest_super.session.item import TaskItem
+    from pytest_super.session.item import ReadyKernel, TaskItem
     from pytest_super.session.masked_code import Splice
-    from pytest_super.session.start_ahead import ReadyKernel
     from pytest_super.tasks.grade import Grade
     from pytest_super.tasks.task import Task
 
@@ -67,7 +65,7 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
         values = grader.grade(kernel, None)
     else:
         try:
-            paths = paths_of(grade, item.stash.get(PROVIDED, ""))
+            paths = paths_of(grade, item.provided or "")
             collected = collect(kernel, paths, folder.path / COLLECTED)
             graded, splice = what_is_graded(item, collected, folder.path / SPLICED)
         except (CollectionError, SourceError) as error:
@@ -93,8 +91,7 @@ def what_is_graded(item: TaskItem, collected: Collected, archive: Path) -> tuple
 
     Raises SourceError for what the agent did wrong, and InfrastructureError.
     """
-    code = item.stash.get(CODE, None)
-    if code is None:
+    if (code := item.paper_code) is None:
         return collected, None
     splice = code.write_spliced(collected.archive, archive)
     return read_collected(archive), splice
@@ -107,13 +104,13 @@ def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Pat
 
 
 def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:
-    base = item.stash.get(PROVIDED, "")
+    base = item.provided or ""
     return Grader(grade, task_folder=task.folder, base=base, log=log)
 
 
 def second_kernel(item: TaskItem, task: Task, grade: Grade) -> AbstractContextManager[Kernel]:
     """A kernel in a sandbox that starts as the agent's did, with what the grader requires instead."""
-    return after_prefix(first_ready(item, for_grader(task, grade), item.stash.get(CODE, None)))
+    return after_prefix(first_ready(item, for_grader(task, grade), item.paper_code))
 
 
 @contextmanager

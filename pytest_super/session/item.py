@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -20,6 +20,7 @@ from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.words import counted, printable
 
 if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
     from pytest_super.session.masked_code import PaperCode
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
@@ -27,14 +28,23 @@ if TYPE_CHECKING:
 RESULT = pytest.StashKey[TrialResult]()
 # The result of an earlier run that stands for the trial, which then does not run.
 STORED = pytest.StashKey[TrialResult]()
-# The name of the repository's folder inside the working directory.
-PROVIDED = pytest.StashKey[str]()
-# Fields of the result that describe the trial's sandbox: `sandbox`, its name, and `isolated`.
-SANDBOX = pytest.StashKey[dict[str, Any]]()
-# Of an item of a paper: its code. Other items have none.
-CODE: pytest.StashKey[PaperCode | None] = pytest.StashKey()
-# The pre-executed steps of the trial's kernel.
-PREFIX: pytest.StashKey[Prefix] = pytest.StashKey()
+
+
+class ReadyKernel(NamedTuple):
+    """A kernel that runs cells, in a sandbox with everything that the task requires."""
+
+    kernel: Kernel
+    repository: str | None
+    """The name of the repository's folder inside the working directory."""
+    prefix: Prefix
+    facts: dict[str, Any]
+    """Fields of the result that describe the sandbox."""
+    code: PaperCode | None = None
+    """Of an item of a paper."""
+
+    def close(self) -> None:
+        self.kernel.close()
+        self.prefix.close()
 
 
 class Unsolved(AssertionError):
@@ -66,7 +76,17 @@ class TaskItem(pytest.Function):
         if task.category:
             self.add_marker(mark("super_category", task.category))
             self.extra_keyword_matches.add(task.category)
+        self.ready: ReadyKernel | None = None
+        """None as long as the trial has no kernel of ours, as in a project with a fixture of its own."""
         self._folder: TrialFolder | None = None
+
+    @property
+    def provided(self) -> str | None:
+        return self.ready.repository if self.ready else None
+
+    @property
+    def paper_code(self) -> PaperCode | None:
+        return self.ready.code if self.ready else None
 
     def open_folder(self) -> TrialFolder:
         """The trial's folder on disk, made by the first call. Raises InfrastructureError."""
@@ -127,7 +147,7 @@ class TaskItem(pytest.Function):
     def teardown(self) -> None:
         super().teardown()
         # Pytest keeps the items until the session ends, and their code can be large.
-        self.stash[CODE] = None
+        self.ready = None
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         # Pytest counts these lines from 0.

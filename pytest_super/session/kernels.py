@@ -17,11 +17,11 @@ from pytest_super.kernel.sandbox import (
     refuse_missing,
     software_of,
 )
-from pytest_super.session.item import CODE, PREFIX, PROVIDED, SANDBOX
+from pytest_super.session.item import ReadyKernel
 from pytest_super.session.masked_code import prepared_code
 from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN
-from pytest_super.session.start_ahead import START_AHEAD, Placement, ReadyKernel
+from pytest_super.session.start_ahead import START_AHEAD, Placement
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
 
 if TYPE_CHECKING:
@@ -42,16 +42,11 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
     # The process can die while the kernel starts. The folder then shows that there was a trial.
     item.open_folder()
     ahead = item.config.stash[START_AHEAD]
-    if PREFIX in item.stash:
-        item.stash[PREFIX].close()
-    ready = ahead.take(item, task) or first_ready(item, task)
-    item.stash[PREFIX] = ready.prefix
-    item.stash[SANDBOX] = ready.facts
-    item.stash[CODE] = ready.code
+    if item.ready is not None:
+        item.ready.prefix.close()
+    item.ready = ready = ahead.take(item, task) or first_ready(item, task)
     # A trial can end before its prefix is run.
     item.addfinalizer(ready.prefix.close)
-    if ready.repository is not None:
-        item.stash[PROVIDED] = ready.repository
     try:
         # After `take`, because it closes a kernel that was not taken.
         ahead.begin()

@@ -25,7 +25,9 @@ def refuse_missing_packages(config: pytest.Config, items: list[pytest.Item]) -> 
     Raises pytest.UsageError; a worker sends the message to its controller, which raises it.
     """
     sandbox = config.stash[RUN].sandbox
-    if sandbox is None or not find_provider(sandbox).uses_host_python or has_own_sandboxes(config):
+    # One is ours. The sandboxes that a project makes can have a Python of their own.
+    makes_sandboxes = config.hook.pytest_super_make_sandbox.get_hookimpls()
+    if sandbox is None or not find_provider(sandbox).uses_host_python or len(makes_sandboxes) > 1:
         return
     tasks = [item.task for item in items if isinstance(item, TaskItem)]
     if message := about_missing(tasks, sandbox):
@@ -50,11 +52,6 @@ def about_missing(tasks: Sequence[Task], sandbox: str) -> str:
         f"it uses this machine's Python, which lacks {listed}; "
         f"run `pip install {shlex.join(missing)}`, or use containers (--super-sandbox=docker)"
     )
-
-
-def has_own_sandboxes(config: pytest.Config) -> bool:
-    """Whether a project makes sandboxes, which can have a Python of their own. One implementation is ours."""
-    return len(config.hook.pytest_super_make_sandbox.get_hookimpls()) > 1
 
 
 def why_missing(package: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ class Run:
     subject: dict[str, Any]
     """What is tried: the agent with its code, the model, and their parameters."""
     expected_seconds: dict[str, float]
-    """By task id, from the newest run before this one."""
+    """By task id, from the newest run before this one. xdist requires the same order from every worker."""
     resumed: str
     """The folder of the run whose trials are taken over; "" for none."""
     gateway_token: str = field(repr=False)
@@ -85,20 +85,9 @@ class Run:
 
     def to_worker(self) -> dict[str, Any]:
         """What the controller decides once and a worker cannot read from its options."""
-        return {
-            "id": self.id,
-            "sandbox": self.sandbox,
-            "sandbox_note": self.sandbox_note,
-            "machine": self.machine,
-            "subject": self.subject,
-            # `latest` could already be another run there.
-            "resumed": self.resumed,
-            # The order of the tasks follows from it, and xdist requires the same order from every worker.
-            "expected_seconds": self.expected_seconds,
-            "gateway_token": self.gateway_token,
-            # For a worker, `latest` could already be another run.
-            "trajectory": str(self.settings.for_agent.trajectory or ""),
-        }
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "settings"}
+        # For a worker, `latest` could already be another run.
+        return {**own, "trajectory": str(self.settings.for_agent.trajectory or "")}
 
 
 RUN = pytest.StashKey[Run]()
@@ -159,7 +148,7 @@ def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None,
         refuse_without_image(choice, settings)
         return choice
     except SuperError as error:
-        if settings.sandbox == AUTO and makes_sandboxes(config):
+        if settings.sandbox == AUTO and offers(config, "pytest_super_make_sandbox"):
             return None, "made by the project"
         raise pytest.UsageError(str(error)) from None
 
@@ -174,8 +163,9 @@ def refuse_without_image(choice: Choice, settings: Settings) -> None:
         )
 
 
-def makes_sandboxes(config: pytest.Config) -> bool:
-    return any(hasattr(plugin, "pytest_super_make_sandbox") for plugin in config.pluginmanager.get_plugins())
+def offers(config: pytest.Config, *names: str) -> bool:
+    """Whether a plugin or conftest has one of these hooks or fixtures."""
+    return any(hasattr(plugin, name) for plugin in config.pluginmanager.get_plugins() for name in names)
 
 
 def seconds_of_latest(directory: Path) -> dict[str, float]:

@@ -15,9 +15,8 @@ from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import outcome_of
 from pytest_super.session.ended_trial import EndedTrial
-from pytest_super.session.ending import failure, is_from_outside, is_timeout
 from pytest_super.session.grading import TrialGrade, grade_trial
-from pytest_super.session.item import CODE, PREFIX, PROVIDED, RESULT, Unsolved
+from pytest_super.session.item import RESULT, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
 from pytest_super.snapshots.prefix import Prefix
@@ -27,6 +26,7 @@ from pytest_super.tasks.public_task import public_part
 from pytest_super.trial.agent_run import run_agent
 from pytest_super.trial.entrypoint import EntrypointScript
 from pytest_super.trial.trial import Trial
+from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,7 +133,7 @@ class TrialRunner:
     def new_trial(self, model: Model | None, kernel: Kernel, before: Sequence[Step] = ()) -> Trial:
         """The trial of one attempt. `before` contains the steps of earlier attempts."""
         trial = Trial(
-            public_part(self.task, self.item.stash.get(PROVIDED, None)),
+            public_part(self.task, self.item.provided),
             kernel=kernel,
             budget=self.budget,
             landmarks=self.landmarks,
@@ -176,7 +176,7 @@ class TrialRunner:
         entrypoint = self.task.entrypoint
         if entrypoint is None:
             return None
-        return EntrypointScript(kernel, entrypoint.path, self.item.stash.get(PROVIDED, None))
+        return EntrypointScript(kernel, entrypoint.path, self.item.provided)
 
     def charge_usage(self, timeout: float) -> None:
         """Charge by the model's ledger, which includes calls whose answer the agent did not get."""
@@ -200,7 +200,9 @@ class TrialRunner:
         """Run the pre-executed steps. A timeout raises InfrastructureError: it is not the agent's fault."""
         try:
             self.begin_pre_executed(1)
-            for step in self.prefix().steps(kernel):
+            # A kernel from a project's own fixture has run none of its steps.
+            prefix = self.item.ready.prefix if self.item.ready else Prefix(self.task)
+            for step in prefix.steps(kernel):
                 self.trial.add_pre_executed(step)
                 self.begin_pre_executed(step.number + 1)
             self.put_code(kernel)
@@ -209,8 +211,7 @@ class TrialRunner:
 
     def put_code(self, kernel: Kernel) -> None:
         """Put the files of an item of a paper in place. Raises InfrastructureError."""
-        code = self.item.stash.get(CODE, None)
-        if code is not None:
+        if (code := self.item.paper_code) is not None:
             code.put(kernel)
         elif isinstance(self.task, PaperItem):
             raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
@@ -228,10 +229,6 @@ class TrialRunner:
             "tokens": budget.prompt_tokens + budget.completion_tokens,
             "cost_usd": budget.cost_usd,
         }
-
-    def prefix(self) -> Prefix:
-        """The prefix of the kernel. A kernel from a project's own fixture has run none of its steps."""
-        return self.item.stash.get(PREFIX, None) or Prefix(self.task)
 
     def result(self, cause: BaseException | None) -> TrialResult:
         """The trial's result. Raises what a metric of the project raises."""
@@ -252,3 +249,18 @@ class TrialRunner:
         self.folder.write_result(result)
         write_notebook(self.folder.path, self.task, result, self.trial.all_steps)
         self.folder.close()
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Whether pytest-timeout raised the error: its signal method fails the test with this message."""
+    return isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout")
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether the error is an interrupt or a timeout, which end more than the agent's code."""
+    return isinstance(error, KeyboardInterrupt) or is_timeout(error)
+
+
+def failure(error: BaseException) -> Exception:
+    """The error of a hook that raised after the trial; `pytest.fail` and `pytest.skip` are errors there."""
+    return error if isinstance(error, Exception) else InfrastructureError(words_of(error))

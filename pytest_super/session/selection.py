@@ -34,7 +34,11 @@ def deselect(items: list[pytest.Item], config: pytest.Config, collected: Iterabl
     wanted = {item.task.id for item in tasks if is_wanted(item.task, settings)}
     if settings.sample is not None:
         wanted = drawn((task for task in collected if task.id in wanted), settings.sample)
-    if dropped := [item for item in tasks if item.task.id not in wanted]:
+    drop(items, config, [item for item in tasks if item.task.id not in wanted])
+
+
+def drop(items: list[pytest.Item], config: pytest.Config, dropped: Collection[pytest.Item]) -> None:
+    if dropped:
         config.hook.pytest_deselected(items=dropped)
         gone = set(dropped)
         items[:] = [item for item in items if item not in gone]
@@ -84,10 +88,8 @@ def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -
 
 def keep_epochs(items: list[pytest.Item], most: Mapping[str, int], config: pytest.Config) -> None:
     """Drop the epochs of each task beyond its most, and order the tasks by epoch."""
-    if dropped := [item for item in items if isinstance(item, TaskItem) and item.epoch > most[item.task.id]]:
-        config.hook.pytest_deselected(items=dropped)
-        gone = set(dropped)
-        items[:] = [item for item in items if item not in gone]
+    tasks = (item for item in items if isinstance(item, TaskItem))
+    drop(items, config, [item for item in tasks if item.epoch > most[item.task.id]])
     reorder(items, lambda tasks: sorted(tasks, key=lambda item: item.epoch))
 
 

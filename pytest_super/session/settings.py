@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The values of options and ini values, checked."""
-
     agent: str
     sandbox: str
     sets: tuple[str, ...]

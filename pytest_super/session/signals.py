@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from contextlib import suppress
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_super.platform import when_parent_ends
 from pytest_super.session.run import is_worker
 
 
@@ -84,8 +82,3 @@ class Interrupts:
         if not self.is_ending:
             self.cause = "the controller has ended"
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-
-
-def die_with_parent() -> None:
-    """Exit when the parent is gone: an xdist worker would continue for 15 s, with its sandboxes."""
-    when_parent_ends(lambda: os._exit(1))

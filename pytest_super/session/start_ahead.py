@@ -8,16 +8,15 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.session.item import TaskItem
+    from pytest_super.session.item import ReadyKernel, TaskItem
     from pytest_super.session.masked_code import PaperCode
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
@@ -38,23 +37,6 @@ class Placement(NamedTuple):
     prefix: Prefix
     code: PaperCode | None
     """Of an item of a paper."""
-
-
-class ReadyKernel(NamedTuple):
-    """A kernel that runs cells, in a sandbox with everything that the task requires."""
-
-    kernel: Kernel
-    repository: str | None
-    """The name of the repository's folder inside the working directory."""
-    prefix: Prefix
-    facts: dict[str, Any]
-    """Fields of the result that describe the sandbox."""
-    code: PaperCode | None = None
-    """Of an item of a paper."""
-
-    def close(self) -> None:
-        self.kernel.close()
-        self.prefix.close()
 
 
 class StartAhead:

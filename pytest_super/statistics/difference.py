@@ -125,11 +125,15 @@ def between_tasks(pairs: Sequence[Pair], shares: Sequence[float]) -> Variance:
     return Variance(value=spread * fsum(share**2 for share in shares), freedom=len(pairs) - 1)
 
 
-def per_trial(counts: Iterable[tuple[int, int]], shares: Sequence[float]) -> float:
-    """The variance of the difference if that of a trial were 1; `counts` has each task's trials."""
+def per_trial(
+    counts: Iterable[tuple[int, int]], shares: Sequence[float], noises: Sequence[float] | None = None
+) -> float:
+    """The variance of the difference, by each task's number of trials and their variance (by default 1)."""
     return fsum(
-        share**2 * (1 / baseline + 1 / candidate)
-        for share, (baseline, candidate) in zip(shares, counts, strict=True)
+        share**2 * noise * (1 / baseline + 1 / candidate)
+        for share, noise, (baseline, candidate) in zip(
+            shares, noises or [1.0] * len(shares), counts, strict=True
+        )
     )
 
 

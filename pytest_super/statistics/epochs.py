@@ -6,7 +6,7 @@ Epochs by the candidate's own results would turn chance into verdicts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, fsum, sqrt
+from math import ceil, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from pytest_super.statistics.difference import (
     PRIOR_VARIANCE,
     Variance,
     moderated,
+    per_trial,
     pooled,
     quantile,
     shares_of,
@@ -52,11 +53,13 @@ def schedule(
     counts = [len(values) for values in baseline]
     for top in range(least, most + 1):
         epochs = allocation(noises, shares, least, top)
-        error = sqrt(error_variance(noises, shares, counts, epochs))
+        error = sqrt(per_trial(zip(counts, epochs, strict=True), shares, noises))
         if (quantile(LEVEL, sum(counts)) + quantile(DECIDES, sum(counts))) * error <= margin:
             break
     by_look = [
-        error_variance(noises, shares, counts, [min(one, look) for one in epochs])
+        per_trial(
+            [(before, min(one, look)) for before, one in zip(counts, epochs, strict=True)], shares, noises
+        )
         for look in range(least, max(epochs) + 1)
     ]
     return Schedule(epochs=epochs, fractions=[by_look[-1] / one for one in by_look])
@@ -80,13 +83,3 @@ def allocation(noises: Sequence[float], shares: Sequence[float], least: int, top
     parts = [share * sqrt(noise) for share, noise in zip(shares, noises, strict=True)]
     # Rounded first, because of the last bits of the quotient.
     return [max(least, ceil(round(top * part / max(parts), 6))) for part in parts]
-
-
-def error_variance(
-    noises: Sequence[float], shares: Sequence[float], baseline: Sequence[int], candidate: Sequence[int]
-) -> float:
-    """Of the difference, for these numbers of trials a task."""
-    return fsum(
-        share**2 * noise * (1 / before + 1 / after)
-        for share, noise, before, after in zip(shares, noises, baseline, candidate, strict=True)
-    )

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class RunFolder:
-    """The controller's side of a run: its folder, its results.jsonl, and results from trials' folders."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.results: dict[tuple[str, int, int], TrialResult] = {}

@@ -78,11 +78,17 @@ def is_json(value: Any) -> bool:
 
 def edit_of(content: str) -> dict[str, str] | None:
     """The fields of an edit that is stored as `Trial.edit` stores it; None for another form."""
+    edit = json_object(content)
+    return edit if edit is not None and edit.keys() == {"path", "before", "after"} else None
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """None for text that is not a JSON object."""
     try:
-        edit = json.loads(content)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return edit if isinstance(edit, dict) and edit.keys() == {"path", "before", "after"} else None
+    return value if isinstance(value, dict) else None
 
 
 def parse_value(text: str) -> Any:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class TrialFolder:
-    """The folder of a trial, written by the process that runs it from the first moment on."""
-
     def __init__(self, run: Path, start: TrialResult) -> None:
         """Take the next free rerun of the task and epoch in `start`. Raises InfrastructureError."""
         parent = run / "trials" / start.id

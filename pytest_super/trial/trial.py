@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.budget import Budget
     from pytest_super.trial.entrypoint import EntrypointScript
+    from pytest_super.trial.program import ProgramResult
 
     Tool = Callable[[Kernel], tuple[str, str]]
     """Works on the kernel's files. Returns the observation, and `ok` or `error`."""
@@ -67,8 +68,8 @@ class Trial:
         """Why the trial is over; None while it is not."""
         self.error: str | None = None
         """The traceback of an agent that raised."""
-        self.refused = self.not_started = ""
-        """What a program has asked its model for that is not offered; why we could not start it."""
+        self.ran: ProgramResult | None = None
+        """The last program, also if we could not start it."""
         self.failure: Exception | None = None
         """The failure of the system around the agent."""
         self.wall_limit = WallLimit(budget.wall_left, lambda: self._raise_ended("wall"))
@@ -151,7 +152,8 @@ class Trial:
         if why := self._hindrance():
             return self._refuse(action, thought, started, why)
         try:
-            with self._failures(), self._editing(), self.doing(action.type):
+            editing = self.script.editing() if self.script else nullcontext()
+            with self._failures(), editing, self.doing(action.type):
                 observation, outcome = tool(self.kernel)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
@@ -184,7 +186,7 @@ class Trial:
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
         self.stop_reason, self.error = ran.spent, ran.why_spent or None
-        self.refused, self.not_started = ran.refused, ran.not_started
+        self.ran = ran
         return self._finish(action, thought, started, ran.result, ran.observation, files=ran.files)
 
     @whole_step
@@ -223,9 +225,6 @@ class Trial:
         """
         self._landmarks.end_cell()
         self._log.close(self.stop_reason or "returned")
-
-    def _editing(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.script is None else self.script.editing()
 
     def _raise_ended(self, stop_reason: str) -> None:
         self.end(stop_reason)

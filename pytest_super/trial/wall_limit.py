@@ -66,7 +66,7 @@ class WallLimit:
 
     def run(self, act: Callable[[], None]) -> None:
         """Call `act`, and end the trial in it at the limit. Raises what `act` or `end_trial` raises."""
-        if SIGNAL is None or not is_main_thread():
+        if SIGNAL is None or threading.current_thread() is not threading.main_thread():
             act()
             return
         timer = threading.Thread(target=self._signal_at_limit, daemon=True, name="super-wall-limit")
@@ -120,7 +120,3 @@ def whole_step(
             return method(trial, *arguments, **named)
 
     return uninterrupted
-
-
-def is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()

@@ -73,9 +73,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         task = Task(id=result.id, set="expert", query=QUERY, answer={"mean": 0.5})
         write_notebook(add_trial(run, result, steps), task, result, steps)
-    exported = export_run(run.path, "inspect", folder / "logs" / "run.eval")
-    assert exported.unread == []
-    return exported.path
+    path, trials = export_run(run.path, "inspect", folder / "logs" / "run.eval")
+    assert trials.unread == []
+    return path
 
 
 def printed(inspect: Path, code: str, *arguments: Path) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.agents.asking import parse_submission
 from pytest_super.agents.history import clipped, content_text, history_text
 from pytest_super.agents.react.agent import as_shown
 from pytest_super.agents.react.format import (
@@ -19,7 +20,6 @@ from pytest_super.agents.react.format import (
     render_response,
 )
 from pytest_super.agents.replay import ReplayAgent
-from pytest_super.agents.submission import parse_submission
 from pytest_super.store.published import PublishedTrajectory
 from pytest_super.store.step_values import submission_of
 from pytest_super.store.trajectory import Action

@@ -15,8 +15,8 @@ from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.kernel.providers.docker.image.agent import name_with
 from pytest_super.kernel.sandbox import ProgramInImage
+from pytest_super.programs.answer import answers_in
 from pytest_super.programs.installed.agent import Additions, InstalledAgent, InstalledProgram
-from pytest_super.programs.installed.answer import answers_in
 from pytest_super.programs.installed.packages import NodePackage, NpmPackage
 from tests.pages import example
 

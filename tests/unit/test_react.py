@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.agents.asking import parse_submission
 from pytest_super.agents.react.agent import ReActAgent, react_prompt
 from pytest_super.agents.react.format import ACTION_TYPES, parse_edit, parse_response, render_response
-from pytest_super.agents.submission import parse_submission
 from pytest_super.metrics.reference import reference_scores
 from pytest_super.model.completion import Completion
 from pytest_super.store.trajectory import Action

@@ -61,7 +61,7 @@ def properties(element):
 
 notebook = (run.path / "trials/mean/1.0/trajectory.ipynb").read_text()
 forms = ("csv", "parquet", "inspect", "atif")
-path = {name: export_run(run.path, name, folder / name).path for name in forms}
+path = {name: export_run(run.path, name, folder / name)[0] for name in forms}
 with ZipFile(path["inspect"]) as archive:
     sample = json.loads(archive.read("samples/mean_epoch_1.json"))
 head, _, *lines = summary_lines([result], BUILT_IN, [result])

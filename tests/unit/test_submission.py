@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_super.agents.submission import parse_submission
+from pytest_super.agents.asking import parse_submission
 
 
 @pytest.mark.parametrize("value", [None, 0, "a", [], {"a": {"b": [1.5, True]}}, {"é": "\n"}])

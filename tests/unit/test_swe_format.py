@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_super.agents.submission import parse_submission
+from pytest_super.agents.asking import parse_submission
 from pytest_super.agents.swe.commands import CommandError, arguments_of, parse_edit
 from pytest_super.agents.swe.format import parse_answer, render_answer, submission_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_super.agents.task_text import task_text
+from pytest_super.agents.asking import task_text
 from pytest_super.tasks.public_task import public_part
 from tests.unit.test_trial import make_task
 

@@ -6,11 +6,10 @@ The published code (arXiv 2506.19724) writes only the first of several missing f
 from __future__ import annotations
 
 import json
-import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.agents.agentless.answer import with_answer
+from pytest_super.agents.agentless.answer import last_block, with_answer
 from pytest_super.agents.agentless.retrieval import context_of
 from pytest_super.agents.gold import run_to_end
 from pytest_super.agents.prompts import read_prompt
@@ -28,7 +27,6 @@ DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 4000}
 # Of all commands' outputs, in a prompt.
 OUTPUT_CHARACTERS = 20_000
 REPORT = "Report the results: answer with one code block that contains the JSON."
-_JSON_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 class AgentlessAgent:
@@ -65,8 +63,7 @@ class AgentlessAgent:
     def _report(self, trial: Trial, outputs: list[str]) -> Any:
         printed = clipped("\n\n".join(outputs), OUTPUT_CHARACTERS)
         answer = self._ask(trial, "\n\n".join([trial.task.query, printed, REPORT]))
-        blocks = _JSON_BLOCK.findall(answer)
-        text = blocks[-1] if blocks else answer
+        text = last_block(answer)
         try:
             return json.loads(text)
         except (ValueError, RecursionError):

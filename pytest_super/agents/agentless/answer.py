@@ -15,14 +15,19 @@ if TYPE_CHECKING:
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+def last_block(answer: str) -> str:
+    """The last code block of an answer, or all of it."""
+    blocks: list[str] = _BLOCK.findall(answer)
+    return blocks[-1] if blocks else answer
+
+
 def with_answer(data: bytes, function: MissingFunction, answer: str) -> bytes:
     """The file with the function's body from the answer: its last code block, or all of it.
 
     With the new imports, functions and constants of the answer. Raises SourceError if there is no such
     function in the answer, or it cannot be parsed, and InfrastructureError.
     """
-    blocks = _BLOCK.findall(answer)
-    code = textwrap.dedent(blocks[-1] if blocks else answer).strip("\n")
+    code = textwrap.dedent(last_block(answer)).strip("\n")
     name, _, region = function.name.partition("@")
     names = name.partition("#")[0].split(".")
     if region:

@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.agentless.clipping import clipped_around
+from pytest_super.functions.definitions import definitions, find
+from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
-from pytest_super.trial.observation import clipped
+from pytest_super.trial.observation import clipped, gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -113,3 +114,22 @@ def read_text(kernel: Kernel, path: str | None) -> str:
         raise
     except OSError:
         return ""
+
+
+def clipped_around(function: MissingFunction, data: bytes, characters: int) -> str:
+    """The part of a file that has a function; its beginning and its end if the function cannot be found."""
+    text = data.decode("utf-8", "replace")
+    if len(text) <= characters:
+        return text
+    try:
+        before = "".join(text.splitlines(keepends=True)[: line_of(function, data) - 1])
+    except SourceError:
+        return clipped(text, characters)
+    start = min(max(len(before) - characters // 3, 0), len(text) - characters)
+    end = start + characters
+    return "\n".join(filter(None, [gap(start), text[start:end], gap(len(text) - end)]))
+
+
+def line_of(function: MissingFunction, data: bytes) -> int:
+    source = PythonSource.read(function.file, data)
+    return find(source, function.name.partition("@")[0], definitions(source)).node.lineno

@@ -6,12 +6,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.asking import ask
+from pytest_super.agents.asking import INVALID, ask, submit, task_text
 from pytest_super.agents.history import history_text
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.react.format import ACTION_TYPES, FormatError, parse_edit, parse_response
-from pytest_super.agents.submission import INVALID, submit
-from pytest_super.agents.task_text import task_text
 from pytest_super.trial.editing import edit_file
 
 if TYPE_CHECKING:

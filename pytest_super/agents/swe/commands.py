@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shlex
 import warnings
 
+from pytest_super.store.step_values import json_object
 from pytest_super.store.trajectory import Action
 
 # The arguments of each command, named as in the prompt.
@@ -96,10 +96,6 @@ def is_edit(line: str) -> bool:
     return line.split(maxsplit=1)[:1] == ["edit"]
 
 
-def is_command_word(word: str) -> bool:
-    return word in ARGUMENTS or word in WAITING
-
-
 def without_name(content: str) -> str:
     """The text after a command's name, without the parentheses of a call."""
     text = content.strip()
@@ -141,11 +137,7 @@ def _waiting(text: str) -> str | None:
     value = text[label.end() :] if label else text
     if label and (word := _WAIT.fullmatch(value)):
         return word[1]
-    if not value.startswith("{"):
-        return None
-    try:
-        fields = json.loads(value)
-    except (ValueError, RecursionError):
+    if (fields := json_object(value)) is None:
         return None
     type = fields.get("type")
     if type in WAITING and not fields.get("content"):

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import CUT, CUT_OFF, Response
 from pytest_super.agents.swe.commands import (
+    ARGUMENTS,
     END_OF_EDIT,
+    WAITING,
     CommandError,
-    is_command_word,
     is_edit,
     parse_action,
     without_name,
@@ -131,7 +132,7 @@ def _block(lines: Sequence[str], start: int, opening: re.Match[str]) -> _Block:
     if end is None:
         raise CommandError(f"The command is not closed by a fence, so nothing was done.\n{FORM}")
     content = _without_blank_ends([label if has_command else "", *lines[start + 1 : end]])
-    if not content and is_command_word(label):
+    if not content and (label in ARGUMENTS or label in WAITING):
         content = label
     return _Block(content=content, start=start, end=end + 1)
 

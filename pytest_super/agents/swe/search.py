@@ -30,13 +30,7 @@ def search_lines(term: str, path: str, lines: Sequence[bytes]) -> str:
         return f'More than {len(numbers)} lines matched for "{term}" in {path}. Please narrow your search.'
     texts = shown_lines([lines[number - 1] for number in numbers])
     found = [f"Line {number}:{text}" for number, text in zip(numbers, texts, strict=True)]
-    return "\n".join(
-        [
-            f'Found {len(numbers)} matches for "{term}" in {path}:',
-            *found,
-            f'End of matches for "{term}" in {path}',
-        ]
-    )
+    return matches(f'matches for "{term}" in {path}', len(numbers), found)
 
 
 def search_dir(kernel: Kernel, term: str, folder: str = ".") -> str:
@@ -48,13 +42,11 @@ def search_dir(kernel: Kernel, term: str, folder: str = ".") -> str:
     if result.files > LISTED:
         return f'More than {result.files} files matched for "{term}" in {where}. Please narrow your search.'
     found = [f"{path} ({lines} matches)" for path, lines in sorted(paths_of(result))]
-    return "\n".join(
-        [
-            f'Found {result.lines} matches for "{term}" in {where}:',
-            *found,
-            f'End of matches for "{term}" in {where}{incomplete(result)}',
-        ]
-    )
+    return matches(f'matches for "{term}" in {where}', result.lines, found) + incomplete(result)
+
+
+def matches(what: str, number: int, found: Sequence[str]) -> str:
+    return "\n".join([f"Found {number} {what}:", *found, f"End of {what}"])
 
 
 def find_file(kernel: Kernel, name: str, folder: str = ".") -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_super.authoring.rescore.trials import StoredTrial
-    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.grade import Grade
     from pytest_super.tasks.task import Task
 

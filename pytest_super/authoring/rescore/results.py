@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.landmarks import LANDMARKS
-from pytest_super.metrics.registry import installed_metrics
-from pytest_super.metrics.scored import scored
+from pytest_super.metrics.registry import installed_metrics, scored
 from pytest_super.report.notebook import write_notebook
 from pytest_super.session.comparability import facts_of_scoring, has_conditions_of
 from pytest_super.store.atomic_write import write_atomically

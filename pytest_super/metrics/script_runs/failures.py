@@ -1,9 +1,17 @@
-"""Decides by the printed output of a cell whether the script that it ran failed."""
+"""The printed output of a step, and whether it says that a script failed."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.metrics.matching.plain_text import without_escapes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.store.trajectory import Step
 
 TRACEBACK = "Traceback (most recent call last)"
 
@@ -48,3 +56,19 @@ def _refusal(script: str) -> re.Pattern[str]:
         rf"\w+: .*(?:{name}|{_PYTHON})['\u2019]?: (?:{_NO_FILE})",
     )
     return re.compile("|".join(f"(?:{case})" for case in cases))
+
+
+def output_of(step: Step) -> str:
+    # Published steps have no outputs, only the text that the agent was shown.
+    texts = "".join(text for output in step.outputs for text in _texts(output)) or step.observation
+    return without_escapes(texts).replace("\r\n", "\n").replace("\r", "\n") + "\n"
+
+
+def _texts(output: dict[str, Any]) -> Iterator[str]:
+    """The texts of one nbformat output. A stream continues the line on which the last one ended."""
+    if "text" in output:
+        yield "".join(output["text"])
+    elif "traceback" in output:
+        yield "\n".join(["", *output["traceback"], ""])
+    elif "text/plain" in output.get("data", {}):
+        yield "\n".join(["", "".join(output["data"]["text/plain"]), ""])

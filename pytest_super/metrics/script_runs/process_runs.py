@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.observed import ObservedProcess
-from pytest_super.metrics.script_runs.failures import is_failure
+from pytest_super.metrics.script_runs.failures import is_failure, output_of
 from pytest_super.metrics.script_runs.launch import (
     INTERPRETERS,
     JUPYTER,
@@ -23,10 +23,9 @@ from pytest_super.metrics.script_runs.launch import (
 )
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint
 from pytest_super.metrics.script_runs.shell_runs import module_paths
-from pytest_super.metrics.script_runs.step_output import output_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_super.metrics.script_runs.launch import Launch
     from pytest_super.store.trajectory import Step
@@ -65,11 +64,6 @@ def process_runs(
             repositories = [*process.repositories, *provided]
             if script and is_entrypoint(script, entrypoint.path, repositories, process.only):
                 yield ProcessRun(process, script, counts(process, step, script, entrypoint.min_seconds))
-
-
-def best_run(runs: Iterable[ProcessRun]) -> ProcessRun | None:
-    """One that counts, or else the longest."""
-    return max(runs, key=lambda run: (run.counts, run.process.seconds or 0.0), default=None)
 
 
 def counts(process: ObservedProcess, step: Step, script: str, min_seconds: float) -> bool:

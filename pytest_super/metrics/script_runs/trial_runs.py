@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.script_runs.cell_runs import Notebook
-from pytest_super.metrics.script_runs.failures import is_failure
+from pytest_super.metrics.script_runs.failures import is_failure, output_of
 from pytest_super.metrics.script_runs.places import is_entrypoint
 from pytest_super.metrics.script_runs.programs import is_refused
-from pytest_super.metrics.script_runs.step_output import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

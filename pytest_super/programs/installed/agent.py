@@ -10,9 +10,9 @@ from packaging.version import InvalidVersion, Version
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.sandbox import AGENTS, ProgramInImage
+from pytest_super.programs.answer import take_answer
 from pytest_super.programs.command import ENVIRONMENT, fill, model_name
 from pytest_super.programs.ending import preparing
-from pytest_super.programs.installed.answer import take_answer
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class InstalledProgram:
             if self._added.files is not None:
                 self._copy_files(trial, self._added.files)
             given = self.line(values), self.environment(values), self.files(values, trial.task.query)
-        step = trial.run_program(*given)
-        take_answer(trial, step, values["answer_file"], values["message_file"])
+        trial.run_program(*given)
+        take_answer(trial, values["answer_file"], values["message_file"])
 
     def values(self, trial: Trial) -> dict[str, str]:
         """The values of the placeholders."""

@@ -40,26 +40,14 @@ FORMATS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exported:
-    """What an export has."""
-
-    path: Path
-    trials: int
-    unfinished: int
-    """Trials that are left out because they have not ended."""
-    unread: list[str]
-    """What could not be read, so that the export lacks it."""
-
-
-def export_run(folder: Path, name: str, output: Path | None) -> Exported:
-    """Write the run in `folder` in the format of this name. Raises SuperError."""
+def export_run(folder: Path, name: str, output: Path | None) -> tuple[Path, StoredTrials]:
+    """Write the run in `folder` in the format of this name. Returns where, and what. Raises SuperError."""
     form = FORMATS[name]
     path = output or Path(f"{folder.name}{form.suffix}")
     trials = read_trials(folder)
     with disk_errors(path, "--output"), (new_folder if form.is_folder else new_file)(path) as draft:
         form.write(trials, draft)
-    return Exported(path=path, trials=len(trials.results), unfinished=trials.unfinished, unread=trials.unread)
+    return path, trials
 
 
 @contextmanager

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.store.step_values import edit_of
+from pytest_super.store.step_values import edit_of, json_object
 from pytest_super.store.trajectory import MESSAGE, TOOL_CALL
 
 if TYPE_CHECKING:
@@ -31,14 +30,6 @@ def function_of(step: Step) -> tuple[str, dict[str, Any]]:
         return str(called["name"]), arguments or {"content": called.get("arguments")}
     edit = edit_of(content) if kind == "edit" else None
     return kind, edit or {ARGUMENTS.get(kind, "content"): content}
-
-
-def json_object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def rest_of(step: Step) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_super.redaction import is_secret_name
 from pytest_super.report.notebook import NOTEBOOK, Told, told_in
-from pytest_super.report.page.steps import readable_steps
-from pytest_super.report.page.stored import GOING_ON, content_of, read_run
+from pytest_super.report.page.stored import GOING_ON, content_of, read_run, readable_steps
 from pytest_super.report.page.trial import TRAJECTORY
 from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
 from pytest_super.store.step_values import submitted_text

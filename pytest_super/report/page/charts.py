@@ -9,6 +9,7 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from pytest_super.report.page.stored import GOING_ON
+from pytest_super.report.table import cut
 from pytest_super.statistics.errors import ROUNDING
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def bars_of(levels: Sequence[Level]) -> Bars:
     scale = WIDTH - NAMES - RIGHT - 50
     bars = [
         Bar(
-            name=shortened(level.name),
+            name=cut(level.name, LONGEST_NAME),
             y=TOP + ROW * number,
             width=rounded(scale * level.value),
             low=None if level.bounds is None else rounded(NAMES + scale * level.bounds[0]),
@@ -193,7 +194,7 @@ def timeline_of(trials: Sequence[ShownTrial]) -> Timeline | None:
     names = sorted(by_worker, key=lambda name: (len(name), name))
     rows = [
         WorkerRow(
-            name=shortened(name, 8),
+            name=cut(name, 8),
             y=TOP + ROW * number,
             spans=spans_of(by_worker[name], length),
             trials=len(by_worker[name]),
@@ -252,10 +253,6 @@ def titled(texts: Sequence[str]) -> str:
 
 def counts_of(trials: Iterable[ShownTrial]) -> Counter[str]:
     return Counter(one.outcome for one in trials)
-
-
-def shortened(name: str, longest: int = LONGEST_NAME) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def on_grid(value: float) -> float:

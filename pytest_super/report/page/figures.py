@@ -11,7 +11,7 @@ from pytest_super.gates.figures import mean_over_tasks
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.summary import ALL, Group, columns, metric_names, rows
-from pytest_super.report.terminal import figure, is_used
+from pytest_super.report.terminal import heads_of, is_used, means_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
     found = [row_of(group, metrics) for group in groups]
     levels = [level_of(row, metrics) for row in found]
     return Figures(
-        heads=[*(field.column for field in columns()), *(metric.heading for metric in metrics)],
+        heads=heads_of(metrics),
         rows=found,
         levels=[level for level in levels if level is not None],
     )
@@ -84,18 +84,12 @@ def metrics_of(results: Sequence[TrialResult]) -> list[Metric]:
 
 
 def row_of(group: Group, metrics: Sequence[Metric]) -> Row:
-    fields = [
-        Figure(text=figure(group.mean_of_field(one)), bounds=bounds_of(group.valid, one.number_of))
-        for one in columns()
+    readers = [*(one.number_of for one in columns()), *(metric_reader(one.name) for one in metrics)]
+    figures = [
+        Figure(text=text, bounds=bounds_of(group.valid, reader))
+        for text, reader in zip(means_of(group, metrics), readers, strict=True)
     ]
-    means = [
-        Figure(
-            text=figure(group.mean(one.name), group.deviation(one.name), one.format),
-            bounds=bounds_of(group.valid, metric_reader(one.name)),
-        )
-        for one in metrics
-    ]
-    return Row(group=group, figures=[*fields, *means])
+    return Row(group=group, figures=figures)
 
 
 def metric_reader(name: str) -> Callable[[TrialResult], float | None]:

@@ -68,7 +68,6 @@ class TaskSide:
     name: str
     others: list[tuple[str, ShownTrial]]
     """Address and trial of each."""
-    trial: ShownTrial | None
     body: Markup | None
     """The detail of the first one."""
 
@@ -78,7 +77,7 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
         compared = comparison_of(baseline, candidate)
     except SuperError as error:
         return Pair(tasks=tasks_of(baseline, candidate, {}), trouble=words_of(error))
-    flips = {task.id: word for word, task in compared.flips}
+    flips = {task.id: task.flip for task in compared.flips}
     return Pair(
         tasks=tasks_of(baseline, candidate, flips),
         sets=[row_of(one) for one in compared.sets],

@@ -9,7 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from pytest_super.digests import digest
@@ -119,9 +119,11 @@ class Pages:
         found = run.trial(folder)
         assert found is not None
         version = self.version_of(number, found)
-        view = detail_of(found, run.folder, MOST_OF_TRIAL)
-        source = f"{address(number, found)}/{TRAJECTORY}"
-        return trial_page(run, view, version=tag(version), up=f"/{number}/", source=source)
+        return trial_page(run, version=tag(version), up=f"/{number}/", **self.detail(number, found))
+
+    def detail(self, number: int, trial: ShownTrial) -> dict[str, Any]:
+        view = detail_of(trial, self.readers[number].folder, MOST_OF_TRIAL)
+        return {"view": view, "source": f"{address(number, trial)}/{TRAJECTORY}"}
 
     def both(self) -> str:
         version = self.whole_version
@@ -137,14 +139,9 @@ class Pages:
     def side(self, number: int, id: str) -> TaskSide:
         run = self.readers[number].run
         trials = trials_of(run, id)
-        first = trials[0] if trials else None
-        body = None
-        if first is not None:
-            view = detail_of(first, run.folder, MOST_OF_TRIAL)
-            source = f"{address(number, first)}/{TRAJECTORY}"
-            body = trial_body(view, id=f"side{number}", level=3, source=source)
+        bodies = (trial_body(id=f"side{number}", level=3, **self.detail(number, one)) for one in trials[:1])
         others = [(address(number, one), one) for one in trials]
-        return TaskSide(name=run.name, others=others, trial=first, body=body)
+        return TaskSide(name=run.name, others=others, body=next(bodies, None))
 
 
 def address(number: int, trial: ShownTrial) -> str:

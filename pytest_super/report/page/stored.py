@@ -9,7 +9,7 @@ import errno
 import json
 import os
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,16 @@ from pytest_super.report.facts import OWN_WORDS, doubts_of
 from pytest_super.report.text import describe
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.checked import checked_line
-from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.store.results import RUNNING, TRIAL_FOLDER
+from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
+from pytest_super.store.results import RUNNING, TRIAL_FOLDER, folder_name
 from pytest_super.store.run_folder import last_reruns
+from pytest_super.store.trajectory import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
+
+    from pydantic import TypeAdapter
 
     from pytest_super.store.results import TrialResult
 
@@ -58,7 +61,7 @@ class ShownTrial:
     @property
     def folder(self) -> str:
         """Relative to the run's. Made of checked parts, because the field `folder` can be edited."""
-        return f"trials/{self.result.id}/{self.result.epoch}.{self.result.rerun}"
+        return folder_name(self.result)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +174,7 @@ def why_of(result: TrialResult, folder: Path) -> str:
     [list(words(result)) for words in OWN_WORDS.values()]
     list(doubts_of(result))
     if result.stop_reason == RUNNING:
-        return str(read_doing(folder / "trials" / result.id / f"{result.epoch}.{result.rerun}") or "")
+        return str(read_doing(folder / folder_name(result)) or "")
     if result.error is not None:
         return result.error
     return "" if result.solved else described
@@ -232,3 +235,24 @@ def stamp(path: Path) -> str:
     except OSError:
         return "-"
     return f"{found.st_mtime_ns}.{found.st_size}"
+
+
+def readable_steps(run: Path, name: str, trouble: list[str]) -> list[Step]:
+    """The steps in a file of the run, of the lines that can be read.
+
+    `trouble` gets a text for each of the others.
+    """
+    found = []
+    for number, line in enumerate(lines_of(run, name, trouble), 1):
+        try:
+            found.append(adapter().validate_python(escape_surrogates(json.loads(line))))
+        except UNREADABLE:
+            trouble.append(f"line {number} of {PurePath(name).name} is damaged or not complete")
+    return found
+
+
+@cache
+def adapter() -> TypeAdapter[Step]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Step)

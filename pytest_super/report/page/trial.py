@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.facts import doubts_of, facts_of
-from pytest_super.report.page.steps import other_outputs, readable_steps
+from pytest_super.report.page.stored import readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.results import result_fields
@@ -86,12 +87,12 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
         trial=trial,
-        facts=[(name, clipped(value)) for name, value in shown_facts(trial.result, steps)],
-        flags=[clipped(text) for text in doubts_of(trial.result)],
+        facts=[(name, shortened(value, LONGEST_FACT)) for name, value in shown_facts(trial.result, steps)],
+        flags=[shortened(text, LONGEST_FACT) for text in doubts_of(trial.result)],
         landmarks=landmarks,
         steps=shown,
         left_out=left_out(len(steps) - len(kept), omitted),
-        trouble=[clipped(text) for text in trouble[:MOST_FACTS]],
+        trouble=[shortened(text, LONGEST_FACT) for text in trouble[:MOST_FACTS]],
     )
 
 
@@ -116,7 +117,7 @@ def landmarks_of(result: TrialResult) -> list[ShownLandmark]:
     return [
         ShownLandmark(
             number=number,
-            pattern=clipped(str(found["pattern"])),
+            pattern=shortened(str(found["pattern"]), LONGEST_FACT),
             step=found["step"],
             is_echo=bool(found["is_echo"]),
         )
@@ -135,7 +136,7 @@ def texts_of(step: Step) -> Iterator[tuple[str, str]]:
             yield label, text
     for kind, source in other_outputs(step):
         if source:
-            yield f"Output {clipped(kind)}, not rendered", source
+            yield f"Output {shortened(kind, LONGEST_FACT)}, not rendered", source
 
 
 def shown_step(
@@ -149,8 +150,8 @@ def shown_step(
     patterns = [(one.number, one.pattern) for one in hit]
     return ShownStep(
         number=step.number,
-        kind=clipped(step.action.type) or "no action",
-        outcome=clipped(step.outcome),
+        kind=shortened(step.action.type, LONGEST_FACT) or "no action",
+        outcome=shortened(step.outcome, LONGEST_FACT),
         is_pre_executed=step.origin == "pre_execute",
         seconds=step.seconds,
         tokens=step.prompt_tokens + step.completion_tokens,
@@ -158,7 +159,7 @@ def shown_step(
         texts=[
             (label, text_of(text, most, patterns if label == "Observation" else ())) for label, text in texts
         ],
-        notes=[clipped(note) for note in notes_of(step, pause)][:MOST_FACTS],
+        notes=[shortened(note, LONGEST_FACT) for note in notes_of(step, pause)][:MOST_FACTS],
     )
 
 
@@ -183,5 +184,27 @@ def shown_facts(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[st
     yield from facts_of(result, [field for field in result_fields() if field.page], MOST_FACTS)
 
 
-def clipped(text: str) -> str:
-    return shortened(text, LONGEST_FACT)
+def other_outputs(step: Step) -> Iterator[tuple[str, str]]:
+    """The outputs of a cell besides plain text: the kind of each, and its source if that is text.
+
+    They are not rendered: pictures are only named, and HTML, SVG and JavaScript are shown as text.
+    """
+    for output in step.outputs:
+        data = output.get("data")
+        for kind, value in data.items() if isinstance(data, dict) else ():
+            if kind == "text/plain":
+                continue
+            text = source_of(value)
+            if kind.startswith("image/") and kind != "image/svg+xml":
+                yield f"{kind}, {len(text):,} characters of Base64", ""
+            else:
+                yield kind, text
+
+
+def source_of(value: Any) -> str:
+    """The text of an entry of nbformat, which can be a list of lines or a JSON value."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return "".join(value)
+    return json.dumps(value)

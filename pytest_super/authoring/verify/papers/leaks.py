@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_super.authoring.verify.papers.runs import Originals
     from pytest_super.functions.leaks import Leak
     from pytest_super.kernel.client import Kernel
-    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_super.functions.edits import Stub
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.evidence import GradedValue
-    from pytest_super.session.start_ahead import ReadyKernel
+    from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.paper import Experiment, MaskableFunction
     from pytest_super.tasks.task import Task
 

@@ -6,20 +6,23 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.programs.command import NO_ANSWER, AnswerReader
-from pytest_super.programs.ending import exit_code_in, explain_no_answer
+from pytest_super.programs.ending import explain_no_answer
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.store.trajectory import Step
     from pytest_super.trial.trial import Trial
+
+    ReadFile = Callable[[str, int], bytes]
+    """Like `Kernel.read_file`: takes a path and the most bytes to read. Raises OSError."""
 
 # A message is read from its end, where its answer is.
 LONGEST_MESSAGE = 50_000
-MOST_BYTES = 2**20
+# A real answer is a few numbers, but a program can write any file.
+LONGEST_FILE = 2**20
+NO_ANSWER = "[There is no answer file: nothing was submitted.]"
 NONE = "NONE"
 QUESTION = """\
 An agent has worked on the task below, and ended with the message below. State the answer that the message \
@@ -38,14 +41,41 @@ _BLOCK = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTA
 _OPENING = re.compile(r"[{\[]")
 
 
-def take_answer(trial: Trial, step: Step, answer_file: str, message_file: str) -> None:
-    """Submit the answer that a program has left in one of two files, whose `step` has ended.
+class AnswerReader:
+    """Reads the answer from its file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.is_found = False
+        self.value: Any = None
+        self.problem = ""
+        """Why an answer file that is there cannot be used."""
+
+    def read(self, read_file: ReadFile) -> tuple[str, str]:
+        """The file's text, or a message that there is no answer, with the outcome `ok` or `error`."""
+        try:
+            text = read_file(self.path, LONGEST_FILE).decode()
+            self.value = json.loads(text)
+        except FileNotFoundError:
+            return NO_ANSWER, "ok"
+        except OSError as error:
+            self.problem = f"the answer file cannot be read: {error.strerror}"
+        except (ValueError, RecursionError) as error:
+            self.problem = f"the answer file is not JSON: {error}"
+        else:
+            self.is_found = True
+            return text, "ok"
+        return f"[T{self.problem[1:]}. Nothing was submitted.]", "error"
+
+
+def take_answer(trial: Trial, answer_file: str, message_file: str = "") -> None:
+    """Submit the answer that the last program has left in its answer file or as a message.
 
     A message counts only if the program ended well: else it tells of an error. If it has no JSON, the model
     is asked for it once, which is less than to resume the program, and the same for every program.
     """
     reader = AnswerReader(answer_file)
-    code = exit_code_in(step.observation)
+    ran = trial.ran
     message = ""
 
     def read(kernel: Kernel) -> tuple[str, str]:
@@ -53,11 +83,12 @@ def take_answer(trial: Trial, step: Step, answer_file: str, message_file: str) -
         told = reader.read(kernel.read_file)
         if reader.is_found:
             return told
-        message = read_message(kernel, message_file) if code == 0 else ""
+        message = read_message(kernel, message_file) if message_file and ran and ran.exit_code == 0 else ""
         if found := list(answers_in(message)):
             reader.is_found, reader.value = True, found[0]
             return f"{told[0]}\n[The answer is that of the last message.]\n{message}", "ok"
-        explain_no_answer(trial, code, step.outputs, reader.problem, has_acted=False)
+        if ran is not None:
+            explain_no_answer(trial, ran, reader.problem, has_acted=False)
         return f"{told[0]}\n{message}".strip(), told[1]
 
     # In `use`, because there an InfrastructureError is not the agent's own exception.
@@ -71,7 +102,7 @@ def take_answer(trial: Trial, step: Step, answer_file: str, message_file: str) -
 def read_message(kernel: Kernel, path: str) -> str:
     """The end of the program's last message; "" if there is none."""
     try:
-        return kernel.read_file(path, MOST_BYTES).decode("utf-8", "replace").strip()[-LONGEST_MESSAGE:]
+        return kernel.read_file(path, LONGEST_FILE).decode("utf-8", "replace").strip()[-LONGEST_MESSAGE:]
     except OSError:
         return ""
 
