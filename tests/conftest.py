@@ -32,8 +32,26 @@ def _imported() -> None:
     """Import what runs need before any of them: pytester removes the modules that a test imports.
 
     Their packages would keep them as attributes, and the next run would find two copies of a module.
+    Importing them again would take a quarter of a short run.
     """
-    import pytest_super.session.activation  # noqa: F401
+    import jupyter_client.session  # noqa: F401
+    import regex  # noqa: F401
+    import xdist.dsession  # type: ignore[import-untyped]  # noqa: F401
+
+    import pytest_super.agents.react
+    import pytest_super.kernel.client
+    import pytest_super.metrics.script_runs.trial_runs
+    import pytest_super.session.activation
+    import pytest_super.session.at_end
+    import pytest_super.session.controller
+    import pytest_super.session.kernels
+    import pytest_super.session.live
+    import pytest_super.session.models
+    import pytest_super.session.runner
+    import pytest_super.session.workers
+    import pytest_super.sources.beside
+    import pytest_super.tasks.item_text
+    import pytest_super.testing  # noqa: F401
 
 
 @pytest.fixture

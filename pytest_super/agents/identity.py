@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from pytest_super.agents.registry import BUILT_IN, GROUP
+from pytest_super.agents.registry import BUILT_IN, offered_agents
 from pytest_super.digests import digest, file_digest, source_of
 
 PACKAGE = "pytest_super"
@@ -32,7 +31,7 @@ def contents_of(name: str, base: Path) -> str:
     if module_of(name) == PACKAGE:
         return digest(source_of(Path(__file__).parents[1] / "programs"))
     # A name without a colon can be one that a conftest's hook knows, and by chance that of a module.
-    is_import = ":" in name or name in entry_points(group=GROUP).names
+    is_import = ":" in name or name in offered_agents().names
     return of_module(module_of(name)) if is_import else ""
 
 
@@ -42,7 +41,7 @@ def is_in_image(name: str) -> bool:
 
 
 def module_of(name: str) -> str:
-    offered = entry_points(group=GROUP)
+    offered = offered_agents()
     value = offered[name].value if name in offered.names else name
     return value.partition(":")[0].partition(".")[0].strip()
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 import traceback
 from dataclasses import dataclass, field
-from functools import partial
-from importlib.metadata import entry_points
+from functools import lru_cache, partial
+from importlib.metadata import EntryPoints, entry_points
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,10 +66,21 @@ def find_agent(name: str) -> Factory:
     return own_agent(name, import_agent(name))
 
 
+def offered_agents() -> EntryPoints:
+    """The agents of installed packages."""
+    return agents_on(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def agents_on(_path: tuple[str, ...]) -> EntryPoints:
+    # Reads a file of every installed package, which takes as long as a short trial.
+    return entry_points(group=GROUP)
+
+
 def installed_agent(name: str) -> InstalledAgent | None:
     """The agent of this name, perhaps `NAME==VERSION`, if it is a program in an image. Raises SuperError."""
     base, equals, version = name.partition("==")
-    if base not in entry_points(group=GROUP).names:
+    if base not in offered_agents().names:
         return None
     made = import_agent(base)
     if not isinstance(made, InstalledAgent):
@@ -78,13 +90,13 @@ def installed_agent(name: str) -> InstalledAgent | None:
 
 def installed_names() -> list[str]:
     """The names of all agents that are programs in images."""
-    names = sorted(entry_points(group=GROUP).names)
+    names = sorted(offered_agents().names)
     return [name for name in names if isinstance(import_agent(name), InstalledAgent)]
 
 
 def import_agent(name: str) -> Any:
     """A package's or a user's own class or function. Raises SuperError."""
-    offered = entry_points(group=GROUP)
+    offered = offered_agents()
     module_name, _, attribute = name.partition(":")
     if not (module_name and attribute) and name not in offered.names:
         known = [*BUILT_IN, *sorted(offered.names)]

@@ -243,11 +243,12 @@ def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
 
 
 # Of several attempts at a task it is the last that is replayed.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "attempt"),
     [
         pytest.param(("swe-agent",), 1, id="one"),
-        pytest.param(("react-super", AGAIN), 2, id="two", marks=pytest.mark.slow),
+        pytest.param(("react-super", AGAIN), 2, id="two"),
     ],
 )
 def test_a_replayed_run_has_the_same_actions_and_scores_without_a_model(

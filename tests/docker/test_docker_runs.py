@@ -156,7 +156,9 @@ def test_the_gold_agent_solves_tasks_in_containers(
 
 
 @pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.slow), ("-n2",)], ids=["", "n2"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     project: pytest.Pytester,
     engine: APIClient,
@@ -177,6 +179,7 @@ def test_a_run_that_is_ended_leaves_no_container_and_no_process(
     assert all("begun" in text for text in trajectories(project.path))
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_between_the_making_and_the_start_of_a_container_leaves_none(
     project: pytest.Pytester, engine: APIClient
 ) -> None:

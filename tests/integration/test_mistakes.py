@@ -427,7 +427,14 @@ def is_nothing_left(process: subprocess.Popen[bytes], sandboxes: Path) -> bool:
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
-@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
+@pytest.mark.parametrize(
+    "signals",
+    [
+        (signal.SIGINT,),
+        (signal.SIGTERM,),
+        pytest.param((signal.SIGINT, signal.SIGINT), marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
     project: Project, sandboxes: Path, workers: tuple[str, ...], signals: tuple[signal.Signals, ...]
 ) -> None:

@@ -59,7 +59,8 @@ def run_two(bench: Bench, *options: str) -> list[Path]:
     return sorted(set(bench.runs.iterdir()) - before)
 
 
-@pytest.mark.parametrize("options", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["", "n1"])
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["", "n1"])
 def test_two_runs_have_each_their_own_results(bench: Bench, options: tuple[str, ...]) -> None:
     both = run_two(bench, *options)
     assert len(both) == 2
@@ -75,7 +76,8 @@ def lines(run: Path) -> list[str]:
     return (run / "results.jsonl").read_text().splitlines()
 
 
-@pytest.mark.parametrize("options", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["", "n1"])
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["", "n1"])
 def test_one_run_is_resumed_twice_at_once(bench: Bench, options: tuple[str, ...]) -> None:
     bench.pytest()
     first = bench.latest

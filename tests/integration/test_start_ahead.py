@@ -71,7 +71,7 @@ def life(folder: Path) -> list[str]:
     return (folder / "life.txt").read_text().splitlines()
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["", "n1"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["", "n1"])
 def test_each_trial_begins_in_a_fresh_kernel_that_was_started_before(
     project: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:

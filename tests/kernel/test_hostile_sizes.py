@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 
+# Of each kind one is for every change, and the largest are for every night.
+SLOW, LONG = pytest.mark.slow, pytest.mark.long
 MIB = 2**20
 # docs/sandboxes.md, what comes out
 BOUND = 256 * MIB
@@ -60,25 +59,40 @@ def grows_by_less_than(bound: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     "code",
     [
-        "for _ in range(1000): print('x' * 1_000_000)",
+        pytest.param("for _ in range(1000): print('x' * 1_000_000)", id="1 GB printed", marks=LONG),
         # A message is at least 100 times as dear as a line, so not a million of them.
-        "for number in range(30_000): publish_display_data({'text/plain': f'{number}'})",
-        "for number in range(20_000): display(number, display_id=str(number))",
-        "for _ in range(40): publish_display_data({'image/png': 'A' * (8 * 2**20 - 100), 'text/plain': '-'})",
-        "publish_display_data({f'text/{number}': 'A' * 33_000_000 for number in range(10)})",
-        "publish_display_data({f'image/{number}': 'A' * 8_000_000 for number in range(40)})",
-        "publish_display_data({'application/json': [{} for _ in range(3_000_000)]})",
-        "raise ValueError('x' * 100_000_000)",
-    ],
-    ids=[
-        "1 GB printed",
-        "displays",
-        "displays with ids",
-        "330 MB",
-        "330 MB at once",
-        "images",
-        "values",
-        "error",
+        pytest.param(
+            "for number in range(30_000): publish_display_data({'text/plain': f'{number}'})",
+            id="displays",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "for number in range(20_000): display(number, display_id=str(number))",
+            id="displays with ids",
+            marks=LONG,
+        ),
+        pytest.param(
+            "for _ in range(40):"
+            " publish_display_data({'image/png': 'A' * (8 * 2**20 - 100), 'text/plain': '-'})",
+            id="330 MB",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "publish_display_data({f'text/{number}': 'A' * 33_000_000 for number in range(10)})",
+            id="330 MB at once",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "publish_display_data({f'image/{number}': 'A' * 8_000_000 for number in range(40)})",
+            id="images",
+            marks=LONG,
+        ),
+        pytest.param(
+            "publish_display_data({'application/json': [{} for _ in range(3_000_000)]})",
+            id="values",
+            marks=SLOW,
+        ),
+        pytest.param("raise ValueError('x' * 100_000_000)", id="error", marks=LONG),
     ],
 )
 def test_output_of_any_size_takes_little_memory(kernel: Kernel, code: str) -> None:
@@ -105,11 +119,11 @@ def raw(content, kind="display_data"):
 @pytest.mark.parametrize(
     "content",
     [
-        "b'[' + b'{},' * 20_000_000 + b'{}]'",
-        "b'{\"data\": {\"a\": [' + b'[],' * 4_000_000 + b'0]}}'",
-        "b'[' * 50_000_000",
-        "b'x' * 300_000_000",
-        'b\'{"data": {"text/plain": NaN}}\'',
+        pytest.param("b'[' + b'{},' * 20_000_000 + b'{}]'", marks=LONG),
+        pytest.param("b'{\"data\": {\"a\": [' + b'[],' * 4_000_000 + b'0]}}'", marks=SLOW),
+        pytest.param("b'[' * 50_000_000", marks=SLOW),
+        pytest.param("b'x' * 300_000_000", marks=LONG),
+        pytest.param('b\'{"data": {"text/plain": NaN}}\'', marks=SLOW),
     ],
 )
 def test_messages_that_only_code_can_make_take_little_memory(kernel: Kernel, content: str) -> None:
@@ -141,7 +155,7 @@ class Zeros(io.RawIOBase):
         return bytes(size)
 
 
-@pytest.mark.parametrize("kind", ["zip", "tar"])
+@pytest.mark.parametrize("kind", [pytest.param("zip", marks=LONG), pytest.param("tar", marks=SLOW)])
 def test_archives_are_not_unpacked_on_the_host(kernel: Kernel, tmp_path: Path, kind: str) -> None:
     packed = bomb(kind)
     (tmp_path / "bomb").write_bytes(packed)
@@ -150,6 +164,7 @@ def test_archives_are_not_unpacked_on_the_host(kernel: Kernel, tmp_path: Path, k
         assert kernel.read_file("uploaded/bomb") == packed
 
 
+@SLOW
 def test_reading_a_file_takes_no_more_than_its_limit(kernel: Kernel) -> None:
     printed(kernel, "open('large', 'wb').truncate(2**40)")
     with grows_by_less_than(BOUND), pytest.raises(OSError, match="arger than"):
@@ -158,12 +173,14 @@ def test_reading_a_file_takes_no_more_than_its_limit(kernel: Kernel) -> None:
         kernel.read_file("large", limit=MIB)
 
 
+@SLOW
 def test_listing_a_large_folder_takes_little_memory(kernel: Kernel) -> None:
     printed(kernel, "import os\nos.mkdir('many')\nfor n in range(50_000): open(f'many/{n}' + 'x' * 200, 'w')")
     with grows_by_less_than(BOUND):
         assert len(kernel.list_files("many")) == 50_000
 
 
+@SLOW
 def test_collecting_large_files_takes_little_memory(kernel: Kernel, tmp_path: Path) -> None:
     printed(kernel, "open('large', 'wb').truncate(250 * 2**20)")
     with grows_by_less_than(64 * MIB):
@@ -174,6 +191,7 @@ def test_collecting_large_files_takes_little_memory(kernel: Kernel, tmp_path: Pa
     assert stored.files["large"].sha256 == collected.files["large"].sha256
 
 
+@SLOW
 def test_a_file_that_is_too_large_to_edit_is_not_read(kernel: Kernel) -> None:
     printed(kernel, "open('huge', 'wb').truncate(250 * 2**20)")
     with grows_by_less_than(128 * MIB):

@@ -374,7 +374,7 @@ def test_mutated_frames_raise_nothing_and_take_little_memory() -> None:
     assert growth(1000) < 16 * 2**20
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_thousand_mutated_frames_raise_nothing_and_take_little_memory() -> None:
     assert growth(100_000) < 48 * 2**20
 
