@@ -22,6 +22,8 @@ AGENT = """
 import os, time
 from pathlib import Path
 
+import tools
+
 class Agent:
     def run(self, trial):
         with open(Path(__file__).with_name("ran.txt"), "a") as file:
@@ -47,6 +49,7 @@ def pytest_super_trial_finished(result):
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
     (pytester.path / "mine.py").write_text(AGENT)
+    (pytester.path / "tools.py").write_text("")
     for id in ("a", "b"):
         add(pytester, id)
     return pytester
@@ -106,16 +109,18 @@ def test_workers_take_trials_over_too_and_a_resumed_run_can_be_resumed(project: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["agent", "task", "scoring", "epochs"])
+@pytest.mark.parametrize("change", ["agent", "imported", "task", "scoring", "epochs"])
 def test_what_changed_runs_again(project: pytest.Pytester, change: str) -> None:
     run(project)
     if change == "agent":
         (project.path / "mine.py").write_text(AGENT + "\n# better\n")
+    elif change == "imported":
+        (project.path / "tools.py").write_text("# better\n")
     elif change != "epochs":
         add(project, "a", **({"query": "Is it?"} if change == "task" else {"tolerance": 0.5}))
     _, ran = run(project, "--super-resume=latest", *(["--super-epochs=2"] if change == "epochs" else []))
     # With a second epoch, only that runs.
-    assert ran == {"agent": "a b", "task": "a", "scoring": "a", "epochs": "a b"}[change]
+    assert ran == {"agent": "a b", "imported": "a b", "task": "a", "scoring": "a", "epochs": "a b"}[change]
 
 
 @pytest.mark.slow
