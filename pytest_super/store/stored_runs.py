@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,17 @@ def find_run(directory: Path, name: str) -> Path:
         if os.path.isfile(path / "run.json"):
             return path.resolve()
     raise SuperError(f"there is no run {directory / 'runs' / name}")
+
+
+def scored_again(run: Path) -> list[Path]:
+    """The runs that a run was scored again as, also by way of others, from the oldest to the newest."""
+    found = [run]
+    for path in sorted(run.parent.glob("*/run.json")):
+        with suppress(*UNREADABLE):
+            origin = json.loads(path.read_text(encoding="utf-8")).get("rescored")
+            if origin in [one.name for one in found] and not path.parent.is_symlink():
+                found.append(path.parent)
+    return found[1:]
 
 
 def stored_runs(directory: Path) -> Iterator[StoredRun]:

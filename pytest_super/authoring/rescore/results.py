@@ -10,9 +10,8 @@ from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.metrics.scored import scored
 from pytest_super.session.comparability import facts_of_scoring, has_conditions_of
-from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.store.run_folder import last_reruns, stored_results
+from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +75,7 @@ def new_results(run: Path, rescored: Sequence[Rescored], tasks: Mapping[str, Tas
 def read_run(run: Path) -> list[TrialResult]:
     """The last rerun of each trial of a run. Raises SuperError."""
     try:
-        return [checked_result(one) for one in last_reruns(stored_results(run))]
+        return last_results(run)
     except UNREADABLE as error:
         raise SuperError(f"{run}: the run cannot be read: {error}") from None
 
