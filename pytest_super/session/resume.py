@@ -85,6 +85,7 @@ class ResumedRun:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._path = run.path
         self._folder = Path(run.resumed)
         self._names: frozenset[str] = frozenset()
         self._expected: dict[int, Expected] = {}
@@ -95,14 +96,14 @@ class ResumedRun:
 
         Raises pytest.UsageError if the earlier run cannot be read, and InfrastructureError.
         """
-        note = self._run.path / NOTE
+        note = self._path / NOTE
         with disk_errors(note):
             note.parent.mkdir(parents=True, exist_ok=True)
             with note.open("a+", encoding="utf-8") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 if not note.stat().st_size:
                     file.write(json.dumps(self.taken_of(items)))
-        self._names = frozenset(read_note(self._run.path)["taken"])
+        self._names = frozenset(read_note(self._path)["taken"])
 
     def taken_of(self, items: Sequence[TaskItem]) -> dict[str, Any]:
         """The names of the trials that are now in the run's folder, and why the others are not."""
@@ -173,13 +174,14 @@ class ResumedRun:
             resumed_from=stored.resumed_from or self._folder.name,
         )
         # Of a process that died in the midst of this.
-        shutil.rmtree(self._run.path / result.folder, ignore_errors=True)
-        take_trial(one.run / folder_name(stored), self._run.path, result)
+        if os.path.exists(half := self._path / result.folder):
+            shutil.rmtree(half)
+        take_trial(one.run / folder_name(stored), self._path, result)
 
     def prepare(self, item: TaskItem) -> None:
         """Put the result of an item that was taken over into its stash. The item then runs nothing."""
         if item.name in self._names and STORED not in item.stash:
-            path = self._run.path / "trials" / item.task.id / f"{item.epoch}.0" / "result.json"
+            path = self._path / "trials" / item.task.id / f"{item.epoch}.0" / "result.json"
             if result := read_result(path):
                 item.stash[STORED] = result
 

@@ -170,7 +170,7 @@ def take_trial(stored: Path, run: Path, result: TrialResult) -> Path:
         link_files(str(stored), str(folder))
     # Last, because a folder without it, or with a part of it, is no trial.
     with open(f"{folder}/{RESULT}", "w", encoding="utf-8") as file:
-        file.write(to_line(result.to_data()))
+        file.write(to_line(vars(result)))
     return folder
 
 

@@ -343,14 +343,18 @@ def test_a_run_that_is_not_there_is_one_message(project: pytest.Pytester) -> Non
 
 
 @pytest.mark.slow
-def test_a_damaged_run_is_one_message(project: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_damaged_run_is_one_message(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     run(project)
     latest = project.path / ".super/runs/latest"
     (latest / "results.jsonl").write_text('{"id": [], "set": 1}\n' + os.linesep)
-    ran, _ = run(project, "--super-resume=latest")
-    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "cannot be read" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    damaged = latest.resolve()
+    again, ran = run(project, "--super-resume=latest", *workers)
+    assert (again.returncode, ran) == (pytest.ExitCode.USAGE_ERROR, "")
+    assert "cannot be read" in again.stderr
+    assert "Traceback" not in again.stderr
+    # The folder of a run that has not begun is none of a run.
+    assert latest.resolve() == damaged
 
 
 @pytest.mark.slow
